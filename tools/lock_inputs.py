@@ -1,7 +1,7 @@
-"""Print the requirements that a lock file is resolved from: ``lock_inputs.py runtime``, ``lab`` or ``dev``.
+"""Prints the requirements to resolve for a lock file. Run ``lock_inputs.py runtime``, ``lab`` or ``dev``.
 
-They are collected from the pyproject.toml of every distribution, without the distributions themselves, which no index
-has. ``lab`` and ``dev`` contain the requirements of ``runtime``.
+The requirements are collected from each distribution's pyproject.toml. The project's own distributions are omitted,
+because no package index contains them. ``lab`` and ``dev`` include the requirements of ``runtime``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OURS = re.compile(r"lbdns(-\w+)?\b")
 
 
 def requirements(kind: str) -> list[str]:
-    """Return the requirements of one kind, sorted. Raises KeyError for a kind that does not exist."""
+    """Return the sorted requirements of ``kind``. Raises KeyError if ``kind`` is unknown."""
     files = [tomllib.loads((ROOT / folder / "pyproject.toml").read_text()) for folder in FOLDERS]
     found = {need for file in files for need in [*file["build-system"]["requires"], *file["project"]["dependencies"]]}
     extra: dict[str, list[Any]] = {

@@ -1,4 +1,4 @@
-"""Helpers for the plots of all tools: optional matplotlib, file types, colours, axes, saving."""
+"""Helpers for the plots of all tools: matplotlib (optional), file types, colours, axes and saving."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NARROWEST: Final = 10.0  # a logarithmic axis spans at least one decade
 
 
 def check_file(path: Path) -> None:
-    """Raise LbdnsError, before anything is measured, if a plot could not be drawn afterwards."""
+    """Raise LbdnsError if a plot cannot be written to ``path``. Called before a measurement starts."""
     if path.suffix.lower() not in ENDINGS:
-        raise ConfigError(f"--plot: {path}: the name must end with one of {', '.join(ENDINGS)}")
+        raise ConfigError(f"--plot: {path}: the file name must end in one of {', '.join(ENDINGS)}")
     folder = path.resolve().parent
     if not folder.is_dir():
         raise ConfigError(f"--plot: {path}: the folder {folder} does not exist")
@@ -29,20 +29,20 @@ def check_file(path: Path) -> None:
 
 
 def need_matplotlib() -> None:
-    """Set up matplotlib to write files. Raises LbdnsError if it is not installed."""
+    """Configure matplotlib to write files. Raises LbdnsError if matplotlib is not installed."""
     try:
         import matplotlib
     except ModuleNotFoundError:
-        raise LbdnsError("--plot: needs matplotlib: pip install 'lbdns-tools[lab]'") from None
+        raise LbdnsError("--plot requires matplotlib; to install it, run pip install 'lbdns-tools[lab]'") from None
     matplotlib.use("Agg")  # needs no display
     # Text in an SVG stays text, and the same data give the same file
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "lbdns", "font.size": 10})
 
 
 def new(rows: int, columns: int, width: float, height: float, **more: Any) -> tuple[Figure, list[list[Axes]]]:
-    """Return a figure of the given size in inches, and its panels, row by row.
+    """Return a figure of the given size in inches, and its panels as a list of rows.
 
-    Avoids pyplot, which keeps figures in memory.
+    Does not use pyplot, because pyplot keeps figures in memory.
     """
     from matplotlib.figure import Figure
 
@@ -51,14 +51,14 @@ def new(rows: int, columns: int, width: float, height: float, **more: Any) -> tu
 
 
 def tidy(axes: Axes) -> None:
-    """Draw a light grid, and omit the frame at the top and on the right."""
+    """Draw a light grid, and hide the frame at the top and on the right."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(True, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
 
 
 def log_times(axes: Axes) -> None:
-    """Make the y axis logarithmic with plain numbers, over a range that does not exaggerate noise."""
+    """Make the y axis logarithmic, with plain numbers and a range wide enough not to exaggerate noise."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_yscale("log")
@@ -72,7 +72,7 @@ def log_times(axes: Axes) -> None:
 
 
 def style(number: int) -> dict[str, Any]:
-    """Return the colour and marker of line ``number``."""
+    """Return the matplotlib style of line ``number``, with a distinct colour and marker."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "marker": MARKERS[number % len(MARKERS)],
@@ -82,9 +82,9 @@ def style(number: int) -> dict[str, Any]:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure to a file. Raises LbdnsError if the file can't be written."""
+    """Write the figure to a file. Raises LbdnsError if the file cannot be written."""
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
     try:
         figure.savefig(path, dpi=150, metadata=metadata)
     except OSError as error:
-        raise LbdnsError(f"--plot: {path}: can't be written: {error.strerror}") from None
+        raise LbdnsError(f"--plot: {path}: cannot write the file: {error.strerror}") from None

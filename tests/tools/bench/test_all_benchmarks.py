@@ -66,7 +66,7 @@ def test_a_busy_machine_is_mentioned(
 ) -> None:
     monkeypatch.setattr("os.getloadavg", lambda: (1.5, 1.0, 1.0))
     assert all_benchmarks.main("all", ["--only", "scrape"]) == 0
-    assert "repeat this on an idle machine" in capsys.readouterr().out
+    assert "Repeat the run on an idle machine" in capsys.readouterr().out
 
 
 def test_missing_figures_are_an_error(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,9 +106,9 @@ def test_a_figure_replaces_its_row_and_the_others_stay() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("# Benchmarks\n", "has no table that begins with"),
-        (TEXT.replace("5.25", "fast"), "a row must have six cells, with a number in the third"),
-        (TEXT.replace(" us |", ""), "a row must have six cells"),
+        ("# Benchmarks\n", "must contain a table that begins with"),
+        (TEXT.replace("5.25", "fast"), "each row must have six cells, with a number in the third"),
+        (TEXT.replace(" us |", ""), "each row must have six cells"),
     ],
 )
 def test_a_table_that_is_missing_or_broken_is_an_error(text: str, message: str) -> None:
@@ -117,7 +117,7 @@ def test_a_table_that_is_missing_or_broken_is_an_error(text: str, message: str) 
 
 
 def test_the_file_is_found_in_any_folder_of_the_docs(tmp_path: Path) -> None:
-    with pytest.raises(LbdnsError, match="run this in a checkout"):
+    with pytest.raises(LbdnsError, match="run this command from a checkout"):
         figures_file(tmp_path)
     (tmp_path / "docs" / "reference").mkdir(parents=True)
     path = tmp_path / "docs" / "reference" / "benchmarks.md"

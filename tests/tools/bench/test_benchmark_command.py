@@ -71,7 +71,7 @@ def test_a_json_file_that_can_not_be_written_is_an_error_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, "--json", str(tmp_path / "no" / "out.json"), measure=None) == 1
-    assert "can't be written: No such file or directory" in capsys.readouterr().err
+    assert "cannot write the file: No such file or directory" in capsys.readouterr().err
 
 
 def test_numbers_have_bounds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,7 +64,7 @@ def test_a_sweep_of_clients_with_all_that_can_come_of_it(url: str, tmp_path: Pat
     )
     assert (status, err) == (0, "")
     assert "clients" in out.splitlines()[0]
-    assert f"picture: {files[2]}" in out
+    assert f"plot: {files[2]}" in out
     rows = list(csv.DictReader(io.StringIO(files[0].read_text())))
     assert [(row["clients"], row["repetition"], row["label"], row["ok"]) for row in rows] == [
         ("1", "1", "mine", "30"), ("1", "2", "mine", "30"), ("3", "1", "mine", "30"), ("3", "2", "mine", "30"),
@@ -143,13 +143,13 @@ def test_ctrl_c_tells_what_was_measured_by_then(url: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "a target is required: give a URL"),
-        (("https://a/",), "URL: 'https://a/': https is not supported; write http://"),
-        (("http://a/", "--clients", "5..1/1"), "must not be below the first"),
+        ((), "a target is required: specify a URL"),
+        (("https://a/",), "URL: 'https://a/': the scheme https is not supported; use http://"),
+        (("http://a/", "--clients", "5..1/1"), "must not be less than the first"),
         (("http://a/", "--clients", "5", "--rate", "5"), "--clients and --rate cannot be combined"),
         (("http://a/", "--csv", "/none/x.csv"), "--csv: /none/x.csv: there is no folder /none"),
         (("http://a/", "--json", "/"), "--json: /: is a folder"),
-        (("http://a/", "--plot", "x.gif"), "--plot: x.gif: the name must end with one of"),
+        (("http://a/", "--plot", "x.gif"), "--plot: x.gif: the file name must end in one of"),
         (("http://a/", "--fail-if", "p99>5"), "requires a unit"),
         (("http://a/", "--phases", "/none/x.toml"), "/none/x.toml: file: cannot be read"),
         (("--clint", "5"), "No such option"),
@@ -175,5 +175,5 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(command, "lbdns-load", ["--help"]) == 0
     out = capsys.readouterr().out
     assert "lbdns-load http://best.hobbit:8080/ --resolver 127.0.0.1:5300" in out
-    assert "Exit status: 0 success, 1 a threshold is broken" in out
+    assert "Exit status: 0 on success, 1 if a threshold is violated" in out
     assert load("--version") == (0, f"lbdns-load, version {__version__}\n", "")

@@ -47,7 +47,7 @@ def test_good(parse: Callable[[str], Any], text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("parse", "text", "message"),
     [
-        (parse_resolver, "ns.hobbit:53", "the resolver must be an address, such as 127.0.0.1:53, not a name"),
+        (parse_resolver, "ns.hobbit:53", "the resolver must be an IP address, for example 127.0.0.1:53"),
         (parse_resolver, "127.0.0.1:0", "must not be 0"),
         (parse_resolver, "127.0.0.1:x", "must be a number from 0 to 65535"),
         (parse_latency, "p98:200ms", "'p98' is not one of"),
@@ -99,11 +99,11 @@ def test_rates() -> None:
     [
         ("", "a number is missing"),
         ("20,", "a number is missing"),
-        ("abc", "'abc' is neither a number nor a sweep; write 20, 20,40 or 20..100/10"),
+        ("abc", "'abc' is neither a number nor a sweep; write a number, a list or FIRST..LAST/STEP"),
         ("20-100", "neither"),
         ("20..100", "'20..100' has no step"),
-        ("20..100/0", "must be more than 0"),
-        ("100..20/10", "must not be below the first"),
+        ("20..100/0", "must be greater than 0"),
+        ("100..20/10", "must not be less than the first"),
         ("-5", "neither"),
         ("0", "0 is not a whole number from 1"),
         ("1.5", "1.5 is not a whole number"),
@@ -121,7 +121,7 @@ def test_what_are_no_counts(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("text", ["0", "0..5/1", "2000000"])
 def test_what_are_no_rates(text: str) -> None:
-    with pytest.raises(ValueError, match="not a number above 0 and at most 1e"):
+    with pytest.raises(ValueError, match="must be above 0 and at most 1e"):
         parse_rates(text)
 
 

@@ -36,7 +36,7 @@ def test_everything_is_read() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("", "a target is required: give a URL"),
+        ("", "a target is required: specify a URL"),
         ("--clients 5", "a target is required"),
         (f"{URL} --urls x", "URL and --urls cannot be combined"),
         (f"{URL} --files html --base {URL}", "URL and --files cannot be combined"),
@@ -53,7 +53,7 @@ def test_everything_is_read() -> None:
         (f"{URL} --spacing even", "--spacing requires --rate or --ramp or --trace"),
         (f"{URL} --rate 5 --think 1", "--think and --rate cannot be combined"),
         ("--phases x --seconds 5", "--phases and --seconds cannot be combined"),
-        (f"{URL} --requests 5 --warm-up 1", "--warm-up with --clients requires --seconds"),
+        (f"{URL} --requests 5 --warm-up 1", "--warm-up and --requests cannot be combined with clients"),
         (f"{URL} --csv - --json -", "cannot both write to standard output"),
         (f"{URL} --search rate --connections 5", "--search requires --range"),
         (f"{URL} --range 1..5", "--range requires --search"),
@@ -74,11 +74,11 @@ def test_what_can_not_stand_together(arguments: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--clients 5..1/1", "must not be below the first"),
-        ("--rate 0", "0 is not a number above 0"),
+        ("--clients 5..1/1", "must not be less than the first"),
+        ("--rate 0", "the rate 0 must be above 0"),
         ("--resolve evry:5s", "Perhaps you meant 'every'?"),
-        ("--resolver ns", "the resolver must be an address"),
-        ("--fail-if p98>5ms", "there is no statistic 'p98'"),
+        ("--resolver ns", "the resolver must be an IP address"),
+        ("--fail-if p98>5ms", "there is no statistic named 'p98'"),
         ("--seconds 0", "must be more than 0"),
         ("--repeat 0", "0 is not in the range"),
         ("--processes none", "neither 'auto' nor a whole number"),

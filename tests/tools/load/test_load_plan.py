@@ -44,7 +44,7 @@ def test_how_long_a_run_is() -> None:
 
 
 def test_loads_that_would_never_end_or_begin() -> None:
-    with pytest.raises(ValueError, match="requires an end"):
+    with pytest.raises(ValueError, match="requires a limit"):
         ClosedLoop(5)
     with pytest.raises(ValueError, match="a rate is required"):
         OpenLoop((), 1.0)
@@ -140,13 +140,13 @@ def test_ways_to_resolve(text: str, resolve: ResolveRule) -> None:
     [
         ("conection", "Perhaps you meant 'connection'"),
         ("", "known: request, connection, every"),
-        ("every", "such as every:5s"),
-        ("every:", "such as every:5s"),
+        ("every", "for example every:5s"),
+        ("every:", "for example every:5s"),
         ("every:5", "not a valid duration"),
         ("every:0s", "must be more than 0"),
         ("webstone:", "must be more than 0"),
-        ("ttl:5s", "only 'every' and 'webstone' accept"),
-        ("once:", "only 'every' and 'webstone' accept"),
+        ("ttl:5s", "only the modes 'every' and 'webstone' accept"),
+        ("once:", "only the modes 'every' and 'webstone' accept"),
     ],
 )
 def test_what_is_no_way_to_resolve(text: str, message: str) -> None:

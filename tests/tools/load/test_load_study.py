@@ -63,7 +63,7 @@ def test_ramps_and_traces(tmp_path: Path) -> None:
     assert loads(f"{trace} --min 10 --max 20") == [OpenLoop((10.0, 15.0, 20.0), 10.0)]
     assert loads(f"{trace} --max 20") == [OpenLoop((0.0, 10.0, 20.0), 10.0)]
     assert study(trace)[0].point.rate_per_s is None
-    with pytest.raises(ConfigError, match=r"^--trace: .*there are 2 columns"):
+    with pytest.raises(ConfigError, match=r"^--trace: .*specify one of 2 columns"):
         loads(f"{URL} --trace {tmp_path}/day.csv --seconds 30")
 
 
@@ -107,7 +107,7 @@ def test_targets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("ftp://a/", "URL: 'ftp://a/': ftp is not supported"),
+        ("ftp://a/", "URL: 'ftp://a/': the scheme ftp is not supported"),
         ("--files html --base a", "--base: 'a' is not a valid URL"),
         ("--urls /none/there", "--urls: /none/there: cannot be read"),
         ("--phases /none/there", "/none/there: file: cannot be read"),

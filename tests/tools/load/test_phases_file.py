@@ -78,30 +78,30 @@ RATE = "[[phase]]\nrate = 1\nseconds = 1\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "phases.toml: phase: at least one [[phase]] is required"),
+        ("", "phases.toml: phase: at least one [[phase]] with clients, a rate, a ramp or a trace is required"),
         ("[phase]\nrate = 1\n", "must be an array of tables, written as [[phase]]"),
         ("[[phase]]\nseconds = 5\n", "phases.toml:1: [phase 1]: one of clients, rate, ramp, trace is required"),
         ("[[phase]]\nrate = 5\nclients = 5\nseconds = 5\n", ":2: [phase 1] rate: cannot be combined with clients"),
-        ("[[phase]]\nrate = 5\n", "phases.toml:1: [phase 1]: an end is required; write 'seconds' or 'requests'"),
-        ("[[phase]]\nclients = 5\n", "phases.toml:1: [phase 1]: an end is required; write 'seconds' or 'requests'"),
-        ('[[phase]]\nramp = "1..5"\nrequests = 5\n', "the total length is required"),
+        ("[[phase]]\nrate = 5\n", "phases.toml:1: [phase 1]: a limit is required; specify 'seconds' or 'requests'"),
+        ("[[phase]]\nclients = 5\n", "phases.toml:1: [phase 1]: a limit is required; specify 'seconds' or 'requests'"),
+        ('[[phase]]\nramp = "1..5"\nrequests = 5\n', "the total duration is required"),
         ("[[phase]]\nrate = 0\nseconds = 1\n", "phases.toml:2: [phase 1] rate: must be a number from 1e-06"),
         ("[[phase]]\nclients = 0\nseconds = 1\n", "phases.toml:2: [phase 1] clients: must be a whole number"),
         ("[[phase]]\nrate = 1\nseconds = 0\n", "phases.toml:3: [phase 1] seconds: must be a number"),
         ("[[phase]]\nrate = 1\nrequests = 0\n", "phases.toml:3: [phase 1] requests: must be a whole number"),
         ('[[phase]]\nramp = "1-5"\nseconds = 1\n', "phases.toml:2: [phase 1] ramp: '1-5' is not a valid ramp"),
         ('[[phase]]\ntrace = "none.csv"\nseconds = 1\n', "phases.toml:2: [phase 1] trace: "),
-        ('[[phase]]\ntrace = "day.csv"\nseconds = 1\n', "there are 2 columns"),
+        ('[[phase]]\ntrace = "day.csv"\nseconds = 1\n', "specify one of 2 columns"),
         ('[[phase]]\ntrace = "day.csv"\ncolumn = "2"\nmin = 1\nseconds = 1\n', ":4: [phase 1] min: 'min' and 'max'"),
         ('[[phase]]\ntrace = "day.csv"\ncolumn = "2"\nmin = 3\nmax = 1\nseconds = 1\n', "1 is less than 3"),
-        (RATE + "think = 1\n", "phases.toml:4: [phase 1] think: 'think' requires 'clients'"),
-        ('[[phase]]\nclients = 5\nseconds = 1\nspacing = "even"\n', "spacing: 'spacing' does not apply to 'clients'"),
+        (RATE + "think = 1\n", "phases.toml:4: [phase 1] think: 'think' is the pause of a client in seconds"),
+        ('[[phase]]\nclients = 5\nseconds = 1\nspacing = "even"\n', "spacing: 'spacing' cannot be combined"),
         (RATE + 'spacing = "evn"\n', "4: [phase 1] spacing: unknown value 'evn'. Perhaps you meant 'even'?"),
         (RATE + "column = 1\n", "phases.toml:4: [phase 1] column: unknown key"),
         (RATE + "begn = 1\n", "phases.toml:4: [phase 1] begn: unknown key. Perhaps you meant 'begin'?"),
         (RATE + "begin = -1\n", "phases.toml:4: [phase 1] begin: must be a number from 0"),
-        (RATE + 'name = "a"\n' + RATE + 'name = "a"\n', "phases.toml:8: [phase a] name: two phases are called 'a'"),
-        (RATE + 'url = "https://a/"\n', "phases.toml:4: [phase 1] url: 'https://a/': https is not supported"),
+        (RATE + 'name = "a"\n' + RATE + 'name = "a"\n', "phases.toml:8: [phase a] name: two phases are named 'a'"),
+        (RATE + 'url = "https://a/"\n', "phases.toml:4: [phase 1] url: 'https://a/': the scheme https"),
         (RATE + 'urls = "none"\n', "phases.toml:4: [phase 1] urls: "),
         (RATE + 'files = "htm"\nbase = "http://a/"\n', "files: unknown value 'htm'. Perhaps you meant 'html'?"),
         (RATE + 'files = "html"\n', "[phase 1] base: is missing"),
@@ -118,7 +118,7 @@ def test_errors_say_where_and_what_instead(tmp_path: Path, text: str, message: s
 
 def test_a_phase_without_a_target(tmp_path: Path) -> None:
     path = written(tmp_path, RATE)
-    with pytest.raises(ConfigError, match="a target is required; write 'url', 'urls' or 'files'"):
+    with pytest.raises(ConfigError, match="a target is required; specify 'url', 'urls' or 'files'"):
         read_phases(path)
     assert read_phases(path, MIX)[0].mix is MIX
     assert read_phases(written(tmp_path, RATE + 'url = "http://b/"\n'))[0].mix == one_url("http://b/")

@@ -79,7 +79,7 @@ def test_together_over_a_pipe() -> None:
     assert (result.tally.ok, result.seconds) == (100, 10.0)
     assert result.tally.servers == {"10.0.0.1": [100, 100]}
     assert [process.tally.requests for process in result.processes] == [60, 40]
-    assert result.saturation == "2 requests found no free descriptor: raise the limit (ulimit -n)"
+    assert result.saturation == "no file descriptor was free for 2 requests: raise the limit (ulimit -n)"
     assert not result.interrupted
 
 
@@ -88,10 +88,10 @@ def test_together_over_a_pipe() -> None:
     [
         ({"cpu_share": 0.97}, "process 2 of 2 used 97 % of a core"),
         ({"local": {errno.EADDRNOTAVAIL: 3}}, "3 requests found no free source port"),
-        ({"local": {errno.EMFILE: 4}}, "4 requests found no free descriptor"),
+        ({"local": {errno.EMFILE: 4}}, "no file descriptor was free for 4 requests"),
         ({"local": {errno.ENOBUFS: 5}}, "no memory for 5 requests"),
-        ({"late_s": (0.001, 0.01, 0.05, 0.2)}, "200 ms late at the end"),
-        ({"held_back": 6, "max_connections": 10}, "6 requests waited for one of 10 connections"),
+        ({"late_s": (0.001, 0.01, 0.05, 0.2)}, "requests started 200 ms late"),
+        ({"held_back": 6, "max_connections": 10}, "6 requests waited because all 10 connections were in use"),
     ],
 )
 def test_each_limit_is_said(changes: dict[str, object], words: str) -> None:

@@ -43,7 +43,7 @@ def test_no_result_is_told_and_no_0() -> None:
 
 
 def test_a_repetition_without_a_result_is_told() -> None:
-    assert "20 clients: no result in 1 of 2 repetitions" in shown([row(20), row(20, 0, repetition=2)])
+    assert "20 clients: 1 of 2 repetitions have no result" in shown([row(20), row(20, 0, repetition=2)])
 
 
 def test_what_failed_and_why() -> None:
@@ -55,7 +55,7 @@ def test_what_failed_and_why() -> None:
 
 def test_our_own_limit_is_told() -> None:
     lines = shown([row(20, saturated="processors 98 % busy"), row(20, repetition=2)])
-    assert "20 clients: the load generator itself was the limit (repetition 1): processors 98 % busy" in lines
+    assert "20 clients: the load generator itself was the bottleneck (repetition 1): processors 98 % busy" in lines
 
 
 def test_shares_only_where_there_are_several_servers() -> None:
@@ -86,7 +86,7 @@ def test_a_frontier_says_what_ended_each_search() -> None:
     assert top.split()[:2] == ["10", "300"]
     assert "end of the range" in top
     assert 125 <= float(inside.split()[1]) <= 133
-    assert "above it: 48 % errors" in inside
+    assert "failed above: 48 % errors" in inside
     assert "no result" in nothing
     assert "failed at the lowest" in nothing
 

@@ -43,7 +43,7 @@ def test_addresses() -> None:
 def test_failures_are_of_dns() -> None:
     with names(ANSWERS) as server:
         for name, words in (
-            ("none.hobbit", "no address"),
+            ("none.hobbit", "no A or AAAA record"),
             ("nobody.hobbit", "NXDOMAIN"),
             ("ü", "not a valid domain name"),
         ):

@@ -108,13 +108,13 @@ def test_the_command_says_demand_figure_and_verdict() -> None:
     run = CliRunner().invoke(command, ["--quick", "--seeds", "1", "--processes", "1", "--only", "T3 mix 0.7, s3 dies"])
     assert run.exit_code == 2
     run = CliRunner().invoke(
-        command, ["--quick", "--seeds", "1", "--processes", "1", "--only", "servers unlike: throughput"]
+        command, ["--quick", "--seeds", "1", "--processes", "1", "--only", "unequal servers: throughput"]
     )
     assert run.exit_code == 0, run.output
     assert ">= 1.25" in run.output
     assert "holds" in run.output
     run = CliRunner().invoke(
-        command, ["--quick", "--seeds", "1", "--processes", "1", "--only", "servers unlike: throughput", "--json"]
+        command, ["--quick", "--seeds", "1", "--processes", "1", "--only", "unequal servers: throughput", "--json"]
     )
     (found,) = json.loads(run.output)["verdicts"]
     assert found["holds"]

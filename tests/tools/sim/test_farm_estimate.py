@@ -62,7 +62,7 @@ def test_speed_is_requests_per_cpu_second() -> None:
     assert fast.speed == pytest.approx(205 * 0.010 / 2, rel=0.05)
     assert fast.speed / slow.speed == pytest.approx(2.0, rel=0.05)
     assert found.rate == pytest.approx(40.0)
-    assert any("with 2 requests per answer, simulated as one visit" in note for note in found.notes)
+    assert any("and 2 requests per answer, simulated as one visit" in note for note in found.notes)
 
 
 def test_other_work_is_what_runs_beyond_the_busy_workers() -> None:
@@ -74,14 +74,14 @@ def test_other_work_is_what_runs_beyond_the_busy_workers() -> None:
 def test_without_answers_requests_are_the_rate() -> None:
     found = estimate_farm(record({"a": FAST, "b": SLOW}, 10, None), 0.010)
     assert found.rate == pytest.approx(80.0)
-    assert any("80 requests/s according to requests_per_s, minus one per report" in note for note in found.notes)
+    assert any("80 requests/s from requests_per_s, excluding one server-status request" in note for note in found.notes)
 
 
 def test_without_counters_cores_are_all_there_is() -> None:
     found = estimate_farm(record({"a": {"cpu_count": 4.0}, "b": {}}, 10, (1, 1)), 0.010)
     assert [(server.speed, server.cores) for server in found.servers] == [(1.0, 4.0), (1.0, 4.0)]
-    assert any("all cores are assumed to have speed 1" in note for note in found.notes)
-    assert any("b: 4 cores (unknown, assumed to be as on the others)" in note for note in found.notes)
+    assert any("1 assumed for all cores" in note for note in found.notes)
+    assert any("b: 4 cores (unknown, assumed to match the others)" in note for note in found.notes)
 
 
 def test_of_nothing_there_is_no_rate() -> None:

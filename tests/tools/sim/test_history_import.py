@@ -77,7 +77,7 @@ def test_records_are_read_as_ever(tmp_path: Path) -> None:
     header = RecordingHeader("web", "hobbit", ("a",), {"best": "best"}, BEGIN)
     path.write_text(header_line(header) + event_line(RecordedAnswers(1.0, (5,)), ("a",)))
     assert read_record(path).answered == (5,)
-    with pytest.raises(ConfigError, match="require a history"):
+    with pytest.raises(ConfigError, match="can only be used with a history"):
         read_record(path, BEGIN)
 
 
@@ -86,12 +86,14 @@ def test_only_means_are_left(tmp_path: Path) -> None:
     fill(HistoryRecorder(file, HistoryConfig(keep_raw=0.0)), (sample(s) for s in range(60)))
     with pytest.raises(ConfigError) as error:
         read_record(file)
-    assert "contains no second-by-second values for pool web" in str(error.value)
-    assert "Averages exist from 2027-01-15T08:00:0" in str(error.value)
+    assert "contains no per-second values for pool web" in str(error.value)
+    assert "cannot be replayed, exist from 2027-01-15T08:00:0" in str(error.value)
 
 
 def test_a_span_before_everything(file: Path) -> None:
-    with pytest.raises(ConfigError, match=r"in this period; they begin at 2027-01-15T08:00:00Z$"):
+    with pytest.raises(
+        ConfigError, match=r"in this period; the earliest per-second values are from 2027-01-15T08:00:00Z$"
+    ):
         read_record(file, 1000.0, 2000.0)
 
 

@@ -116,7 +116,7 @@ def test_a_farm_from_a_running_server(site: Site, tmp_path: Path, capsys: pytest
         captured = capsys.readouterr()
         with pytest.raises(ConfigError, match=r"there is no pool 'wbe'\. Perhaps you meant 'web'"):
             record_live(url(site), "wbe", 1.0)
-    assert "recording" in captured.err
+    assert "Recording" in captured.err
     document = json.loads(captured.out)
     assert set(document["cells"][0]["shares"]) == {"gandalf", "frodo"}
     assert any("gandalf: 2 cores (cpu_count)" in note for note in document["notes"])

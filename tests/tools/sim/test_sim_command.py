@@ -83,7 +83,7 @@ def test_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "x.png"
     status, out, _ = call(capsys, *QUICK, "--policy", "best", "--plot", str(path), "--plot-kind", "shares")
     assert status == 0
-    assert f"picture: {path}" in out
+    assert f"plot: {path}" in out
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -145,13 +145,13 @@ def test_what_goes_wrong_is_simulated(capsys: pytest.CaptureFixture[str]) -> Non
         (("--servers", "T3", "--plot-kind", "shares"), "--plot-kind requires --plot"),
         (("--servers", "T3", "--record", "x"), "--record requires --from"),
         (("--servers", "T3", "--pool", "x"), "--pool requires --from"),
-        (("--servers", "T3", "--kill", "s9@30"), "there is no server 's9'"),
+        (("--servers", "T3", "--kill", "s9@30"), "there is no server named 's9'"),
         (("--servers", "T3", "--score", "thesi"), "Perhaps you meant 'thesis'?"),
         (("--preset", "herdin"), "Perhaps you meant 'herding'?"),
         (("--replay", "nowhere.jsonl"), "nowhere.jsonl: file: cannot be read"),
         (("--from", "127.0.0.1:8053"), "is not a valid URL"),
         (("recrd",), "Did you mean 'record'?"),
-        (("--load", "0.5", "record", "http://127.0.0.1:1", "x"), "cannot precede the command 'record'"),
+        (("--load", "0.5", "record", "http://127.0.0.1:1", "x"), "do not apply to the command 'record'"),
     ],
 )
 def test_mistakes_end_with_2_and_say_what_instead(
@@ -194,7 +194,7 @@ def test_replay(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (replayed,) = document["replay"]["policies"]
     assert replayed["shares"]["a"] == pytest.approx(0.5, abs=0.01)
     assert replayed["diverted"] == pytest.approx(0.25, abs=0.01)
-    assert any("20 answers/s were counted" in note for note in document["notes"])
+    assert any("20 answers/s counted" in note for note in document["notes"])
     picture = tmp_path / "day.svg"
     status, out, _ = call(capsys, *arguments, "--plot", str(picture))
     assert status == 0

@@ -93,7 +93,7 @@ def test_a_fitted_farm_brings_its_rate_unless_a_load_is_said() -> None:
     study = make_study(RequestedStudy(recording=DAY))
     assert study.scenarios[0].rate == pytest.approx(20)
     assert [server.name for server in study.scenarios[0].servers] == ["a", "b"]
-    assert any("assuming --workload mix" in note for note in study.notes)
+    assert any("assumed to follow --workload mix" in note for note in study.notes)
     loaded = make_study(RequestedStudy(recording=DAY, loads=(0.5,))).scenarios[0]
     assert (loaded.rate, loaded.load) == (None, 0.5)
 
@@ -118,9 +118,12 @@ def test_a_replay_takes_the_recorded_times() -> None:
         (RequestedStudy(), "a farm is required"),
         (RequestedStudy(preset="herdin"), "Perhaps you meant 'herding'?"),
         (RequestedStudy(servers="U11"), "--servers: 'U11' is neither"),
-        (RequestedStudy(servers="T3", fields={"outages": (Outage("s4", 1.0),)}), "no server 's4'"),
-        (RequestedStudy(servers="T3", fields={"outages": (Outage("s1", 500.0),)}), "the run's end at 140 s"),
-        (RequestedStudy(recording=DAY, workloads=("html", "cgi")), "accept only one workload"),
+        (RequestedStudy(servers="T3", fields={"outages": (Outage("s4", 1.0),)}), "no server named 's4'"),
+        (
+            RequestedStudy(servers="T3", fields={"outages": (Outage("s1", 500.0),)}),
+            "must begin before the run ends at 140 s",
+        ),
+        (RequestedStudy(recording=DAY, workloads=("html", "cgi")), "only one workload can be specified"),
         (
             RequestedStudy(recording=DAY, replays=True, clients=(SimulatedClients("closed", 3),)),
             "closed clients cannot be combined with --replay",
@@ -143,6 +146,6 @@ def test_what_can_not_be_run(wanted: RequestedStudy, message: str) -> None:
     ],
 )
 def test_nothing_happens_to_servers_that_are_not_there(scenario: Scenario) -> None:
-    with pytest.raises(ConfigError, match=r"no server 's4'"):
+    with pytest.raises(ConfigError, match=r"no server named 's4'"):
         check_scenario(scenario)
     check_scenario(replace(scenario, servers=(*scenario.servers, ServerSpec("s4"))))

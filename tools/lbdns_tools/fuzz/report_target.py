@@ -1,9 +1,9 @@
-"""Fuzz target ``report``: the decoder of report datagrams and the collector's table.
+"""Fuzz target ``report``: the decoder of report datagrams and the collector's table of reports.
 
 An input is a sequence of datagrams, each preceded by one byte for the elapsed time and two bytes for the length. The
-decoder and a table without keys receive each datagram unchanged. A table with a key receives each datagram twice:
-unchanged, and with a valid key id and tag. The search thus reaches the code behind the tag check without forging a
-tag.
+decoder and a report table without keys receive each datagram unchanged. A report table with a key receives each
+datagram twice: unchanged, and with a valid key id and tag. The second copy passes the tag check, so the search also
+reaches the code after that check.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ODD: Final[tuple[object, ...]] = (
 
 
 def split_datagrams(data: bytes) -> Iterator[tuple[float, bytes]]:
-    """Yield each datagram with the elapsed seconds; if a length is too large, yield the rest of the input."""
+    """Yield each datagram with the elapsed seconds. A datagram whose length is too large ends with the input."""
     at = 0
     while at + 3 <= len(data):
         end = at + 3 + int.from_bytes(data[at + 1 : at + 3], "big")
@@ -69,7 +69,8 @@ def join_datagrams(datagrams: Iterable[tuple[float, bytes]]) -> bytes:
 
 
 def with_valid_tag(datagram: bytes) -> bytes:
-    """Return the datagram with the id of KEY and a valid tag, or unchanged if the datagram is too short for them."""
+    """Return the datagram with KEY's id and a valid tag, or unchanged if the datagram is too short for an id and a
+    tag."""
     body_start = 9 + datagram[8] if len(datagram) > 9 else 0
     host = datagram[9:body_start]
     if not body_start < len(datagram) - TAG_LENGTH or not host.isascii():
@@ -99,7 +100,8 @@ def check(data: bytes) -> None:
 
 
 def _check_decoder(datagram: bytes) -> None:
-    """Check that the decoder returns a report or raises ReportError, and that the report survives re-encoding."""
+    """Check that the decoder returns a report or raises ReportError, and that re-encoding does not change the
+    report."""
     try:
         report = decode_body(open_envelope(datagram))
     except ReportError as refusal:
@@ -109,7 +111,7 @@ def _check_decoder(datagram: bytes) -> None:
     try:
         again = encode(report)
     except ValueError:
-        assert len(datagram) > MAX_DATAGRAM // 2, "only a long report may exceed the size limit when encoded again"
+        assert len(datagram) > MAX_DATAGRAM // 2, "only re-encoding a long report may exceed the size limit"
         return
     if report.kind == "alarm" or not report.alarm:
         assert decode_body(open_envelope(again)) == report
@@ -127,7 +129,7 @@ def _check_accepted(datagram: bytes, now: float, seen: set[tuple[str, int, int]]
 
 
 def _check_readings(table: ReportTable) -> None:
-    """Check that published readings belong to members, have a valid score, and can be written as JSON."""
+    """Check that published readings belong to members, contain a valid score, and can be encoded as JSON."""
     snapshot = table.snapshot()
     assert snapshot is table.snapshot()
     members = {member for host in HOSTS.values() for member in host.members}

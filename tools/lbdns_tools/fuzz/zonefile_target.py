@@ -1,7 +1,8 @@
-"""Fuzz target ``zonefile``: the reader of master files, and answers from the zones that it reads.
+"""Fuzz target ``zonefile``: the parser of master files, and answers from the parsed zones.
 
-An input is the text of a zone file; a line ";;; NAME" begins another file in the same folder, for $INCLUDE. The reader
-must return a zone or raise ZoneFileError, and the server must be able to answer queries for every name in the zone.
+An input is the text of a zone file. A line ";;; NAME" starts another file in the same folder, for use with $INCLUDE.
+The parser must return a zone or raise ZoneFileError, and the server must be able to answer queries for every name in
+the zone.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ WORDS: Final = tuple(
 
 
 def files(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and content of every file, beginning with the zone file."""
+    """Yield the name and content of every file in an input, starting with the zone file."""
     head, *rest = _FILE.split(data)
     yield "zone", head
     for name, content in zip(rest[::2], rest[1::2], strict=True):
@@ -103,7 +104,7 @@ def check(data: bytes) -> None:
             zone = _read(dict(files(data)))
         except ZoneFileError as error:
             for finding in error.findings:
-                assert "\n" not in finding, "a finding must be one line"
+                assert "\n" not in finding, "a finding must not contain a line break"
                 assert ": zone hobbit: " in finding
             return
     _check_zone(zone)
@@ -111,9 +112,9 @@ def check(data: bytes) -> None:
 
 
 def _read(contents: Mapping[str, bytes]) -> Zone:
-    """Read the zone.
+    """Parse the zone in an input.
 
-    Creates a folder only if the zone includes files: creating one takes longer than everything else.
+    Creates a folder only if the zone includes other files, because creating a folder is the slowest step.
     """
     try:
         text = contents["zone"].decode()
@@ -143,7 +144,7 @@ def _check_zone(zone: Zone) -> None:
 
 
 def _check_served(zone: Zone) -> None:
-    """Query names for types that they have and lack, and check that answers contain the names' records."""
+    """Query names in the zone for existing and missing types, and check that the answers contain the zone's records."""
     responder = _responder()
     responder.table = _table(zone)
     owners = list(zone.nodes)
@@ -157,7 +158,7 @@ def _check_served(zone: Zone) -> None:
 
 @cache
 def _responder() -> Responder:
-    """Return the responder shared by all inputs: creating a responder takes as long as computing ten answers."""
+    """Return the responder that all inputs share, because creating a responder takes as long as ten answers."""
     return Responder(_table(parse_zone(ORIGIN, HEAD, Path("zone"))))
 
 
@@ -179,12 +180,12 @@ def _query_and_check(responder: Responder, zone: Zone, owner: bytes, rtype: int,
     answered = {rdata for found in message.answer if found.rdtype == rtype for rdata in found}
     assert answered == {
         dns.rdata.from_wire("IN", dns.rdatatype.RdataType.make(rtype), rdata, 0, len(rdata)) for rdata in rrset.rdatas
-    }, "the answer lacks a record of the zone"
+    }, "the answer must contain exactly the zone's records"
     assert all(found.ttl == rrset.ttl for found in message.answer)
 
 
 def _is_elsewhere(zone: Zone, owner: bytes, rtype: int) -> bool:
-    """Return whether a delegation or DNAME above ``owner`` hides the records of ``owner``."""
+    """Return whether a delegation, or a DNAME above ``owner``, hides the records at ``owner``."""
     for above in names.suffixes(owner):
         node = zone.nodes.get(above, {})
         if above != zone.origin and 2 in node and not (above == owner and rtype == 43):

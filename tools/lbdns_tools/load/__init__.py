@@ -1,1 +1,1 @@
-"""The load generator ``lbdns-load`` simulates web clients; its statistics include requests that fail."""
+"""The load generator ``lbdns-load``, which simulates web clients and includes failed requests in its statistics."""

@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.load``: the same as ``lbdns-load``."""
+"""``python -m lbdns_tools.load``: another way to run ``lbdns-load``."""
 
 from lbdns_tools.load.load_command import main
 

@@ -1,9 +1,9 @@
-"""Search for the highest load that a server can handle: double the load until a trial fails, then bisect. Sans-I/O.
+"""A search for the highest load that a server can handle: double the load until a trial fails, then bisect. Sans-I/O.
 
 A trial that passes is not repeated. A trial that fails is repeated up to twice and the majority decides, because a
-single hiccup does not prove a limit. The value found must pass one more trial; otherwise the search continues at lower
-values and repeats every later trial. If the load generator itself is the limit, the search ends and reports this,
-since the server's limit stays unknown.
+single failure may be an outlier. The highest passing value must pass one more trial. If that trial fails, the search
+continues at lower values and repeats every later trial. If the load generator itself is the bottleneck, the search ends
+and reports this fact, because the server's limit remains unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_TRIALS: Final = 60  # per search: an hour if each takes 60 s
 
 @dataclass(frozen=True, slots=True)
 class FailureCriteria:
-    """The criteria by which a trial fails. A latency limit of 0 s accepts any latency. Raises ValueError."""
+    """The criteria for failing a trial. A latency limit of 0 s accepts any latency. Raises ValueError."""
 
     error_percent: float = 1.0  # highest share of errors that passes
     percentile: int = 99
@@ -44,9 +44,9 @@ class FailureCriteria:
             raise ValueError(f"the latency limit must be 0 s or more, not {self.limit_s:g}")
 
     def failing(self, figures: RunStatistics, rate: float) -> str:
-        """Return the reason why a trial fails, or "" if it passes.
+        """Return the reason why a trial with these figures fails, or "" if the trial passes.
 
-        ``rate`` is in requests/s; 0 means as fast as possible.
+        ``rate`` is the requested rate in requests/s, where 0 means as fast as possible.
         """
         if figures.error_percent is None or figures.requests_per_s is None:
             return "no result"
@@ -97,10 +97,10 @@ class _CapacitySearch:
         return len(self.trials) >= MAX_TRIALS
 
     def decide(self, value: float) -> SearchTrial:
-        """Run trials at ``value``; return the one that decides the result.
+        """Run trials at ``value`` and return a trial that represents the result.
 
-        The first trial decides if it passes; otherwise the majority decides, and a trial from that majority is
-        returned. While ``doubted`` is set, a single passing trial is not enough to decide.
+        If the first trial passes, that trial is returned. If the first trial fails, the majority of up to three trials
+        decides, and a trial from the majority is returned. While ``doubted`` is set, one passing trial is not enough.
         """
         failed: list[SearchTrial] = []
         passed: list[SearchTrial] = []
@@ -115,7 +115,8 @@ class _CapacitySearch:
         return passed[-1] if len(passed) > len(failed) else failed[-1]
 
     def between(self, good: float, bad: float) -> float | None:
-        """Return the next value to try, or None if ``good`` and ``bad`` are close enough."""
+        """Return the next value to try between ``good`` and ``bad``, or None if they differ by less than the
+        accuracy."""
         middle = (good + bad) / 2
         if self.is_whole:
             middle = float(int(middle))
@@ -124,7 +125,7 @@ class _CapacitySearch:
     def double(self, value: float, high: float, passed: list[SearchTrial]) -> SearchTrial | None:
         """Double ``value`` until a trial fails or ``value`` reaches ``high``.
 
-        Append passing trials to ``passed``; return the trial that failed, or None if none did.
+        Append passing trials to ``passed``. Return the failed trial, or None if no trial failed.
         """
         while not (trial := self.decide(value)).why:
             passed.append(trial)
@@ -134,9 +135,9 @@ class _CapacitySearch:
         return trial
 
     def run(self, low: float, high: float) -> SearchResult:
-        """Search from ``low`` to ``high``. Raises ValueError if the range or the accuracy is invalid."""
+        """Run the search from ``low`` to ``high``. Raises ValueError if the range or the accuracy is invalid."""
         if not 0 < low <= high < float("inf"):
-            raise ValueError(f"the range must start above 0 and end at a finite value, not {low:g} to {high:g}")
+            raise ValueError(f"the range must start above 0 and end at a finite value, but is {low:g} to {high:g}")
         if not 0.001 <= self.accuracy <= 1:
             raise ValueError(f"the accuracy must be between 0.001 and 1, not {self.accuracy:g}")
         passed: list[SearchTrial] = []  # ascending
@@ -174,9 +175,9 @@ class _CapacitySearch:
 def highest_rate(
     try_rate: Attempt[float], criteria: FailureCriteria, low: float, high: float, accuracy: float = ACCURACY
 ) -> SearchResult:
-    """Search for the highest rate between ``low`` and ``high`` (requests/s) that passes.
+    """Search for the highest rate from ``low`` to ``high`` (in requests/s) at which a trial passes.
 
-    ``accuracy`` is a fraction of the result. Raises ValueError if the range or the accuracy is invalid.
+    ``accuracy`` is relative to the result. Raises ValueError if the range or the accuracy is invalid.
     """
     return _CapacitySearch(try_rate, lambda rate, figures: criteria.failing(figures, rate), accuracy).run(low, high)
 
@@ -184,9 +185,10 @@ def highest_rate(
 def highest_count(
     try_count: Attempt[int], criteria: FailureCriteria, rate: float, low: int, high: int, accuracy: float = ACCURACY
 ) -> SearchResult:
-    """Search for the highest number of connections or clients that passes at ``rate`` requests/s.
+    """Search for the highest number of connections or clients with which a trial passes at ``rate`` requests/s.
 
-    If ``rate`` is 0, trials run without a fixed rate. Raises ValueError if the range or the accuracy is invalid.
+    A ``rate`` of 0 means that trials run without a fixed rate. Raises ValueError if the range or the accuracy is
+    invalid.
     """
     search = _CapacitySearch(
         lambda count: try_count(int(count)), lambda _, figures: criteria.failing(figures, rate), accuracy, is_whole=True
@@ -196,7 +198,7 @@ def highest_count(
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """One point of a frontier: the highest rate at this number of connections."""
+    """One point of a frontier: the highest rate found for a number of connections."""
 
     connections: int
     found: SearchResult
@@ -210,7 +212,7 @@ def frontier(
     high: float,
     accuracy: float = ACCURACY,
 ) -> tuple[FrontierPoint, ...]:
-    """Search for the highest rate at each number of connections; ``try_point(connections, rate)`` runs a trial.
+    """Search for the highest rate at each number of connections. ``try_point(connections, rate)`` runs one trial.
 
     Raises ValueError if the range or the accuracy is invalid.
     """

@@ -1,4 +1,4 @@
-"""Clients of the load generator: closed and open loops that look up hosts, connect, and send and count requests."""
+"""The clients of the load generator: closed and open loops that look up hosts, connect, and send and count requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a local failure, which 
 
 
 class RequestTimings:
-    """Holds the times, the bytes received and the server of one request in progress."""
+    """The times, the number of bytes received, and the server of one request in progress."""
 
     __slots__ = ("bytes", "connect_s", "dns_s", "resolving", "server")
 
@@ -32,7 +32,7 @@ class RequestTimings:
 
 
 class LoadClient:
-    """One client of a closed loop, or all clients of an open loop, with a name cache and idle connections."""
+    """One closed-loop client, or all clients of an open loop, with a name cache and a pool of idle connections."""
 
     __slots__ = ("_kept", "names")
 
@@ -41,7 +41,7 @@ class LoadClient:
         self._kept: dict[tuple[str, int], list[HttpConnection]] = {}  # by address or name and port
 
     def take(self, use: tuple[str, int]) -> HttpConnection | None:
-        """Return the most recently used idle connection that is still open, or None."""
+        """Remove and return the most recently used idle connection that is still open, or return None."""
         kept = self._kept.get(use)
         while kept:
             connection = kept.pop()
@@ -50,13 +50,13 @@ class LoadClient:
         return None
 
     def keep(self, use: tuple[str, int], connection: HttpConnection) -> None:
-        """Keep a connection for later requests if it is still open and idle."""
+        """Keep ``connection`` for later requests if the connection is still open and idle."""
         if connection.is_idle:
             self._kept.setdefault(use, []).append(connection)
 
 
 class ClientCrowd:
-    """All clients of one process, and the tally of their requests."""
+    """All load clients in one process, and the tally of their requests."""
 
     def __init__(
         self, run: LoadRun, sockets: LoadConnections, resolver: StubResolver | None, fixed: dict[str, str]
@@ -77,7 +77,7 @@ class ClientCrowd:
         self._begin = self._window = self._end = 0.0
 
     def start(self, begin: float) -> None:
-        """Schedule all phases. The run begins at ``begin`` on the loop's clock and ends when no task is left."""
+        """Schedule all phases. The run begins when the loop's clock reads ``begin``, and ends when no task is left."""
         self._begin = begin
         self._window, self._end = begin + self._run.warm_up_s, begin + self._run.seconds
         for place, phase in enumerate(self._run.phases):
@@ -97,7 +97,7 @@ class ClientCrowd:
     ) -> None:
         """Run one client of a closed loop.
 
-        ``budget`` holds the number of requests that the loop's clients may still send.
+        ``budget`` contains the number of requests that all clients of the loop together may still send.
         """
         loop, clock = self._loop, self._loop.clock
         client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
@@ -127,7 +127,7 @@ class ClientCrowd:
             loop.start(self._once(choose(), client, intended))
 
     async def _once(self, target: RequestTarget, client: LoadClient, intended: float) -> str:
-        """Send one request and count it. Return the kind of failure, or "" on success."""
+        """Send one request and count the result. Return the kind of failure, or "" on success."""
         timings, error = RequestTimings(), ""
         clock = self._loop.clock
         if self._run.max_connections and self.under_way >= self._run.max_connections:
@@ -161,7 +161,7 @@ class ClientCrowd:
         return error
 
     async def _fetch(self, target: RequestTarget, client: LoadClient, timings: RequestTimings) -> None:
-        """Look up the host, connect, and send the request. Raises RequestError."""
+        """Look up the target's host, connect, send the request, and read the response. Raises RequestError."""
         connection: HttpConnection | None = None
         use = (target.host, target.port)
         if self._by_name:
@@ -190,7 +190,7 @@ class ClientCrowd:
         if response.status >= 400:
             raise RequestError("4xx" if response.status < 500 else "5xx", str(response.status))
         if target.expect is not None and response.bytes != target.expect:
-            raise RequestError("protocol", f"the body has {response.bytes} bytes instead of {target.expect}")
+            raise RequestError("protocol", f"the body must have {target.expect} bytes, but has {response.bytes}")
 
     def _connect(self, address: str, port: int, timings: RequestTimings) -> HttpConnection:
         try:
@@ -217,7 +217,7 @@ class ClientCrowd:
     def _count(self, timings: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
         """Count a request.
 
-        Latency is measured from the due time and excludes the look-up, unless the look-up failed.
+        Latency is measured from the time when the request was due. It excludes the look-up, unless the look-up failed.
         """
         self.done += 1
         self.failed += error != ""
@@ -234,7 +234,7 @@ class ClientCrowd:
         self.tally.add(due_s, latency_s, timings.dns_s, timings.connect_s, timings.bytes, timings.server, error, late_s)
 
     def _give_turn(self) -> None:
-        """Let the request that has waited the longest, if any, take the place of a completed one."""
+        """After a request completes, start the longest-waiting request, if any request is waiting."""
         if self._waiting.under_way:
             task, _ = self._waiting.under_way.popitem(last=False)
             self._loop.call_at(self._loop.clock(), task.resume)

@@ -12,7 +12,7 @@ from lbdns.text.suggestions import nearest
 from lbdns_tools.load.request_tally import ERRORS
 from lbdns_tools.load.run_statistics import COUNTS, NUMBERS, RunStatistics
 
-HOW: Final = "write a statistic, one of > >= < <=, and a limit, such as p99>200ms, error_percent>1 or requests_per_s<1k"
+HOW: Final = "write a statistic, an operator (>, >=, < or <=) and a limit, for example p99>200ms or error_percent>1"
 COMPARED: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
 }  # fmt: skip
@@ -25,9 +25,9 @@ _PARTS: Final = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]*?)\s*(us|ms|s|%|k
 
 @dataclass(frozen=True, slots=True)
 class FailureThreshold:
-    """A condition under which a measurement fails.
+    """A condition that makes a measurement fail.
 
-    ``limit`` is in the unit of the statistic: s, %, 1/s, Mbit/s or a count.
+    ``limit`` uses the same unit as the statistic: s, %, 1/s, Mbit/s or a count.
     """
 
     text: str  # as the user wrote it
@@ -36,7 +36,7 @@ class FailureThreshold:
     limit: float
 
     def broken(self, figures: RunStatistics) -> str:
-        """Return the reason why these statistics fail, or "" if they pass. Statistics without a result fail."""
+        """Return the reason why ``figures`` fail, or "" if ``figures`` pass. Figures without any result fail."""
         value = figures.number(self.name)
         if value is None or not figures.requests:
             return f"{self.text}: no result"
@@ -46,30 +46,30 @@ class FailureThreshold:
 
 
 def parse_threshold(text: str) -> FailureThreshold:
-    """Parse a threshold. Raises ValueError with a message that says what to write instead."""
+    """Parse a threshold. Raises ValueError with a message that explains the syntax."""
     parts = _PARTS.fullmatch(text)
     if parts is None:
         raise ValueError(f"{text!r} is not a valid threshold; {HOW}")
     name, comparison, number, unit = parts[1].lower(), parts[2], parts[3], parts[4] or ""
     if name not in NAMES:
-        raise ValueError(f"{text!r}: there is no statistic {name!r}{nearest(name, NAMES)}")
+        raise ValueError(f"{text!r}: there is no statistic named {name!r}{nearest(name, NAMES)}")
     try:
         limit = float(number)
     except ValueError:
         raise ValueError(f"{text!r}: {number!r} is not a number; {HOW}") from None
     if not 0 <= limit < float("inf"):
-        raise ValueError(f"{text!r}: the limit must be 0 or more, and finite")
+        raise ValueError(f"{text!r}: the limit must be a finite number of 0 or more")
     full = SHORT.get(name, name)
     return FailureThreshold(text.strip(), full, comparison, limit * _factor(text, name, full, unit))
 
 
 def _factor(text: str, name: str, full: str, unit: str) -> float:
     if full in SHORT.values():
-        units, what = TIME_UNITS, "is a time and requires a unit, such as 200ms, 0.2s or 500us"
+        units, what = TIME_UNITS, "is a time, so the limit requires a unit, for example 200ms, 0.2s or 500us"
         if name == full:  # the name says seconds
             units = {"": 1.0, **TIME_UNITS}
     elif full.endswith("_percent"):
-        units, what = {"": 1.0, "%": 1.0}, f"is in %, so the unit must not be {unit}"
+        units, what = {"": 1.0, "%": 1.0}, f"is a percentage, so the unit must be % or omitted, not {unit}"
     else:
         kind = "percentage" if unit == "%" else "time"
         units, what = {"": 1.0, "k": 1000.0}, f"is not a {kind}, so the unit must not be {unit}"

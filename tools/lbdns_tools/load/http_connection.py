@@ -1,4 +1,4 @@
-"""HTTP connections of the load generator: open, reuse and close them, send requests, count local failures."""
+"""The load generator's HTTP connections: opening, reusing and closing connections, and exchanging requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _nowhere: Final = bytearray(_BLIND)  # MSG_TRUNC never writes to this buffer; it
 
 
 class RequestError(Exception):
-    """A request failed; ``kind`` is one of ``request_tally.ERRORS``."""
+    """A request failed. ``kind`` is one of ``request_tally.ERRORS``."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -31,13 +31,13 @@ class RequestError(Exception):
 
 
 class StaleError(Exception):
-    """The server closed a kept connection before any byte of a response arrived."""
+    """The server closed a reused connection before sending any byte of a response."""
 
 
 class LoadConnections:
-    """All connections of a process, including those that are idle or about to close, and their source addresses.
+    """All connections of a process, including idle and closing connections, and their source addresses.
 
-    Up to ``limit`` connections are open at a time, or more if more requests are in progress; 0 means no limit.
+    At most ``limit`` connections are open at a time, unless more requests are in progress. 0 means no limit.
     """
 
     def __init__(self, loop: EpollLoop, keep_alive: bool, sources: Sequence[str] = (), limit: int = 0) -> None:
@@ -53,7 +53,7 @@ class LoadConnections:
                 self._sources[is_ipv6] = cycle(fitting).__next__
 
     def connect(self, address: str, port: int) -> HttpConnection:
-        """Start connecting and return the connection. Raises RequestError."""
+        """Start connecting to ``address`` and return the connection. Raises RequestError."""
         if self.limit and self.open >= self.limit and self.idle:
             next(iter(self.idle)).close()
         is_ipv6 = ":" in address
@@ -75,7 +75,7 @@ class LoadConnections:
         return HttpConnection(self, sock, address, port)
 
     def failure(self, error: OSError) -> RequestError:
-        """Return the RequestError for a kernel error; count the error if its cause is local."""
+        """Return the RequestError for an OSError, and count the error if its cause lies on this machine."""
         code = error.errno or 0
         if code in _OURS:
             self.local[code] += 1
@@ -94,7 +94,7 @@ class LoadConnections:
 class HttpConnection(DescriptorWaiter):
     """One HTTP connection.
 
-    ``connect_s`` is the time it took to connect; ``used`` is the number of responses received.
+    ``connect_s`` is the duration of connecting in seconds, and ``used`` is the number of responses received.
     """
 
     __slots__ = ("_began", "_sock", "_sockets", "address", "connect_s", "is_open", "port", "used")
@@ -110,7 +110,7 @@ class HttpConnection(DescriptorWaiter):
     async def exchange(self, request: bytes, response: HttpResponse) -> None:
         """Send a request and read the whole response.
 
-        Afterwards the connection is idle, closed or about to close. Raises RequestError, or StaleError if the server
+        Afterwards, the connection is idle, closing or closed. Raises RequestError, or StaleError if the server
         closed a reused connection before this request.
         """
         self._sockets.idle.pop(self, None)
@@ -135,7 +135,7 @@ class HttpConnection(DescriptorWaiter):
 
     @property
     def is_idle(self) -> bool:
-        """Whether the connection can send another request."""
+        """Whether the connection is idle and can send another request."""
         return self in self._sockets.idle
 
     def close(self) -> None:
@@ -148,11 +148,11 @@ class HttpConnection(DescriptorWaiter):
             self._sockets.open -= 1
 
     def unexpected(self) -> None:
-        """Close the idle connection, because the server has closed it or has sent bytes that belong to no request."""
+        """Close the idle connection after the server has closed its end or has sent unexpected bytes."""
         self.close()
 
     async def _send(self, request: bytes) -> None:
-        """Send immediately, without waiting for the connection: over loopback, it is established at once."""
+        """Send the request without waiting for the connection, which is established immediately over loopback."""
         clock, rest = self._loop.clock, request
         while True:
             before = clock()
@@ -168,7 +168,7 @@ class HttpConnection(DescriptorWaiter):
             rest = rest[sent:]
 
     async def _receive(self, response: HttpResponse) -> bool:
-        """Read a response; return whether the server closed the connection after the response."""
+        """Read a response, and return whether the server closed the connection after the response."""
         recv, recv_into = self._sock.recv, self._sock.recv_into
         while True:
             await self.ready(READ)
@@ -187,14 +187,14 @@ class HttpConnection(DescriptorWaiter):
                 if response.is_empty and self.used:
                     raise StaleError
                 if response.is_empty:
-                    raise RequestError("reset", "the connection was closed before any response")
+                    raise RequestError("reset", "the server closed the connection before sending a response")
                 response.end()
                 return True
             if response.feed(data):
                 return False
 
     def _await_end(self) -> None:
-        """Let the server close the connection; usually, it has already done so."""
+        """Wait for the server to close the connection, which most servers have already done."""
         try:
             self._sock.recv(_PIECE)
         except BlockingIOError:

@@ -1,7 +1,8 @@
-"""Read HTTP/1.0 and HTTP/1.1 responses (RFC 9112) in pieces of any size. Bodies are counted, not stored. Sans-I/O.
+"""A parser for HTTP/1.0 and HTTP/1.1 responses (RFC 9112) in pieces of any size, which does not store bodies. Sans-I/O.
 
-Call ``HttpResponse.feed`` with each piece that arrives; it returns True when the response is complete. Call
-``HttpResponse.end`` when the server closes the connection. Both raise ProtocolError if the bytes are not valid HTTP.
+Call ``HttpResponse.feed`` with each piece that arrives. ``feed`` returns True when the response is complete. Call
+``HttpResponse.end`` when the server closes the connection. Both methods raise ProtocolError if the bytes are not valid
+HTTP.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ _IN_HEAD, _IN_BODY, _IN_CHUNKS, _UNTIL_CLOSE = range(4)
 
 
 class ProtocolError(Exception):
-    """The received bytes are not a valid and complete response."""
+    """The received bytes are not a valid and complete HTTP response."""
 
 
 def request_bytes(target: RequestTarget, keep_alive: bool) -> bytes:
-    """Return a minimal request for a target."""
+    """Return the bytes of a minimal HTTP request for a target."""
     lines = [
         f"GET {target.path} HTTP/1.1",
         f"Host: {target.authority}",
@@ -43,7 +44,8 @@ def request_bytes(target: RequestTarget, keep_alive: bool) -> bytes:
 
 
 class HttpResponse:
-    """One response. ``status`` is 0 until the head is complete; ``bytes`` counts only the body, without framing."""
+    """One HTTP response. ``status`` is 0 until the head is complete. ``bytes`` is the length of the body without
+    framing."""
 
     __slots__ = ("_held", "_interim", "_left", "_state", "bytes", "is_empty", "keeps", "status")
 
@@ -58,13 +60,13 @@ class HttpResponse:
 
     @property
     def skippable(self) -> int:
-        """The number of upcoming bytes that belong to the body and need no parsing."""
+        """The number of subsequent bytes that belong to the body and do not require parsing."""
         if self._state == _IN_BODY:
             return self._left
         return 1 << 20 if self._state == _UNTIL_CLOSE else 0
 
     def skip(self, count: int) -> bool:
-        """Count ``count`` of the ``skippable`` bytes as received; return whether the response is complete."""
+        """Count ``count`` of the ``skippable`` bytes as received, and return whether the response is complete."""
         self.bytes += count
         if self._state == _UNTIL_CLOSE:
             return False
@@ -72,7 +74,7 @@ class HttpResponse:
         return self._left == 0
 
     def feed(self, data: bytes) -> bool:
-        """Parse the next bytes; return whether the response is complete. Raises ProtocolError."""
+        """Parse the next bytes, and return whether the response is complete. Raises ProtocolError."""
         self.is_empty = False
         if self._state == _IN_HEAD:
             found = self._read_head(data)
@@ -91,12 +93,12 @@ class HttpResponse:
         return self._left == 0
 
     def end(self) -> None:
-        """Handle the end of the connection. Raises ProtocolError if the response is incomplete."""
+        """Handle the closing of the connection by the server. Raises ProtocolError if the response is incomplete."""
         if self._state != _UNTIL_CLOSE:
-            raise ProtocolError("the connection was closed in the middle of a response")
+            raise ProtocolError("the server closed the connection in the middle of a response")
 
     def _read_head(self, data: bytes) -> bytes | None:
-        """Return the bytes after the head, or None if the head is incomplete."""
+        """Return the bytes that follow the head, or None if the head is incomplete."""
         while True:
             held = self._held + data if self._held else data
             # Search only the new bytes for the end of the head
@@ -105,7 +107,7 @@ class HttpResponse:
                 raise ProtocolError(f"the head exceeds {MAX_HEAD} bytes")
             if match is None:
                 if not b"HTTP/1.".startswith(held[:7]):
-                    raise ProtocolError(f"{held[:20]!r} is not a status line")
+                    raise ProtocolError(f"the status line is not valid: {held[:20]!r}")
                 self._held = held
                 return None
             self._held = b""
@@ -114,11 +116,11 @@ class HttpResponse:
                 return data
 
     def _understand(self, head: bytes) -> bool:
-        """Parse a complete head. Return False if the response is interim, since another head follows."""
+        """Parse a complete head. Return False for an interim (1xx) response, because another head follows."""
         line, _, _ = head.partition(b"\n")
         match = _STATUS.match(line)
         if match is None:
-            raise ProtocolError(f"{line[:40]!r} is not a status line")
+            raise ProtocolError(f"the status line is not valid: {line[:40]!r}")
         status = int(match[2])
         if status < 200:
             self._interim += 1
@@ -159,17 +161,17 @@ class HttpResponse:
             at, self._left = match.end(), size + 2
 
     def _take(self, data: bytes, at: int) -> int:
-        """Count a chunk's bytes in ``data``, except its line end (the last two); return the offset after them all."""
+        """Count a chunk's bytes in ``data``, excluding the final CRLF, and return the offset after the chunk."""
         here = min(self._left, len(data) - at)
         self.bytes += max(0, min(here, self._left - 2))
         for place in range(max(0, self._left - 2), here):
             if data[at + place] != b"\r\n"[place - self._left]:
-                raise ProtocolError("a chunk is longer than announced")
+                raise ProtocolError("a chunk is longer than its size line states")
         self._left -= here
         return at + here
 
     def _read_trailer(self, data: bytes, begin: int, at: int) -> bool:
-        """Read the trailer fields, up to an empty line; ``begin`` is the offset of the last chunk's size line."""
+        """Read the trailer fields up to the empty line. ``begin`` is the offset of the last chunk's size line."""
         while True:
             end = data.find(b"\n", at)
             if end < 0:
@@ -179,19 +181,20 @@ class HttpResponse:
                 break
             at = end + 1
         if end + 1 < len(data):
-            raise ProtocolError(f"{len(data) - end - 1} unexpected bytes after the last chunk")
+            raise ProtocolError(f"the last chunk is followed by {len(data) - end - 1} unexpected bytes")
         return True
 
     def _hold(self, data: bytes, limit: int) -> None:
         if len(data) > limit:
             raise ProtocolError(f"a line between chunks exceeds {limit} bytes")
         if limit == MAX_LINE and (b"\n" in data or (data and data[0] not in b"0123456789abcdefABCDEF")):
-            raise ProtocolError(f"{data[:20]!r} is not a chunk size")
+            raise ProtocolError(f"the chunk size is not valid: {data[:20]!r}")
         self._held = data
 
 
 def _framing(head: bytes, is_1_1: bool) -> tuple[int | None, list[bytes], bool]:
-    """Return the content length, the transfer codings and whether the connection persists. ``head`` is lower-case."""
+    """Return the content length, the transfer codings, and whether the connection is persistent. ``head`` is
+    lower-case."""
     length: int | None = None
     codings: list[bytes] = []
     keeps = is_1_1  # RFC 9112 section 9.3
@@ -205,7 +208,7 @@ def _framing(head: bytes, is_1_1: bool) -> tuple[int | None, list[bytes], bool]:
             for part in map(bytes.strip, value.split(b",")):
                 if not _LENGTH.fullmatch(part) or length not in (None, int(part)):
                     raise ProtocolError(
-                        f"content-length {value[:40]!r} is not a valid length, or contradicts an earlier one"
+                        f"content-length {value[:40]!r} is not valid or contradicts an earlier content-length"
                     )
                 length = int(part)
     return length, codings, keeps

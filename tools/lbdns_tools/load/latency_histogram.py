@@ -1,4 +1,4 @@
-"""A latency histogram with logarithmic buckets: compact, fast, and mergeable without loss. Sans-I/O."""
+"""A latency histogram with logarithmic buckets, which is compact, fast, and mergeable without loss. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OFFSET: Final = 1 - log(LOWEST) * PER_E
 class LatencyHistogram:
     """Counts times in seconds.
 
-    ``sum`` and ``longest`` are exact; percentiles between LOWEST and HIGHEST are accurate to within 0.5 %.
+    ``sum`` and ``longest`` are exact. Percentiles between LOWEST and HIGHEST are accurate to within 0.5 %.
     """
 
     __slots__ = ("_counts", "longest", "sum")
@@ -30,7 +30,7 @@ class LatencyHistogram:
         self.longest = 0.0
 
     def add(self, seconds: float) -> None:
-        """Add a time. Negative times count as 0: a timer may fire slightly early."""
+        """Add a time in seconds. Negative times count as 0, because a timer may fire slightly early."""
         if seconds >= LOWEST:
             self._counts[int(log(seconds) * PER_E + _OFFSET) if seconds < HIGHEST else _LAST] += 1
             self.sum += seconds
@@ -53,12 +53,12 @@ class LatencyHistogram:
 
     @property
     def mean(self) -> float | None:
-        """The mean in seconds, or None if the histogram is empty."""
+        """The mean time in seconds, or None if the histogram is empty."""
         count = self.count
         return self.sum / count if count else None
 
     def percentile(self, percent: float) -> float | None:
-        """Return the time that ``percent`` % of all times do not exceed (nearest rank).
+        """Return the given percentile of all times in seconds, by nearest rank.
 
         Returns None if the histogram is empty. Raises ValueError unless ``percent`` is between 0 and 100.
         """
@@ -75,13 +75,13 @@ class LatencyHistogram:
         raise AssertionError("the rank must not exceed the count")
 
     def state(self) -> list[float]:
-        """Return plain data: the sum, the longest time, then the index and count of each non-empty bucket."""
+        """Return a list of the sum, the longest time, and the index and count of each non-empty bucket."""
         places = [part for place, count in enumerate(self._counts) if count for part in (place, count)]
         return [self.sum, self.longest, *places]
 
 
 def _middle(place: int) -> float:
-    """Return the value of a bucket, in seconds."""
+    """Return the time in seconds that represents a bucket."""
     if place == 0:
         return LOWEST
     if place == _LAST:

@@ -1,4 +1,4 @@
-"""The program ``lbdns-load``: read the options, run the study or the search, print and save the results."""
+"""The program ``lbdns-load``: reads the options, runs a study or a search, and prints and saves the results."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ Examples:
   lbdns-load --phases phases.toml --json -
   lbdns-load http://127.0.0.1:8080/ --search rate --connections 1000,10000 --range 100..5000
 
-At a given rate, latency is measured from the moment at which a request was due, so a stall is not hidden. All
-statistics include failed requests. docs/reference/load.md explains options, files and columns.
+At a given rate, latency is measured from the time when a request was due, so latencies include stalls. All statistics
+include failed requests. docs/reference/load.md explains options, files and columns.
 
-Exit status: 0 success, 1 a threshold is broken or no request succeeded, 2 bad arguments."""
+Exit status: 0 on success, 1 if a threshold is violated or no request succeeded, 2 if arguments are invalid."""
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @load_options
 @click.version_option(__version__, prog_name="lbdns-load")
 def command(**options: Any) -> int:
-    """Put web servers under load; measure how much they can handle and how requests are shared among them.
+    """Put web servers under load, and measure how many requests they handle and how requests are distributed.
 
-    Simulate clients that wait for each response (--clients), send requests at a given rate regardless of how fast the
-    responses arrive (--rate, --ramp, --trace), or combine several of these (--phases). Request one URL, many URLs, or
-    WebStone's set of files.
+    Simulate clients that wait for each response (--clients), send requests at a given rate regardless of response times
+    (--rate, --ramp, --trace), or combine several loads (--phases). Request one URL, a list of URLs, or WebStone's set
+    of files.
     """
     check_options(options)
     _check_files(options)
@@ -82,7 +82,7 @@ def command(**options: Any) -> int:
 
 
 def _failures(options: Mapping[str, Any], rows: Sequence[ResultRow]) -> list[str]:
-    """Return one line per broken threshold, naming the point and the repetition if there are several."""
+    """Return one line per violated threshold, with the point and the repetition if there are several."""
     several = len(result_rows.by_point(rows)) > 1
     failures = []
     for row in rows:
@@ -98,7 +98,7 @@ def _failures(options: Mapping[str, Any], rows: Sequence[ResultRow]) -> list[str
 
 
 def _check_files(options: Mapping[str, Any]) -> None:
-    """Raise ConfigError before the first run if a result file cannot be written."""
+    """Raise ConfigError if a result file cannot be written. Called before the first run."""
     for name in ("csv", "json"):
         path = options[name]
         if path is not None and path != STDOUT and (path.is_dir() or not path.resolve().parent.is_dir()):
@@ -139,7 +139,7 @@ def _show(options: Mapping[str, Any], rows: Sequence[ResultRow], found: SearchOu
         for what, each in found.found:
             result_table.show_searches((what,), [((), each)], console)
     if options["plot"] is not None:
-        console.print(f"picture: {options['plot']}", markup=False)
+        console.print(f"plot: {options['plot']}", markup=False)
 
 
 def _write(option: str, path: Path, text: str) -> None:

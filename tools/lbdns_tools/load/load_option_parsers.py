@@ -1,4 +1,4 @@
-"""Parse option values of ``lbdns-load``: sweeps such as ``20..100/10``, ramps, addresses, latency limits. Pure."""
+"""Parsers for option values of ``lbdns-load``, such as sweeps (``20..100/10``), ramps and latency limits. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MAX_PROCESSES: Final = 1024
 
 _NUMBER: Final = r"\d+(?:\.\d+)?"
 _ITEM: Final = re.compile(rf"({_NUMBER})(?:\.\.({_NUMBER})(?:/({_NUMBER}))?)?\Z", re.ASCII)
-HOW: Final = "write 20, 20,40 or 20..100/10 (first..last/step)"
+HOW: Final = "write a number, a list or FIRST..LAST/STEP, for example 20, 20,40 or 20..100/10"
 
 
 def parse_counts(text: str) -> tuple[int, ...]:
-    """Parse numbers of clients or connections: whole numbers, at least 1. Raises ValueError."""
+    """Parse numbers of clients or connections, which must be whole numbers of at least 1. Raises ValueError."""
     points = _points(text)
     for point in points:
         if point.denominator != 1 or not 1 <= point <= MAX_CLIENTS:
@@ -36,12 +36,12 @@ def parse_rates(text: str) -> tuple[float, ...]:
     points = _points(text)
     for point in points:
         if not 0 < point <= MAX_RATE:
-            raise ValueError(f"{text!r}: {float(point):g} is not a number above 0 and at most {MAX_RATE:g}")
+            raise ValueError(f"{text!r}: the rate {float(point):g} must be above 0 and at most {MAX_RATE:g}")
     return tuple(map(float, points))
 
 
 def _points(text: str) -> tuple[Fraction, ...]:
-    """Return each point once, in the order written. The points are exact fractions, so that 0.1..1/0.1 yields ten."""
+    """Return the points without duplicates, in order. Points are exact fractions, so 0.1..1/0.1 yields ten points."""
     found: dict[Fraction, None] = {}
     for item in text.split(","):
         for point in _sweep(text, item.strip()):
@@ -65,19 +65,19 @@ def _sweep(text: str, item: str) -> Iterator[Fraction]:
         raise ValueError(f"{item!r} has no step; {HOW}")
     last, step = Fraction(match[2]), Fraction(match[3])
     if not step:
-        raise ValueError(f"{item!r}: the step must be more than 0; {HOW}")
+        raise ValueError(f"{item!r}: the step must be greater than 0; {HOW}")
     if last < point:
-        raise ValueError(f"{item!r}: the last value must not be below the first; {HOW}")
+        raise ValueError(f"{item!r}: the last value must not be less than the first; {HOW}")
     while point <= last:
         yield point
         point += step
 
 
 def parse_ramp(text: str) -> tuple[float, ...]:
-    """Parse ``A..B`` or ``A..B..C`` in requests/s; at least one rate must be above 0. Raises ValueError."""
+    """Parse a ramp, ``A..B`` or ``A..B..C``, in requests/s. At least one rate must be above 0. Raises ValueError."""
     corners = text.strip().split("..")
     if len(corners) < 2 or not all(re.fullmatch(_NUMBER, corner, re.ASCII) for corner in corners):
-        raise ValueError(f"{text!r} is not a valid ramp; write 10..200, or 10..200..10 to go down again")
+        raise ValueError(f"{text!r} is not a valid ramp; write, for example, 10..200 or 10..200..10")
     rates = tuple(map(float, corners))
     if not 0 < max(rates) <= MAX_RATE:
         raise ValueError(f"{text!r}: the highest rate must be above 0 and at most {MAX_RATE:g}")
@@ -85,10 +85,10 @@ def parse_ramp(text: str) -> tuple[float, ...]:
 
 
 def parse_span(text: str) -> tuple[float, float]:
-    """Parse a range ``LOW..HIGH``; both ends must be above 0. Raises ValueError."""
+    """Parse a range ``LOW..HIGH``, where 0 < LOW < HIGH. Raises ValueError."""
     ends = parse_ramp(text)
     if len(ends) != 2 or not 0 < ends[0] < ends[1]:
-        raise ValueError(f"{text!r} is not a valid range; write LOW..HIGH, such as 100..5000, both above 0")
+        raise ValueError(f"{text!r} is not a valid range; write LOW..HIGH, for example 100..5000, with 0 < LOW < HIGH")
     return ends[0], ends[1]
 
 
@@ -96,24 +96,24 @@ def parse_resolver(text: str) -> Endpoint:
     """Parse the address of a DNS server. Raises ValueError."""
     endpoint = parse_endpoint(text, DNS_PORT)
     if not endpoint.is_address:
-        raise ValueError(f"{text!r}: the resolver must be an address, such as 127.0.0.1:{endpoint.port}, not a name")
+        raise ValueError(f"{text!r}: the resolver must be an IP address, for example 127.0.0.1:{endpoint.port}")
     if not endpoint.port:
-        raise ValueError(f"{text!r}: the port must not be 0")
+        raise ValueError(f"{text!r}: the resolver's port must not be 0")
     return endpoint
 
 
 def parse_source(text: str) -> str:
-    """Parse an address of this machine. Raises ValueError."""
+    """Parse a source IP address. Raises ValueError."""
     try:
         return str(ip_address(text.strip()))
     except ValueError:
         raise ValueError(
-            f"{text!r} is not a valid address; write an address of this machine, such as 127.0.0.2"
+            f"{text!r} is not a valid address; specify an address of this machine, for example 127.0.0.2"
         ) from None
 
 
 def parse_latency(text: str) -> tuple[int, float]:
-    """Parse a limit such as ``p99:200ms``; return the percentile and the limit in seconds. Raises ValueError."""
+    """Parse a latency limit such as ``p99:200ms`` into the percentile and the limit in seconds. Raises ValueError."""
     name, _, limit = text.strip().partition(":")
     known = {f"p{percentile}": percentile for percentile in PERCENTILES}
     if name not in known:
@@ -124,7 +124,7 @@ def parse_latency(text: str) -> tuple[int, float]:
 
 
 def parse_processes(text: str) -> int:
-    """Parse a number of processes; return 0 for ``auto``. Raises ValueError."""
+    """Parse a number of processes, where ``auto`` returns 0. Raises ValueError."""
     if text.strip() == "auto":
         return 0
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_PROCESSES:

@@ -1,4 +1,4 @@
-"""The options of ``lbdns-load``: names, types, help texts, and which options exclude or require each other."""
+"""The options of ``lbdns-load``: names, types, help texts, and rules on which options exclude or require each other."""
 
 from __future__ import annotations
 
@@ -41,113 +41,111 @@ def _rate(name: str, parameter: str, is_open: bool, help: str) -> Callable[[Any]
 OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     # Targets
     click.argument("url", required=False),
-    _file("--urls", "FILE", "Request the URLs in FILE: one per line, optionally followed by its weight."),
-    click.option("--files", type=click.Choice(FILE_SETS), help="Request WebStone's set of files, with its weights."),
-    click.option("--base", metavar="URL", help="Base URL of the files that --files requests."),
+    _file("--urls", "FILE", "Request the URLs in FILE, which lists one URL per line, optionally followed by a weight."),
+    click.option("--files", type=click.Choice(FILE_SETS), help="Request WebStone's files with WebStone's weights."),
+    click.option("--base", metavar="URL", help="Base URL of the files to request with --files."),
     # Name resolution
     click.option(
         "--resolver",
         type=ParsedValue(parsers.parse_resolver, "HOST:PORT"),
-        help="Send DNS queries to this server. [default: the system's resolver]",
+        help="DNS server for look-ups. [default: the system's resolver]",
     ),
     click.option(
         "--resolve",
         type=RESOLVE,
-        help="When clients look up names. [default: connection; without --resolver: system, once at the start]",
+        help="When clients look up names. [default: connection with --resolver, otherwise system]",
     ),
     # The load: clients that wait for responses, or a rate of requests
     click.option(
-        "--clients", type=COUNTS, help="Number of clients, each of which waits for every response. [default: 20]"
+        "--clients", type=COUNTS, help="Number of clients, each of which waits for its responses. [default: 20]"
     ),
     click.option(
-        "--think",
-        type=SECONDS,
-        help="Time that each client pauses between a response and its next request. [default: 0]",
+        "--think", type=SECONDS, help="Pause of each client between a response and the next request. [default: 0]"
     ),
-    click.option("--rate", type=RATES, help="Requests/s, sent whether or not earlier requests have been answered."),
-    click.option("--ramp", type=RAMP, help="A rate that changes linearly over --seconds, such as 10..200."),
+    click.option("--rate", type=RATES, help="Request rate per second, regardless of response times."),
+    click.option("--ramp", type=RAMP, help="Rate that changes linearly over --seconds, for example 10..200."),
     _file("--trace", "FILE.csv", "Read rates from a column of FILE.csv and spread them over --seconds."),
-    click.option("--trace-column", metavar="NAME|N", help="Column to read if the --trace file has several."),
-    _rate("--min", "min_rate", False, "Scale the lowest rate of --trace to R requests/s. [default: 0, with --max]"),
-    _rate("--max", "max_rate", True, "Scale the highest rate of --trace to R requests/s."),
-    _file("--phases", "FILE.toml", "Read several loads, which may overlap, from FILE.toml."),
+    click.option("--trace-column", metavar="NAME|N", help="Column to read if the --trace file has several columns."),
+    _rate("--min", "min_rate", False, "Scale the trace to a lowest rate of R requests/s. [default: 0 with --max]"),
+    _rate("--max", "max_rate", True, "Scale the trace to a highest rate of R requests/s."),
+    _file("--phases", "FILE.toml", "Read several loads from FILE.toml. The loads may overlap."),
     click.option(
         "--spacing",
         type=click.Choice(SPACINGS),
-        help="Distribution of intervals between requests at a rate. [default: even]",
+        help="Distribution of the intervals between requests at a given rate. [default: even]",
     ),
     # How long, how often
     click.option(
-        "--seconds", type=SECONDS, help="Length of a run, not counting the warm-up. [default: 10, without --requests]"
+        "--seconds", type=SECONDS, help="Duration of a run, excluding the warm-up. [default: 10 without --requests]"
     ),
     click.option("--requests", type=click.IntRange(1), metavar="N", help="End a run after N requests."),
     click.option(
         "--warm-up",
         type=SECONDS,
-        help="Length of a warm-up before each run, whose requests are not counted. [default: 0]",
+        help="Duration of the warm-up before each run. Its requests are not counted. [default: 0]",
     ),
     repeat_option("Number of runs at each point."),
     SEED_OPTION,
     # Connections and processes
-    click.option("--keep-alive", is_flag=True, help="Send many requests over one connection."),
+    click.option("--keep-alive", is_flag=True, help="Reuse connections for several requests (HTTP keep-alive)."),
     click.option(
-        "--timeout", type=SECONDS, default="10", show_default=True, help="Count a request as failed after this time."
+        "--timeout", type=SECONDS, default="10", show_default=True, help="Time after which a request counts as failed."
     ),
     click.option(
         "--max-connections",
         type=click.IntRange(1, MAX_CLIENTS),
         metavar="N",
-        help="Maximum number of open connections, over all processes. [default: no limit]",
+        help="Maximum number of open connections across all processes. [default: no limit]",
     ),
     click.option(
         "--source",
         "sources",
         type=ParsedValue(parsers.parse_source, "ADDRESS"),
         multiple=True,
-        help="Connect from this local address, which provides about 28,000 ports. May be given several times.",
+        help="Local address from which to connect. Each address provides about 28,000 ports. Repeatable.",
     ),
     click.option(
         "--processes",
         type=ParsedValue(parsers.parse_processes, "N|auto"),
         default="auto",
         show_default=True,
-        help="Number of processes that send requests; 'auto' means one per processor.",
+        help="Number of processes that send requests, where 'auto' means one per processor.",
     ),
     # Capacity searches
     click.option(
         "--search",
         type=click.Choice(SEARCHES),
-        help="Search for the highest rate at each number of --connections, for the most connections at a --rate, or "
-        "for the most clients.",
+        help="Search for the highest rate at each number of --connections, the most connections at a --rate, or "
+        "the most clients.",
     ),
     click.option(
         "--range", "span", type=ParsedValue(parsers.parse_span, "LOW..HIGH"), help="Range that --search covers."
     ),
     click.option(
-        "--connections", type=COUNTS, help="Numbers of connections for which --search rate finds the highest rate."
+        "--connections", type=COUNTS, help="Numbers of connections for which --search rate determines the highest rate."
     ),
-    _percent("--accuracy", 0.1, "Accuracy of the result of --search. [default: 5]"),
-    _percent("--max-errors", 0, "A trial of --search fails above this share of errors. [default: 1]"),
+    _percent("--accuracy", 0.1, "Accuracy of the --search result in percent. [default: 5]"),
+    _percent("--max-errors", 0, "Percentage of errors above which a trial of --search fails. [default: 1]"),
     click.option(
         "--max-latency",
         type=ParsedValue(parsers.parse_latency, "p99:200ms"),
-        help="A trial of --search fails above this latency. [default: no limit]",
+        help="Latency above which a trial of --search fails. [default: no limit]",
     ),
     _percent(
-        "--min-achieved", 0, "A trial of --search fails if less than this share of the rate is answered. [default: 95]"
+        "--min-achieved", 0, "Percentage of the rate that a trial of --search must achieve to pass. [default: 95]"
     ),
     # Results
-    click.option("--label", metavar="TEXT", help="Name of the runs in result files and plots."),
-    _file("--csv", "FILE", "Write one row per point and repetition; - is standard output."),
-    _file("--json", "FILE", "Write all statistics in detail; - is standard output."),
-    _file("--plot", "FILE", "Plot the results to FILE: .png, .svg or .pdf."),
+    click.option("--label", metavar="TEXT", help="Label for the runs in result files and plots."),
+    _file("--csv", "FILE", "Write one CSV row per point and repetition to FILE, where - means standard output."),
+    _file("--json", "FILE", "Write all statistics in detail to FILE as JSON, where - means standard output."),
+    _file("--plot", "FILE", "Save a plot of the results to FILE, whose name ends in .png, .svg or .pdf."),
     click.option(
         "--fail-if",
         multiple=True,
         type=ParsedValue(parse_threshold, "FIGURE>LIMIT"),
-        help="Exit with status 1 if this condition holds, such as 'p99>200ms'. May be given several times.",
+        help="Exit with status 1 if a condition such as 'p99>200ms' holds. Repeatable.",
     ),
-    click.option("--quiet", is_flag=True, help="Print no table and no progress."),
+    click.option("--quiet", is_flag=True, help="Do not print tables or progress."),
 )
 
 load_options: Final = add_options(OPTIONS)
@@ -175,13 +173,13 @@ SEARCH_EXCLUDES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Raise click.UsageError if options are missing or cannot be combined.
+    """Raise click.UsageError if required options are missing or if options cannot be combined.
 
     ``options`` maps parameter names to values.
     """
     options = {name: value for name, value in options.items() if value and (name, value) != ("repeat", 1)}
     if not any(name in options for name in (*TARGETS, "phases")):
-        raise click.UsageError("a target is required: give a URL, --urls FILE, or --files html --base URL")
+        raise click.UsageError("a target is required: specify a URL, --urls FILE, or --files html --base URL")
     excluded = [(name, other) for name, others in EXCLUDES.items() for other in others]
     for one, other in (*combinations(TARGETS, 2), *combinations(LOADS, 2), *excluded):
         if one in options and other in options:
@@ -201,7 +199,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 def _check_values(options: Mapping[str, Any]) -> None:
     if "warm_up" in options and "requests" in options and not any(name in options for name in OPEN_LOADS):
-        raise click.UsageError("--warm-up with --clients requires --seconds; --requests cannot end such a run")
+        raise click.UsageError("--warm-up and --requests cannot be combined with clients; specify --seconds")
     low, high = options.get("min_rate", 0.0), options.get("max_rate", MAX_RATE)
     if low > high:
         raise click.UsageError(f"--min must not exceed --max: {low:g} is more than {high:g}")
@@ -210,6 +208,6 @@ def _check_values(options: Mapping[str, Any]) -> None:
 
 
 def option_name(parameter: str) -> str:
-    """Return the option that sets a parameter, as written on the command line."""
+    """Return the name of the option that sets a parameter, as written on the command line."""
     short = {"url": "URL", "min_rate": "--min", "max_rate": "--max", "span": "--range", "sources": "--source"}
     return short.get(parameter, f"--{parameter.replace('_', '-')}")

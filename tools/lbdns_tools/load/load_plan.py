@@ -1,4 +1,4 @@
-"""The plan of a load run: phases, closed and open loops over a request mix, due times, the resolve rule. Pure."""
+"""The plan of a load run: phases with closed and open loops, due times, and the resolve rule. Pure."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _ROUNDING: Final = 1e-9  # of a request: 0.1/s for 30 s are 3 requests, despite 
 
 @dataclass(frozen=True, slots=True)
 class ResolveRule:
-    """Defines when clients look up names, and which ``server`` they query (None: the system's first name server).
+    """Defines when clients look up names and which ``server`` they query. None means the system's first name server.
 
-    ``request``: before each request; ``connection``: before each connection; ``every``: ``seconds`` after the last
-    look-up; ``webstone``: at random intervals; ``ttl``: when the records expire; ``once``: when a client starts;
-    ``system``: once for all clients, with the system's own resolver and hosts file.
+    Clients look up names before each request (mode ``request``), before each connection (``connection``), ``seconds``
+    after the last look-up (``every``), at random intervals (``webstone``), when the records expire (``ttl``), or when
+    they start (``once``). In mode ``system``, the system's own resolver and hosts file are used once for all clients.
     """
 
     mode: ResolveMode
@@ -38,7 +38,8 @@ class ResolveRule:
     server: Endpoint | None = None
 
     def interval(self, chance: Random) -> float:
-        """Return the number of seconds until the next look-up: inf for ``once``, 0 in modes without an interval."""
+        """Return the seconds until the next look-up: inf for ``once`` and ``system``, 0 for modes without an
+        interval."""
         if self.mode == "webstone":
             longest = self.seconds or WEBSTONE_LONGEST
             return chance.uniform(longest / 2, longest)
@@ -51,24 +52,24 @@ class ResolveRule:
 
 
 def parse_resolve_rule(text: str) -> ResolveRule:
-    """Parse a resolve rule, such as ``ttl``, ``every:5s`` or ``webstone:5s``. Raises ValueError."""
+    """Parse a resolve rule such as ``ttl``, ``every:5s`` or ``webstone:5s``. Raises ValueError."""
     mode, colon, span = text.strip().partition(":")
     known = next((known for known in RESOLVE_MODES if known == mode), None)
     if known is None:
         raise ValueError(f"{mode!r} is not a valid resolve mode{nearest(mode, RESOLVE_MODES)}")
     if known == "every" and not span:
-        raise ValueError("'every' requires a time, such as every:5s")
+        raise ValueError("the mode 'every' requires a time, for example every:5s")
     if colon and known not in ("every", "webstone"):
-        raise ValueError(f"{text!r}: only 'every' and 'webstone' accept a time")
+        raise ValueError(f"{text!r}: only the modes 'every' and 'webstone' accept a time")
     return ResolveRule(known, parse_duration(span) if colon else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoop:
-    """A closed loop: each of ``clients`` waits for its response, pauses, and sends its next request.
+    """A closed loop of ``clients`` clients, each of which waits for a response, pauses, and sends the next request.
 
-    The loop ends after ``seconds`` or when all clients together have sent ``requests`` requests, whichever comes
-    first; 0 means no limit. If :func:`split_run` returns the loop as one process's share, it may have no clients.
+    The loop ends after ``seconds``, or earlier if all clients together have sent ``requests`` requests. In both fields,
+    0 means no limit. A loop that :func:`split_run` returns as one process's share may have no clients.
     """
 
     clients: int
@@ -78,20 +79,20 @@ class ClosedLoop:
 
     def __post_init__(self) -> None:
         if not self.seconds and not self.requests and self.clients:
-            raise ValueError("a closed loop requires an end: seconds or requests")
+            raise ValueError("a closed loop requires a limit: ``seconds`` or ``requests``")
 
     @property
     def length_s(self) -> float:
-        """Seconds from the start to the end of sending; infinite if only the number of requests ends the loop."""
+        """Seconds from the start to the end of sending, or infinity if only the number of requests ends the loop."""
         return self.seconds or (math.inf if self.clients else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """An open loop: requests are sent at ``rates`` (requests/s, each for ``step_s``), however slow responses are.
+    """An open loop, which sends requests at ``rates`` (in requests/s, each for ``step_s``) regardless of responses.
 
-    With ``ramp``, the rate changes linearly from each of ``rates`` to the next within ``step_s``, so there is one step
-    fewer than there are rates. The loop sends up to ``requests`` requests; 0 means no limit.
+    With ``ramp``, the rate changes linearly from each of ``rates`` to the next within ``step_s``, so the number of
+    steps is one less than the number of rates. The loop sends at most ``requests`` requests, where 0 means no limit.
     """
 
     rates: tuple[float, ...]
@@ -106,23 +107,23 @@ class OpenLoop:
 
     @property
     def segments(self) -> tuple[tuple[float, float], ...]:
-        """The rates at the start and at the end of each step."""
+        """The rates at the start and end of each step, in requests/s."""
         if self.ramp:
             return tuple(zip(self.rates, self.rates[1:], strict=False))
         return tuple((rate, rate) for rate in self.rates)
 
     @property
     def length_s(self) -> float:
-        """Seconds from the start to the end of the last step."""
+        """Seconds from the start of the first step to the end of the last step."""
         return self.step_s * len(self.segments)
 
 
 def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
-    """Yield every ``parts``-th due time in ascending order, in seconds since the start of the phase.
+    """Yield every ``parts``-th due time of the loop in ascending order, in seconds since the start of the phase.
 
-    If all parts use the same random numbers, together they yield the whole sequence. If requests are evenly spaced,
-    the first is due immediately: at 2/s, requests are due after 0.0, 0.5, 1.0 s. When the rate changes, so do the
-    intervals.
+    Parts that use the same random numbers together yield the whole sequence. If requests are evenly spaced, the first
+    request is due immediately. At 2 requests/s, requests are due after 0.0, 0.5 and 1.0 s. The intervals between
+    requests follow changes of the rate.
     """
     # Positions at a rate of 1/s, which the rates then stretch
     whole = map(float, count()) if load.spacing == "even" else _poisson(chance)
@@ -144,7 +145,7 @@ def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> I
 
 
 def _poisson(chance: Random) -> Iterator[float]:
-    """Yield the positions of a Poisson process of rate 1."""
+    """Yield the event times of a Poisson process with rate 1."""
     position = 0.0
     while True:
         position += chance.expovariate(1.0)
@@ -163,12 +164,12 @@ class LoadPhase:
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """One run of the load generator. A run without phases holds the settings that several runs share.
+    """One run of the load generator. A LoadRun without phases contains the settings that several runs share.
 
-    Requests that are due in the first ``warm_up_s`` seconds are sent but not counted; the warm-up is part of
-    ``seconds``. Up to ``max_connections`` connections are open at a time across all processes; 0 means no limit. All
-    random numbers depend on ``seed`` alone. ``parts`` is the number of processes; ``part`` is the number, counted from
-    0, of the process that runs this share.
+    Requests that are due in the first ``warm_up_s`` seconds are sent but not counted. ``seconds`` includes the warm-up.
+    At most ``max_connections`` connections are open at a time across all processes, where 0 means no limit. All random
+    numbers depend only on ``seed``. ``parts`` is the number of processes, and ``part`` is the number, counted from 0,
+    of the process that runs this share.
     """
 
     resolve: ResolveRule
@@ -184,15 +185,16 @@ class LoadRun:
 
     @property
     def seconds(self) -> float:
-        """Seconds until the last phase stops sending; infinite if only a number of requests ends a phase."""
+        """Seconds until the last phase stops sending, or infinity if only a number of requests ends a phase."""
         return max((phase.begin_s + phase.load.length_s for phase in self.phases), default=0.0)
 
 
 def split_run(run: LoadRun, processes: int) -> list[LoadRun]:
-    """Return each process's share of a run. All shares have the same phases in the same order, and the same seed.
+    """Return each process's share of a run. All shares have the same seed and the same phases in the same order.
 
-    Clients, with their requests and connections, are split among the processes. An open loop is not split: each process
-    takes its part of the sequence from ``arrivals``, so the arrival times do not depend on the number of processes.
+    The clients of closed loops are divided among the processes, with their requests and connections. Open loops are not
+    split. Instead, each process handles a part of the sequence that ``arrivals`` yields, so the arrival times do not
+    depend on the number of processes.
     """
     limits = shares(run.max_connections, processes)
     return [
@@ -224,6 +226,6 @@ def _share(phase: LoadPhase, part: int, parts: int, place: int) -> LoadPhase:
 
 
 def shares(total: int, parts: int) -> list[int]:
-    """Divide ``total`` into ``parts`` whole numbers that differ by at most one, largest first."""
+    """Divide ``total`` into ``parts`` whole numbers, largest first, that differ by at most one."""
     each, more = divmod(total, parts)
     return [each + (part < more) for part in range(parts)]

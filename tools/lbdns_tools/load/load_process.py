@@ -1,7 +1,7 @@
-"""One process of the load generator, which receives its share of a run and sends back its measurement.
+"""One process of the load generator, which receives its share of a run and returns its measurement.
 
-The run and the measurement pass through standard input, which is one end of a socket pair (multiprocessing.Pipe). The
-process ends when the other end is closed, so it never outlives its parent.
+Standard input is one end of a socket pair (multiprocessing.Pipe), over which the run and the measurement are sent. The
+process ends when the parent closes the other end, so the process never outlives its parent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GARBAGE: Final = 100_000  # allocations between garbage collections: hardly any
 
 
 class LoadProcess:
-    """Runs one share of a run in this process; without ``sources``, the kernel chooses the source addresses."""
+    """Runs one share of a run in this process. Without ``sources``, the kernel selects the source addresses."""
 
     def __init__(self, run: LoadRun, sources: Sequence[str], parent: Connection) -> None:
         self._run, self._parent = run, parent
@@ -47,7 +47,7 @@ class LoadProcess:
         self._until = math.nan
 
     def run(self, begin: float) -> ProcessMeasurement:
-        """Run from ``begin`` (monotonic clock) until all requests have ended or the parent sends a message."""
+        """Run from ``begin`` (monotonic time) until all requests have ended or the parent sends a message."""
         loop, crowd = self._loop, self._crowd
         loop.watch(self._parent.fileno(), READ, loop.stop)
         loop.call_at(begin, self._begin_of_sending)
@@ -84,7 +84,7 @@ class LoadProcess:
 
 
 def _fixed_addresses(run: LoadRun) -> tuple[dict[str, str], bool]:
-    """Return the addresses of hosts that need no look-up, and whether any other host needs one. Raises LbdnsError."""
+    """Return the addresses of hosts that need no look-up, and whether other hosts need look-ups. Raises LbdnsError."""
     hosts = {target.host for phase in run.phases for target in phase.mix.targets}
     fixed = {host: str(ipaddress.ip_address(host)) for host in hosts if Endpoint(host, 0).is_address}
     others = hosts - set(fixed)
@@ -99,7 +99,7 @@ def _server(run: LoadRun) -> Endpoint:
 
 
 def main() -> int:
-    """Run the share received from the parent. Return 0 on success, 1 on failure."""
+    """Run the share received from the parent, and return the exit status: 0 on success, 1 on failure."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C does
     # Connections soon use up the usual limit of 1024 descriptors
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

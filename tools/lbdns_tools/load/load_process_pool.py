@@ -1,4 +1,4 @@
-"""The pool of load processes that measures runs: start the processes, let them begin together, collect results."""
+"""The pool of load processes that measures runs: starts the processes, synchronizes them, and collects results."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _AHEAD_EACH_S: Final = 0.002  # added for each process
 
 @dataclass(frozen=True, slots=True)
 class LoadPlace:
-    """The place where a load process runs, and the local addresses that it connects from in turn.
+    """The place where a load process runs, and the local addresses that the process uses in turn for connections.
 
-    ``before`` is a prefix for the process's command, such as one that enters a network namespace. The prefix must exec
-    the command, not start it as a child.
+    ``before`` is a prefix for the process's command, for example to enter a network namespace. The prefix must exec the
+    command, not start the command as a child process.
     """
 
     before: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class LoadPlace:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """Progress of all processes together, including the warm-up.
+    """The combined progress of all processes, including the warm-up.
 
     ``share`` is the fraction of the run completed, from 0 to 1.
     """
@@ -63,7 +63,7 @@ class LoadProgress:
 
 
 def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
-    """Return the completed fraction (0 to 1) of a run's time or of its requests, whichever ends the run sooner."""
+    """Return the completed fraction (0 to 1) of a run's time or requests, whichever is larger."""
     shares = [elapsed_s / run.seconds] if run.seconds and math.isfinite(run.seconds) else []
     loads = [phase.load for phase in run.phases]
     if loads and all(isinstance(load, ClosedLoop) and load.requests for load in loads):
@@ -72,7 +72,7 @@ def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
 
 
 class _PoolMember:
-    """One load process and the messages received from it."""
+    """One load process, and the state from the messages that the process has sent."""
 
     def __init__(self, run: LoadRun, place: LoadPlace, errors: IO[bytes]) -> None:
         self.number = run.part + 1
@@ -104,7 +104,7 @@ class _PoolMember:
             self.connection.send(message)
 
     def receive(self) -> None:
-        """Read the next message. Raises LbdnsError if the process reports an error or has ended."""
+        """Read the next message from the process. Raises LbdnsError if the process reports an error or has ended."""
         self.last_message = time.monotonic()
         try:
             what, content = self.connection.recv()
@@ -126,14 +126,14 @@ class _PoolMember:
                 raise LbdnsError(content)
 
     def end(self) -> None:
-        """End the process if it is still running."""
+        """Kill the process if the process is still running."""
         self.connection.close()
         self._process.kill()
         self._process.wait()
 
 
 class InterruptedRunError(Exception):
-    """Ctrl-C ended a run; ``row`` is the result up to that point."""
+    """Ctrl-C ended a run. ``row`` is the result up to that point."""
 
     def __init__(self, row: ResultRow) -> None:
         super().__init__("interrupted")
@@ -144,7 +144,7 @@ class InterruptedRunError(Exception):
 class RunMeasurement:
     """Measures runs with ``processes`` load processes, assigning them to ``places`` in turn.
 
-    If ``processes`` is 0, there is one process per processor and at least one per place.
+    If ``processes`` is 0, the number of processes is one per processor, but at least one per place.
     """
 
     processes: int = 0
@@ -164,7 +164,7 @@ class RunMeasurement:
 
 
 def _useful_processes(run: LoadRun) -> int:
-    """Return the number of processors, or the number of clients if that is smaller and all phases are closed loops."""
+    """Return the number of processors, or the number of clients if all phases are closed loops with fewer clients."""
     processors = len(os.sched_getaffinity(0))
     clients = [phase.load.clients for phase in run.phases if isinstance(phase.load, ClosedLoop)]
     return min(processors, max(1, sum(clients))) if len(clients) == len(run.phases) else processors
@@ -176,11 +176,10 @@ def run(
     on_progress: Callable[[LoadProgress], None] = lambda progress: None,
     places: Sequence[LoadPlace] = (),
 ) -> RunResult:
-    """Run ``run`` in several processes and return the result.
+    """Execute ``run`` in ``processes`` processes and return the result.
 
-    On Ctrl-C, end the run early and return the result so far. The processes are assigned to ``places`` in turn. If
-    there are no places, the processes run without a prefix, and the kernel chooses the source addresses.
-    Raises LbdnsError.
+    On Ctrl-C, the run ends early, and the result so far is returned. Processes are assigned to ``places`` in turn.
+    Without places, the processes run without a prefix, and the kernel selects the source addresses. Raises LbdnsError.
     """
     if processes < 1:
         raise LbdnsError(f"the number of processes must be at least 1, not {processes}")
@@ -198,7 +197,7 @@ def run(
 
 
 def _measure(run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[LoadProgress], None]) -> RunResult:
-    """Start the run in all processes at the same time, and return their combined result. Raises LbdnsError."""
+    """Start the run in all processes simultaneously, and return the combined result. Raises LbdnsError."""
     ahead_s = _AHEAD_S + _AHEAD_EACH_S * len(pool)
     begin, begun = time.monotonic() + ahead_s, time.time() + ahead_s
     stopped_at = math.inf
@@ -218,7 +217,7 @@ def _measure(run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[L
         stopped_at = max(0.0, time.monotonic() - begin)
         for member in pool:
             member.send("stop")
-        late = f"a load process did not stop within {STOP_S:g} s; its result is lost"
+        late = f"a load process did not stop within {STOP_S:g} s, so its result is lost"
         for _ in _receive(pool, lambda member: member.measured is not None, STOP_S, late):
             pass
     report()
@@ -228,9 +227,9 @@ def _measure(run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[L
 def _receive(
     pool: Sequence[_PoolMember], is_done: Callable[[_PoolMember], bool], limit_s: float = math.inf, late: str = ""
 ) -> Iterator[None]:
-    """Read messages until all processes are done; yield at least once per second.
+    """Read messages until all processes are done, yielding at least once per second.
 
-    Raises LbdnsError if a process fails, or with the message ``late`` if this takes longer than ``limit_s`` seconds.
+    Raises LbdnsError if a process fails. After ``limit_s`` seconds, raises LbdnsError with the message ``late``.
     """
     end = time.monotonic() + limit_s
     while waiting := [member for member in pool if not is_done(member)]:
@@ -239,7 +238,7 @@ def _receive(
             if member.connection in readable:
                 member.receive()
             elif time.monotonic() > member.last_message + SILENCE_S:
-                raise LbdnsError(f"load process {member.number} sent nothing for {SILENCE_S:g} s")
+                raise LbdnsError(f"load process {member.number} has sent no message for {SILENCE_S:g} s")
         if time.monotonic() > end:
             raise LbdnsError(late)
         yield

@@ -1,4 +1,4 @@
-"""Turn the options of ``lbdns-load`` into the planned runs of a study. Reads files, but runs nothing."""
+"""Converts the options of ``lbdns-load`` into the planned runs of a study, without executing the runs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SEARCHES: Final = ("rate", "connections", "clients")
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A planned run and the point that it measures."""
+    """A planned load run, and the point that the run measures."""
 
     point: LoadPoint
     run: LoadRun
 
     def again(self, repetition: int) -> LoadRun:
-        """Return the run for ``repetition``, counted from 1. Each repetition is the same run with a different seed."""
+        """Return the run for ``repetition``, counted from 1. Repetitions differ only in label and seed."""
         label = self.run.label if repetition == 1 else f"{self.run.label}, run {repetition}"
         return replace(self.run, label=label, seed=self.run.seed + repetition - 1)
 
@@ -37,7 +37,7 @@ class PlannedRun:
 def plan(
     settings: LoadRun, label: str, *phases: LoadPhase, clients: int | None = None, rate: float | None = None
 ) -> PlannedRun:
-    """Return a planned run of these phases. Pass ``clients`` or ``rate`` if it is constant during the run."""
+    """Return a planned run of ``phases``. Pass ``clients`` or ``rate`` if the value is constant during the run."""
     name = label if rate is None else f"{rate:g}/s"
     if clients is not None:
         name = f"{clients} clients"
@@ -46,7 +46,7 @@ def plan(
 
 
 def closed(settings: LoadRun, label: str, mix: RequestMix, load: ClosedLoop) -> PlannedRun:
-    """Return a planned run of a closed loop; ``load.seconds`` does not include the warm-up."""
+    """Return a planned run of a closed loop, where ``load.seconds`` excludes the warm-up."""
     if load.seconds:
         load = replace(load, seconds=settings.warm_up_s + load.seconds)
     return plan(settings, label, LoadPhase(0.0, load, mix, label), clients=load.clients)
@@ -55,7 +55,7 @@ def closed(settings: LoadRun, label: str, mix: RequestMix, load: ClosedLoop) -> 
 def opened(settings: LoadRun, label: str, mix: RequestMix, load: OpenLoop) -> PlannedRun:
     """Return a planned run of an open loop: a fixed rate, a ramp or a trace.
 
-    The warm-up runs at the first rate of ``load``.
+    During the warm-up, requests are sent at the first rate of ``load``.
     """
     phases = [LoadPhase(settings.warm_up_s, load, mix, label)]
     if settings.warm_up_s:
@@ -65,7 +65,7 @@ def opened(settings: LoadRun, label: str, mix: RequestMix, load: OpenLoop) -> Pl
 
 
 def make_study(options: Mapping[str, Any]) -> tuple[PlannedRun, ...]:
-    """Return the planned runs that the command-line options describe. Raises ConfigError."""
+    """Return the planned runs that the command-line options specify. Raises ConfigError."""
     settings = settings_of(options)
     if options["phases"] is not None:
         mix = mix_of(options) if any(options[name] for name in TARGETS) else None
@@ -99,18 +99,18 @@ def _open_loads(options: Mapping[str, Any]) -> tuple[OpenLoop, ...]:
 
 
 def steady(rate: float, seconds: float | None, requests: int, spacing: Spacing) -> OpenLoop:
-    """Return an open loop at one rate that ends after ``seconds`` or ``requests``, whichever comes first."""
+    """Return an open loop with a fixed rate that ends after ``seconds`` or ``requests``, whichever comes first."""
     seconds = seconds or (requests / rate if requests else SECONDS)
     return OpenLoop((rate,), seconds, spacing, requests=requests)
 
 
 def settings_of(options: Mapping[str, Any]) -> LoadRun:
-    """Return a run without phases, with the settings from the command line. By default, the system resolves names."""
+    """Return a run with the settings from the command line, but without phases. Raises ConfigError."""
     server = options["resolver"]
     resolve: ResolveRule = options["resolve"] or ResolveRule("connection" if server else "system")
     if server is not None and resolve.mode == "system":
         raise ConfigError(
-            "--resolve system and --resolver cannot be combined; use another mode, such as --resolve once"
+            "--resolve system and --resolver cannot be combined; use another mode, for example --resolve once"
         )
     resolve = replace(resolve, server=server)
     warm_up_s, limit = options["warm_up"] or 0.0, options["max_connections"] or 0
@@ -118,7 +118,7 @@ def settings_of(options: Mapping[str, Any]) -> LoadRun:
 
 
 def mix_of(options: Mapping[str, Any]) -> RequestMix:
-    """Return the targets that the options name: one URL, a file of URLs, or WebStone's files. Raises ConfigError."""
+    """Return the targets that the options specify: a URL, a file of URLs, or WebStone's files. Raises ConfigError."""
     try:
         if options["urls"] is not None:
             return read_urls(Path(options["urls"]))

@@ -1,4 +1,4 @@
-"""Read a phases file: overlapping loads as ``[[phase]]`` tables in TOML. Unknown keys are errors, as in lbdns.toml."""
+"""Reads a phases file, a TOML file with one ``[[phase]]`` table per load. Unknown keys are errors, as in lbdns.toml."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NO_RATE: Final = OpenLoop((1.0,), 1.0)
 
 
 def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, ...]:
-    """Return the phases of a file. Phases that name no target use ``mix``. Paths are relative to the file.
+    """Read a phases file. Phases without a target use ``mix``. Paths are relative to the phases file's folder.
 
-    Raises ConfigError with every error found in the file.
+    Raises ConfigError with all errors in the file.
     """
     root = read_toml(path)
     phases: list[LoadPhase] = []
@@ -34,12 +34,12 @@ def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, .
         begin_s = table.number("begin", 0.0, 0.0, MAX_SECONDS)
         load, target = _load(table, path.parent), _mix(table, path.parent, mix)
         if label in (phase.label for phase in phases):
-            table.wrong("name", f"two phases are called {label!r}; rename one of them")
+            table.wrong("name", f"two phases are named {label!r}; rename one of the phases")
         if target is not None:
             phases.append(LoadPhase(begin_s, load, target, label))
         table.end()
     if not root.values.get("phase"):
-        root.wrong("phase", "at least one [[phase]] is required, with clients, a rate, a ramp or a trace, and an end")
+        root.wrong("phase", "at least one [[phase]] with clients, a rate, a ramp or a trace is required")
     root.end()
     root.findings.raise_if_any()
     return tuple(phases)
@@ -52,9 +52,9 @@ def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
     requests = table.integer("requests", 0, 1, MAX_REQUESTS) if "requests" in table.values else 0
     think_s = table.number("think", 0.0, 0.0, MAX_SECONDS)
     if "think" in table.values and kind not in ("clients", ""):
-        table.wrong("think", "'think' requires 'clients': each client pauses this number of seconds after a response")
+        table.wrong("think", "'think' is the pause of a client in seconds and can only be used with 'clients'")
     if "spacing" in table.values and kind == "clients":
-        table.wrong("spacing", "'spacing' does not apply to 'clients', which send a request after each response")
+        table.wrong("spacing", "'spacing' cannot be combined with 'clients', because clients wait for responses")
     match kind:
         case "clients":
             clients = table.integer("clients", 1, 1, MAX_CLIENTS)
@@ -75,7 +75,7 @@ def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
 def _one(table: TomlTable, keys: tuple[str, ...]) -> str:
     """Return the first of ``keys`` that the table contains.
 
-    Unless the table contains exactly one of them, record an error.
+    Record an error if the table contains no key or several keys of ``keys``.
     """
     found = [key for key in keys if key in table.values]
     if not found:
@@ -89,13 +89,13 @@ def _one(table: TomlTable, keys: tuple[str, ...]) -> str:
 
 def _end(table: TomlTable, requests: int) -> float:
     if not requests and "seconds" not in table.values and "requests" not in table.values:
-        table.wrong("", "an end is required; write 'seconds' or 'requests'")
+        table.wrong("", "a limit is required; specify 'seconds' or 'requests'")
     return 0.0 if requests else 1.0
 
 
 def _seconds(table: TomlTable, seconds: float) -> float:
     if "seconds" not in table.values:
-        table.wrong("", "the total length is required; write 'seconds'")
+        table.wrong("", "the total duration is required; specify 'seconds'")
     return seconds or 1.0
 
 
@@ -114,7 +114,7 @@ def _trace(table: TomlTable, folder: Path) -> tuple[float, ...]:
     most = table.number("max", MAX_RATE, 1e-6, MAX_RATE)
     scaled = [key for key in ("min", "max") if key in table.values]
     if len(scaled) == 1:
-        table.wrong(scaled[0], "'min' and 'max' must be given together: the lowest and the highest rate in requests/s")
+        table.wrong(scaled[0], "'min' and 'max' (the lowest and highest rate in requests/s) must be used together")
     elif most < least:
         table.wrong("max", f"'max' must not be less than 'min': {most:g} is less than {least:g}")
     try:
@@ -127,7 +127,7 @@ def _trace(table: TomlTable, folder: Path) -> tuple[float, ...]:
 def _mix(table: TomlTable, folder: Path, mix: RequestMix | None) -> RequestMix | None:
     if not any(key in table.values for key in TARGETS):
         if mix is None:
-            table.wrong("", "a target is required; write 'url', 'urls' or 'files', or name one on the command line")
+            table.wrong("", "a target is required; specify 'url', 'urls' or 'files', or a target on the command line")
         return mix
     kind = _one(table, TARGETS)
     try:

@@ -1,4 +1,4 @@
-"""Measurements of the load generator's processes, the result of a run, and limits of the generator itself. Pure."""
+"""Measurements of the load processes, the result of a run, and detection of the load generator's own limits. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class StartLateness:
-    """Records how late requests start, in each quarter of the time between the warm-up and the end of sending."""
+    """Records how late requests start in each quarter of the period from the warm-up to the end of sending."""
 
     __slots__ = ("_begin_s", "_length_s", "counts", "sums")
 
@@ -41,7 +41,7 @@ class StartLateness:
 
 @dataclass(frozen=True, slots=True)
 class ProcessMeasurement:
-    """The measurement of one process. Times are in seconds since the start of the run."""
+    """The measurement of one load process. Times are in seconds since the start of the run."""
 
     tally: RequestTally
     ok_in_window: int  # requests that succeeded between the warm-up and the end of sending, whenever they started
@@ -56,7 +56,7 @@ class ProcessMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of one run, combined over its processes."""
+    """The combined result of one run across all load processes."""
 
     tally: RequestTally
     seconds: float  # divide counts by this to get rates
@@ -67,9 +67,9 @@ class RunResult:
 
 
 def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, stopped_at: float = math.inf) -> RunResult:
-    """Return the combined result of all processes.
+    """Combine the measurements of all load processes into the result of a run.
 
-    ``stopped_at`` is the time at which Ctrl-C ended the run, in seconds since its start.
+    ``stopped_at`` is the time when Ctrl-C ended the run, in seconds since the start of the run.
     """
     tally = RequestTally()
     for part in parts:
@@ -79,12 +79,13 @@ def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, sto
 
 
 def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int, stopped_at: float = math.inf) -> float:
-    """Return the number of seconds by which to divide counts of requests to get rates.
+    """Return the duration in seconds by which to divide request counts to obtain rates.
 
     All requests that start in time count, even if they end later. If a server cannot keep up, the last requests end
-    long after the last start, and a single hanging request would stretch the time. Therefore the rate of responses is
-    measured between the end of the warm-up and the end of sending, and the result is the time that all counted requests
-    take at that rate. If a number of requests ends the run, the result is the time until the last response.
+    long after the last start, and a single hanging request would distort the duration. Therefore, the response rate is
+    measured between the end of the warm-up and the end of sending, and the duration is the time that all counted
+    requests take at that rate. If the number of requests ends the run, the duration is the time until the last
+    response.
     """
     last_ok = max((part.last_ok for part in parts), default=0.0)
     last_end = max((part.last_end for part in parts), default=0.0)
@@ -99,9 +100,9 @@ def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int,
 
 
 def saturation(parts: Sequence[ProcessMeasurement]) -> str:
-    """Return the reason why the generator was the limit, or "" if it was not.
+    """Return the reason why the load generator was the bottleneck, or "" if the generator was fast enough.
 
-    The generator's limits must not be mistaken for the server's.
+    This check prevents the load generator's limits from being mistaken for the server's limits.
     """
     reasons = []
     ports, descriptors = (
@@ -109,10 +110,10 @@ def saturation(parts: Sequence[ProcessMeasurement]) -> str:
     )
     if ports:
         reasons.append(
-            f"{ports} requests found no free source port: add --source addresses or widen net.ipv4.ip_local_port_range"
+            f"{ports} requests found no free source port: add --source addresses or raise net.ipv4.ip_local_port_range"
         )
     if descriptors:
-        reasons.append(f"{descriptors} requests found no free descriptor: raise the limit (ulimit -n)")
+        reasons.append(f"no file descriptor was free for {descriptors} requests: raise the limit (ulimit -n)")
     others = sum(sum(part.local.values()) for part in parts) - ports - descriptors
     if others:
         reasons.append(f"the kernel had no memory for {others} requests")
@@ -125,10 +126,10 @@ def saturation(parts: Sequence[ProcessMeasurement]) -> str:
     if late[-1] >= max(LATE_S, GROWING * late[0]):  # requests are due faster than this machine starts them
         delay = f"{1000 * late[-1]:.0f} ms"
         reasons.append(
-            f"requests were started {delay} late at the end, and the delay was growing: use more --processes"
+            f"at the end of the run, requests started {delay} late, and the delay was growing: use more --processes"
         )
     held = sum(part.held_back for part in parts)
     if held:
         limit = sum(part.max_connections for part in parts)
-        reasons.append(f"{held} requests waited for one of {limit} connections: raise --max-connections")
+        reasons.append(f"{held} requests waited because all {limit} connections were in use: raise --max-connections")
     return "; ".join(reasons)

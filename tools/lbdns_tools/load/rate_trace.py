@@ -1,4 +1,4 @@
-"""Read a trace of arrival rates from a CSV column: requests/s, or any values, to be scaled to a range of rates."""
+"""Reads a trace of arrival rates from a CSV column, in requests/s or in any unit if the rates are to be scaled."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TraceRow = tuple[int, list[str]]  # the line's number, and its cells
 
 
 def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = None) -> tuple[float, ...]:
-    """Return the rates in ``column`` of a file, scaled to ``span`` (lowest, highest) if given.
+    """Return the rates in ``column`` of a CSV file, scaled to ``span`` (lowest, highest) if specified.
 
-    ``column`` is a heading or a column number, counted from 1; it may be omitted if the file has a single column. The
-    first line is a header if that column contains a word. Empty lines and ``# comments`` are skipped. Raises
-    ConfigError with an error for each invalid line.
+    ``column`` is a heading or a column number, counted from 1. ``column`` may be omitted if the file has a single
+    column. The first line is a header if its cell in the column is a word. Empty lines and ``# comments`` are skipped.
+    Raises ConfigError with one error per invalid line.
     """
     index, rows = _column(path, _rows(path), column)
     values: list[float] = []
@@ -33,21 +33,21 @@ def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = 
         cell = cells[index].strip() if index < len(cells) else ""
         value = _number(cell)
         if value is None:
-            wrong.append(f"{path}:{line}: column {column or index + 1}: {cell!r} is not a number that is 0 or more")
+            wrong.append(f"{path}:{line}: column {column or index + 1}: must be a number of at least 0, not {cell!r}")
         else:
             values.append(value)
     if not rows:
-        wrong.append(f"{path}: no rates found; write one per line")
+        wrong.append(f"{path}: the file contains no rates; write one rate per line")
     raise_findings(wrong)
     rates = scale(values, *span) if span else tuple(values)
     if not 0 < max(rates) <= MAX_RATE:
         what = f"the highest rate must be above 0 and at most {MAX_RATE:g}/s, not {max(rates):g}"
-        raise ConfigError(f"{path}: {what}; scale the rates with a minimum and a maximum")
+        raise ConfigError(f"{path}: {what}; specify a minimum and a maximum rate to scale the trace")
     return rates
 
 
 def scale(rates: Sequence[float], least: float, most: float) -> tuple[float, ...]:
-    """Scale rates linearly to the range from ``least`` to ``most``; constant rates become ``most``."""
+    """Scale rates linearly to the range from ``least`` to ``most``. Constant rates become ``most``."""
     low, high = min(rates), max(rates)
     if high == low:
         return tuple(most for _ in rates)
@@ -60,7 +60,7 @@ def _rows(path: Path) -> list[TraceRow]:
         (number, line) for number, line in enumerate(read_lines(path), 1) if line.strip() and line.strip()[0] != "#"
     ]
     if len(lines) > MAX_ROWS:
-        raise ConfigError(f"{path}: at most {MAX_ROWS} rows are supported, not {len(lines)}; average several rows")
+        raise ConfigError(f"{path}: {len(lines)} rows exceed the limit of {MAX_ROWS}; combine rows into averages")
     if not lines:
         return []
     first = lines[0][1]
@@ -72,7 +72,7 @@ def _rows(path: Path) -> list[TraceRow]:
 
 
 def _column(path: Path, rows: list[TraceRow], column: str) -> tuple[int, list[TraceRow]]:
-    """Return the index of the column, and the rows without the header."""
+    """Return the index of the column, and the rows without the header row."""
     if not rows:
         return 0, rows
     first = [cell.strip() for cell in rows[0][1]]
@@ -82,14 +82,14 @@ def _column(path: Path, rows: list[TraceRow], column: str) -> tuple[int, list[Tr
     if column.isascii() and column.isdigit():
         index = int(column) - 1
         if not 0 <= index < len(first):
-            raise ConfigError(f"{path}: there is no column {column}; columns are numbered from 1 to {len(first)}")
+            raise ConfigError(f"{path}: there is no column {column}; column numbers range from 1 to {len(first)}")
     elif column:
         raise ConfigError(
             f"{path}: there is no column {column!r}{nearest(column, known) or '; the file has no header'}"
         )
     elif len(first) > 1:
         names = f": {', '.join(known)}" if known else ""
-        raise ConfigError(f"{path}: there are {len(first)} columns; choose one by its name or its number from 1{names}")
+        raise ConfigError(f"{path}: specify one of {len(first)} columns by name or by number, counted from 1{names}")
     else:
         index = 0
     cell = first[index]  # a heading, unless it is a mistyped rate

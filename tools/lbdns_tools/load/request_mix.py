@@ -1,4 +1,4 @@
-"""The request mix: target URLs with weights, from one URL, a file of URLs, or WebStone's set of files."""
+"""The request mix: weighted target URLs from a single URL, a file of URLs, or WebStone's set of files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """A target URL, its weight in a mix, and the length of its body."""
+    """A target URL, its weight in a request mix, and the expected length of the response body."""
 
     host: str  # a name, or an address without brackets
     port: int
@@ -40,7 +40,7 @@ class RequestTarget:
 
     @property
     def authority(self) -> str:
-        """The value of the Host header (RFC 9110 section 7.2), without the port if it is the default."""
+        """The value of the Host header (RFC 9110 section 7.2), which omits the default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == HTTP_PORT else f"{host}:{self.port}"
 
@@ -50,13 +50,13 @@ class RequestTarget:
 
 @dataclass(frozen=True, slots=True)
 class RequestMix:
-    """Targets that are drawn at random in proportion to their weights. ``targets`` is never empty."""
+    """Targets that are selected at random in proportion to their weights. ``targets`` is never empty."""
 
     name: str
     targets: tuple[RequestTarget, ...]
 
     def chooser(self, chance: Random) -> Callable[[], RequestTarget]:
-        """Return a function that draws a target, in O(log n) time for n targets."""
+        """Return a function that selects a target in O(log n) time for n targets."""
         targets = self.targets
         if len(targets) == 1:
             only = targets[0]
@@ -70,7 +70,7 @@ class RequestMix:
 def parse_url(text: str) -> RequestTarget:
     """Parse ``http://HOST[:PORT][/PATH][?QUERY]``. Raises ValueError."""
     if _UNSAFE.search(text) or not text.isascii():
-        raise ValueError(f"{text!r} is not a valid URL: write spaces and other special characters as %XX")
+        raise ValueError(f"{text!r} is not a valid URL; encode spaces and other special characters as %XX")
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -79,7 +79,7 @@ def parse_url(text: str) -> RequestTarget:
     if not parts.scheme or "://" not in text:
         raise ValueError(f"{text!r} is not a valid URL; write http://HOST[:PORT]/PATH")
     if parts.scheme != "http":
-        raise ValueError(f"{text!r}: {parts.scheme} is not supported; write http://")
+        raise ValueError(f"{text!r}: the scheme {parts.scheme} is not supported; use http://")
     if not parts.hostname or "@" in parts.netloc or port == 0:
         raise ValueError(f"{text!r}: {_wrong_host(parts)}; write http://HOST[:PORT]/PATH")
     path = parts.path or "/"
@@ -90,19 +90,19 @@ def parse_url(text: str) -> RequestTarget:
 
 def _wrong_host(parts: SplitResult) -> str:
     if "@" in parts.netloc:
-        return "a URL with a user name is not supported"
+        return "the URL must not contain a user name"
     return "the port must not be 0" if parts.hostname else "the host is missing"
 
 
 def one_url(text: str) -> RequestMix:
-    """Return a mix that consists of a single URL. Raises ValueError."""
+    """Return a request mix with a single URL. Raises ValueError."""
     return RequestMix(text, (parse_url(text),))
 
 
 def read_urls(path: Path) -> RequestMix:
-    """Read a file with one URL per line, each with an optional weight; empty lines and ``# comments`` are skipped.
+    """Read one URL with an optional weight per line of a file, skipping empty lines and ``# comments``.
 
-    Raises ConfigError with an error for each invalid line.
+    Raises ConfigError with one error per invalid line.
     """
     targets: list[RequestTarget] = []
     wrong: list[str] = []
@@ -115,7 +115,7 @@ def read_urls(path: Path) -> RequestMix:
         except ValueError as error:
             wrong.append(f"{path}:{number}: {error}")
     if not targets and not wrong:
-        wrong.append(f"{path}: no URL found; write one URL per line, optionally followed by its weight")
+        wrong.append(f"{path}: the file contains no URL; write one URL per line, optionally followed by a weight")
     raise_findings(wrong)
     return RequestMix(path.name, tuple(targets))
 
@@ -128,19 +128,17 @@ def _weighted(words: list[str]) -> RequestTarget:
     if not 0 < weight <= MAX_WEIGHT:
         raise ValueError(f"the weight must be a number above 0 and at most {MAX_WEIGHT:g}, not {words[1]!r}")
     if len(words) > 2:
-        raise ValueError(f"unexpected {words[2]!r} after a URL and its weight")
+        raise ValueError(f"only a URL and a weight are allowed; remove {words[2]!r}")
     return replace(target, weight=weight)
 
 
 def file_set(name: str, base_url: str) -> RequestMix:
-    """Return WebStone's files below ``base_url``: html, cgi, or mixed (half of each). Raises ValueError."""
+    """Return WebStone's files under ``base_url``: html, cgi, or mixed (half of each). Raises ValueError."""
     if name not in FILE_SETS:
-        raise ValueError(f"{name!r} is not a set of files{nearest(name, FILE_SETS)}")
+        raise ValueError(f"there is no set of files named {name!r}{nearest(name, FILE_SETS)}")
     base = parse_url(base_url)
     if "?" in base.path:
-        raise ValueError(
-            f"{base_url!r}: the base URL of a set of files must not have a query; write http://HOST[:PORT][/FOLDER]"
-        )
+        raise ValueError(f"{base_url!r}: the base URL must not contain a query; write http://HOST[:PORT][/FOLDER]")
     folder = base.path.rstrip("/")
     targets: list[RequestTarget] = []
     if name in ("html", "mixed"):
@@ -163,7 +161,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def raise_findings(found: list[str]) -> None:
-    """Raise ConfigError with the findings, if there are any."""
+    """Raise ConfigError with the errors in ``found``, if there are any."""
     if len(found) > MAX_ERRORS:
         found[MAX_ERRORS:] = [f"... and {len(found) - MAX_ERRORS} more"]
     if found:

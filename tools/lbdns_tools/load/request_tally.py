@@ -1,4 +1,4 @@
-"""Tally of requests: counts, errors, latencies, requests by server and by second; merged across processes. Sans-I/O."""
+"""The request tally: counts, errors and latencies, per server and per second, mergeable across processes. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMES: Final = ("latency", "failed_latency", "dns", "connect", "late")
 
 
 class RequestTally:
-    """Counts and times of all requests that ended, successful or failed. Times are in seconds."""
+    """Counts and times of all completed requests, whether successful or failed. Times are in seconds."""
 
     __slots__ = (
         "bytes",  # of bodies, including those of failed requests
@@ -53,12 +53,12 @@ class RequestTally:
         error: str = "",
         late_s: float = 0.0,
     ) -> None:
-        """Count one request that has ended.
+        """Count one completed request.
 
-        ``start_s`` is in seconds since the start of the run; in an open loop, it is the time at which the request was
-        due. ``latency_s`` counts from ``start_s``. ``dns_s`` is 0.0 if the request made no look-up; ``connect_s`` is
-        0.0 if it opened no connection. ``server`` is the server's address, or "" if no server was reached. ``error``
-        is one of ERRORS, or "" on success.
+        ``start_s`` is the time when the request started or, in an open loop, was due, in seconds since the start of the
+        run. ``latency_s`` is measured from ``start_s``. ``dns_s`` is 0.0 if the request needed no look-up.
+        ``connect_s`` is 0.0 if the request opened no connection. ``server`` is the server's address, or "" if no server
+        was reached. ``error`` is one of ERRORS, or "" on success.
         """
         self.requests += 1
         self.bytes += bytes
@@ -86,7 +86,8 @@ class RequestTally:
         return self.requests - self.ok
 
     def series(self) -> list[tuple[int, int, int, int]]:
-        """Return (second, started, successful, failed) for each second from the first to the last, without gaps."""
+        """Return (second, started, successful, failed) for each second of the run, including seconds without
+        requests."""
         if not self.seconds:
             return []
         span = range(min(self.seconds), max(self.seconds) + 1)
@@ -105,7 +106,7 @@ class RequestTally:
             _add(self.seconds[second], counts)
 
     def state(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the tally as plain data that JSON can represent."""
         return {
             **{name: getattr(self, name) for name in _COUNTS},
             **{name: getattr(self, name).state() for name in _TIMES},

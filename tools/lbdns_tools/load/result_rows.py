@@ -1,4 +1,4 @@
-"""Result rows of the load generator, and their CSV and JSON. Each row holds one repetition at one point.
+"""Result rows of the load generator, and their CSV and JSON forms. Each row is one repetition at one point.
 
 docs/reference/load.md describes every column.
 """
@@ -39,7 +39,7 @@ class LoadPoint:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """One repetition at one point."""
+    """The result of one repetition at one point of a measurement."""
 
     point: LoadPoint
     repetition: int  # from 1
@@ -58,7 +58,7 @@ class ResultRow:
 
 
 def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
-    """Return the rows keyed by point, in the order of ``rows``."""
+    """Group the rows by point, in the order of ``rows``."""
     points: dict[LoadPoint, list[ResultRow]] = {}
     for row in rows:
         points.setdefault(row.point, []).append(row)
@@ -66,7 +66,7 @@ def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
 
 
 def swept(rows: Sequence[ResultRow]) -> str:
-    """Return the field of LoadPoint that all rows have, "clients" or "rate_per_s", or "" if they share neither."""
+    """Return the LoadPoint field that is set in all rows, "clients" or "rate_per_s", or "" if there is none."""
     names = ("clients", "rate_per_s")
     return next((name for name in names if all(getattr(row.point, name) is not None for row in rows)), "")
 
@@ -74,7 +74,7 @@ def swept(rows: Sequence[ResultRow]) -> str:
 def as_json(
     rows: Sequence[ResultRow], failures: Sequence[str] = (), edges: Sequence[FrontierPoint] = ()
 ) -> dict[str, Any]:
-    """Return the document that --json writes; a statistic without a result is null."""
+    """Return the document that --json writes, in which a statistic without a result is null."""
     document: dict[str, Any] = {
         "points": [
             asdict(point) | asdict(spread([row.figures for row in runs])) | {"runs": [row.as_json() for row in runs]}
@@ -88,7 +88,7 @@ def as_json(
 
 
 def found_json(found: SearchResult) -> dict[str, Any]:
-    """Return the JSON object of one capacity search."""
+    """Return the JSON object for the result of one capacity search."""
     return {
         "highest": found.highest,
         "ending": found.ending,
@@ -99,9 +99,9 @@ def found_json(found: SearchResult) -> dict[str, Any]:
 
 
 def columns(row: ResultRow) -> dict[str, Any]:
-    """Return the CSV columns in order, without the servers' shares.
+    """Return the values of the CSV columns in order, excluding the servers' shares.
 
-    None means that there is no result or that the column does not apply.
+    A value of None means that there is no result or that the column does not apply.
     """
     point, figures = row.point, row.figures
     return {
@@ -123,7 +123,7 @@ def columns(row: ResultRow) -> dict[str, Any]:
 
 
 def as_csv(rows: Sequence[ResultRow]) -> str:
-    """Return CSV with one line per point and repetition, and one column per server for its share.
+    """Return a CSV document with one line per point and repetition, and one column per server for its share.
 
     An empty field means no result.
     """
@@ -140,7 +140,7 @@ def as_csv(rows: Sequence[ResultRow]) -> str:
 
 
 def frontier_csv(edges: Sequence[FrontierPoint]) -> str:
-    """Return CSV with one line per number of connections. An empty field means no result."""
+    """Return a CSV document with one line per number of connections. An empty field means no result."""
     lines = []
     for edge in edges:
         found = edge.found

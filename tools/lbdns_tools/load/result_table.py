@@ -1,4 +1,4 @@
-"""Print results of the load generator on the terminal: WebStone's table, servers' shares, notes, capacity searches."""
+"""Prints the load generator's results as tables, with WebStone's columns, and prints servers' shares and notes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lbdns_tools.load.run_statistics import RepetitionSpread, spread
 NO_RESULT: Final = "no result"
 FEW_SERVERS: Final = 5  # shares that fit next to each other in a terminal, under IPv4 addresses
 ENDINGS: Final = {
-    "criteria": "failure above it: {why}",
+    "criteria": "failed above: {why}",
     "top": "the end of the range",
     "bottom": "failed at the lowest value: {why}",
     "generator": "the load generator's own limit: {why}",
@@ -27,7 +27,7 @@ ENDINGS: Final = {
 
 
 def show(rows: Sequence[ResultRow], console: Console) -> None:
-    """Print WebStone's table in at most 100 columns, the servers' shares, and notes on failures and limits."""
+    """Print WebStone's table (at most 100 characters wide), the servers' shares, and notes on failures and limits."""
     points = by_point(rows)
     spreads = {point: spread([row.figures for row in runs]) for point, runs in points.items()}
     # With keep-alive, the number of connections says nothing about the work done
@@ -68,7 +68,7 @@ def _heading(rows: Sequence[ResultRow]) -> str:
 
 
 def _name(point: LoadPoint, rows: Sequence[ResultRow]) -> str:
-    """Return the text that distinguishes a point: its number of clients or rate, and its label if labels differ."""
+    """Return the text that identifies a point: its number of clients or rate, and its label if labels differ."""
     number = getattr(point, swept(rows), None)
     label = point.label if number is None or len({row.point.label for row in rows}) > 1 else ""
     return " ".join(part for part in (f"{number:g}" if number is not None else "", label) if part)
@@ -81,7 +81,7 @@ def _cell(value: float | None, deviation: float | None = None, factor: float = 1
 
 
 def _three(value: float) -> str:
-    """Format a number with three significant digits, but keep all digits before the decimal point."""
+    """Format a number with three significant digits, keeping all digits before the decimal point."""
     if value >= 99.95 or value == 0:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
@@ -110,16 +110,16 @@ def _show_shares(points: Mapping[LoadPoint, Sequence[ResultRow]], rows: Sequence
 
 
 def _notes(runs: Sequence[ResultRow], found: RepetitionSpread) -> list[str]:
-    """Return notes on failed requests, on repetitions without a result, and on limits of the load generator."""
+    """Return notes on failed requests, repetitions without a result, and limits of the load generator."""
     lines = []
     counts = {error: sum(row.figures.errors[error] for row in runs) for error in ERRORS}
     if any(counts.values()):
         kinds = ", ".join(f"{count} {error}" for error, count in counts.items() if count)
         lines.append(f"{sum(counts.values())} of {sum(row.figures.requests for row in runs)} requests failed: {kinds}")
     if 0 < found.measured < found.repetitions:
-        lines.append(f"no result in {found.repetitions - found.measured} of {found.repetitions} repetitions")
+        lines.append(f"{found.repetitions - found.measured} of {found.repetitions} repetitions have no result")
     lines += [
-        f"the load generator itself was the limit{f' (repetition {row.repetition})' if len(runs) > 1 else ''}: "
+        f"the load generator itself was the bottleneck{f' (repetition {row.repetition})' if len(runs) > 1 else ''}: "
         f"{row.figures.saturated}"
         for row in runs
         if row.figures.saturated
@@ -130,7 +130,7 @@ def _notes(runs: Sequence[ResultRow], found: RepetitionSpread) -> list[str]:
 def show_searches(
     headings: Sequence[str], searches: Iterable[tuple[Sequence[str], SearchResult]], console: Console
 ) -> None:
-    """Print a row for each search: the cells that describe it, its result, and the reason why it ended."""
+    """Print a table with one row per search: a description, the result, and the reason why the search ended."""
     table = _table(*headings, "mean ms", "p95", "p99", "error %", "trials")
     table.add_column("ended by")
     for cells, found in searches:

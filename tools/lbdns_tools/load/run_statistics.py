@@ -1,4 +1,4 @@
-"""Statistics of a load run: rates, latencies, errors, shares. A statistic without a result is None, never 0. Pure."""
+"""Statistics of a load run: rates, latencies, errors and shares. A statistic without a result is None, not 0. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lbdns_tools.load.request_tally import RequestTally
 
 @dataclass(frozen=True, slots=True)
 class RunStatistics:
-    """Statistics of one run. Times are in seconds; percentiles and means include failed requests."""
+    """Statistics of one run. Times are in seconds. Percentiles and means include failed requests."""
 
     seconds: float  # measured
     requests: int  # completed or failed
@@ -44,7 +44,7 @@ class RunStatistics:
         return self.requests - self.ok
 
     def number(self, name: str) -> float | None:
-        """Return the value of one of NUMBERS or COUNTS, or of a kind of error. Raises KeyError for any other name."""
+        """Return the statistic ``name`` from NUMBERS, COUNTS or the kinds of error. Raises KeyError for other names."""
         if name in self.errors:
             return self.errors[name]
         if name not in NUMBERS and name not in COUNTS:
@@ -71,7 +71,7 @@ NUMBERS: Final = (
 
 
 def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> RunStatistics:
-    """Return the statistics of a tally that covers ``seconds``."""
+    """Return the statistics of ``tally``, whose requests were sent within ``seconds``."""
     measured = tally.requests > 0
     timed = measured and seconds > 0
 
@@ -110,9 +110,9 @@ def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> 
 
 @dataclass(frozen=True, slots=True)
 class RepetitionSpread:
-    """Mean and sample standard deviation of each of NUMBERS across the repetitions of a run.
+    """The mean and sample standard deviation of each statistic in NUMBERS across the repetitions of a run.
 
-    The mean is None if no repetition has a result; the deviation is None if fewer than two have one.
+    A mean is None if no repetition has a result. A deviation is None if fewer than two repetitions have a result.
     """
 
     repetitions: int
@@ -122,7 +122,7 @@ class RepetitionSpread:
 
 
 def spread(repetitions: Sequence[RunStatistics]) -> RepetitionSpread:
-    """Return the spread over ``repetitions``. Raises ValueError if ``repetitions`` is empty."""
+    """Return the means and deviations across ``repetitions``. Raises ValueError if ``repetitions`` is empty."""
     if not repetitions:
         raise ValueError("a spread requires at least one repetition")
     found = {name: [value for each in repetitions if (value := each.number(name)) is not None] for name in NUMBERS}

@@ -1,4 +1,4 @@
-"""The capacity searches of ``lbdns-load --search``: the trials of each kind of search, and the outcome."""
+"""The capacity searches of ``lbdns-load --search``: the trials for each kind of search, and the search results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lbdns_tools.load.run_statistics import RunStatistics
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """The outcome of a search: ``edges`` for rates, and ``found``, (description, result) pairs, for counts."""
+    """The outcome: ``edges`` if rates were searched for, or ``found``, (description, result) pairs, for counts."""
 
     criteria: FailureCriteria
     edges: tuple[FrontierPoint, ...] = ()
@@ -33,16 +33,16 @@ class SearchOutcome:
 
     @property
     def successful(self) -> bool:
-        """Whether every search found a value that passes."""
+        """Whether every search found a passing value."""
         return all(found.highest is not None for found in (*(e.found for e in self.edges), *(f for _, f in self.found)))
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return the searches for counts, without the frontier: the JSON document of the rows already contains it."""
+        """Return the results in ``found``. The frontier is omitted, because the rows' JSON document contains it."""
         return [{"search": what, **found_json(found)} for what, found in self.found]
 
 
 def criteria_of(options: Mapping[str, Any]) -> FailureCriteria:
-    """Return the failure criteria that the command-line options set; criteria that are not set keep their defaults."""
+    """Return the failure criteria from the command-line options, using defaults for options that are not set."""
     usual = FailureCriteria()
     percentile, limit_s = options["max_latency"] or (usual.percentile, usual.limit_s)
     return FailureCriteria(
@@ -58,7 +58,7 @@ def run_search(
 ) -> SearchOutcome:
     """Run the requested search.
 
-    ``measure`` runs one trial; the trial's row is appended to ``rows``. Raises ConfigError.
+    ``measure`` runs one trial and returns a result row, which is appended to ``rows``. Raises ConfigError.
     """
     settings, mix, criteria = settings_of(options), mix_of(options), criteria_of(options)
     label, spacing = options["label"] or mix.name, options["spacing"] or SPACINGS[0]
@@ -70,7 +70,7 @@ def run_search(
         return rows[-1].figures
 
     def trial_at(count: int, rate: float) -> RunStatistics:
-        """Run a trial of ``count`` requests at ``rate``; each request opens a connection."""
+        """Run a trial that sends ``count`` requests at ``rate`` requests/s."""
         return run_trial(opened(settings, label, mix, steady(rate, None, count, spacing)))
 
     if options["search"] == "rate":
@@ -78,7 +78,7 @@ def run_search(
         return SearchOutcome(criteria, edges=edges)
     for end in (low, high):
         if end != int(end):
-            raise ConfigError(f"--range: the number of {options['search']} must be a whole number, not {end:g}")
+            raise ConfigError(f"--range: a number of {options['search']} must be a whole number, not {end:g}")
 
     def search(attempt: Attempt[int], rate: float) -> SearchResult:
         return highest_count(attempt, criteria, rate, int(low), int(high), accuracy)

@@ -1,6 +1,6 @@
-"""The stub resolver of the load generator, and the name cache of each client, which follows the resolve rule.
+"""The load generator's stub resolver, and the clients' name caches, which follow the resolve rule.
 
-Each query has a new ID and a new source port (RFC 5452), so that no query looks like a retransmission of another.
+Each query uses a new ID and a new source port (RFC 5452), so that no query looks like a retransmission.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ _question = cache(question)
 
 
 class NoAnswerError(Exception):
-    """No answer arrived within the time limit of one attempt."""
+    """No DNS answer arrived within the time limit for one attempt."""
 
 
 def system_server(path: Path = RESOLV_CONF) -> Endpoint:
-    """Return the first name server in resolv.conf(5). Raises LbdnsError."""
+    """Return the first name server listed in resolv.conf(5). Raises LbdnsError."""
     try:
         lines = path.read_text("utf-8", "replace").splitlines()
     except OSError as error:
         raise LbdnsError(
-            f"{path}: cannot be read: {error.strerror}; give a DNS server with --resolver HOST:PORT"
+            f"{path}: cannot be read: {error.strerror}; specify a DNS server with --resolver HOST:PORT"
         ) from None
     for line in lines:
         words = line.split()
         if len(words) > 1 and words[0] == "nameserver" and Endpoint(words[1], DNS_PORT).is_address:
             return Endpoint(words[1], DNS_PORT)
-    raise LbdnsError(f"{path}: contains no name server; give one with --resolver HOST:PORT")
+    raise LbdnsError(f"{path}: contains no name server; specify a name server with --resolver HOST:PORT")
 
 
 def system_address(host: str) -> str:
-    """Resolve a host with the system's own resolver, including its hosts file. Blocks. Raises LbdnsError."""
+    """Resolve a host with the system's own resolver and hosts file. This call blocks. Raises LbdnsError."""
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise LbdnsError(f"{host}: the system cannot resolve this name: {reason}") from None
+        raise LbdnsError(f"the system cannot resolve the name {host}: {reason}") from None
 
 
 class StubResolver:
-    """Queries one DNS server for addresses: A records or, if there are none, AAAA records."""
+    """Queries a DNS server for a host's A records or, if there are none, AAAA records."""
 
     def __init__(self, loop: EpollLoop, server: Endpoint, chance: Random, timeout_s: float = TIMEOUT_S) -> None:
         self._loop, self._chance = loop, chance
@@ -76,7 +76,7 @@ class StubResolver:
         self._limits = TimeLimits(loop, timeout_s, NoAnswerError)
 
     async def look_up(self, host: str) -> AddressAnswer:
-        """Return at least one address of ``host``. Raises RequestError of kind "dns" or "local"."""
+        """Look up ``host`` and return at least one address. Raises RequestError of kind "dns" or "local"."""
         for kind in (A, AAAA):
             try:
                 answer = await self._ask(_question(host, kind))
@@ -84,7 +84,7 @@ class StubResolver:
                 raise RequestError("dns", f"{host}: {error}") from None
             if answer.addresses:
                 return answer
-        raise RequestError("dns", f"{host}: the name has no address")
+        raise RequestError("dns", f"{host}: the name has no A or AAAA record")
 
     async def _ask(self, asked: bytes) -> AddressAnswer:
         reason = ""
@@ -102,7 +102,7 @@ class StubResolver:
             else:
                 if not answer.is_truncated:
                     return answer
-                reason = "the answer is truncated even over TCP"
+                reason = "the DNS answer is truncated even over TCP"
         raise AnswerError(f"{self._server[0]} port {self._server[1]}: {reason}")
 
     async def _in_time(self, asked: bytes, kind: socket.SocketKind) -> AddressAnswer:
@@ -150,23 +150,23 @@ async def _over_tcp(sock: socket.socket, waiter: DescriptorWaiter, ident: int, a
         except BlockingIOError:
             continue
         if not piece:
-            raise OSError(errno.ECONNRESET, "the connection was closed before the answer")
+            raise OSError(errno.ECONNRESET, "the server closed the connection before sending an answer")
         held += piece
     answer = held[2 : 2 + _LENGTH.unpack_from(held)[0]]
     if not is_answer(answer, ident, asked):
-        raise AnswerError("the answer over TCP is for a different query")
+        raise AnswerError("the answer over TCP does not match the query")
     return answer
 
 
 class ClientNames:
-    """The name cache of one client: addresses, and how long the client may use each."""
+    """The name cache of one client, with the addresses of hosts and the times when the addresses expire."""
 
     __slots__ = ("_chance", "_fixed", "_known", "_loop", "_resolver", "_rule")
 
     def __init__(
         self, loop: EpollLoop, resolver: StubResolver | None, rule: ResolveRule, fixed: dict[str, str], chance: Random
     ) -> None:
-        """``fixed`` holds literal addresses, and those that the system has resolved for all clients."""
+        """``fixed`` contains literal addresses and addresses that the system has resolved for all clients."""
         self._loop, self._resolver, self._rule = loop, resolver, rule
         self._fixed, self._chance = fixed, chance
         self._known: dict[str, tuple[str, float]] = {}
@@ -179,7 +179,7 @@ class ClientNames:
         return address if self._loop.clock() < end else None
 
     async def look_up(self, host: str) -> str:
-        """Look up the address of ``host`` and keep it for as long as the resolve rule requires. Raises RequestError."""
+        """Look up an address of ``host``, and cache the address as the resolve rule requires. Raises RequestError."""
         assert self._resolver is not None, "names need a resolver"
         answer = await self._resolver.look_up(host)
         interval = answer.ttl if self._rule.mode == "ttl" else self._rule.interval(self._chance)

@@ -1,4 +1,4 @@
-"""Runs the program ``lbdns-sim`` as ``python -m lbdns_tools.sim``."""
+"""``python -m lbdns_tools.sim``: another way to run ``lbdns-sim``."""
 
 from lbdns_tools.sim.sim_command import main
 

@@ -1,4 +1,4 @@
-"""The command ``lbdns-sim acceptance``: checks the policy ``best`` against its demands and prints the verdicts."""
+"""The command ``lbdns-sim acceptance``: checks the policy ``best`` against its acceptance criteria (demands)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WIDE = 160  # columns of a table when standard output is not a terminal
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceVerdict:
-    """A demand, its ``value`` averaged over the seeds, and that value's jackknife ``error`` (0 for one seed)."""
+    """A demand, its ``value`` averaged over the seeds, and the jackknife ``error`` of the value (0 for one seed)."""
 
     demand: AcceptanceDemand
     value: float
@@ -43,7 +43,7 @@ class AcceptanceVerdict:
 
 
 def jobs_of(chosen: Sequence[AcceptanceDemand], seeds: int) -> list[SimulationJob]:
-    """Return the simulation runs that the demands require, without duplicates."""
+    """Return the simulation runs that ``chosen`` requires, without duplicates."""
     cases = dict.fromkeys((case.scenario, case.policy) for demand in chosen for case in demand.cases)
     return [SimulationJob(scenario, policy, seed) for scenario, policy in cases for seed in range(1, seeds + 1)]
 
@@ -54,7 +54,7 @@ def judge(
     processes: int,
     on_done: Callable[[SimulationJob], None] = lambda job: None,
 ) -> list[AcceptanceVerdict]:
-    """Run all simulations that the demands require; return a verdict for each demand."""
+    """Run all simulations that ``chosen`` requires, and return one verdict per demand."""
     jobs = jobs_of(chosen, seeds)
     runs: dict[tuple[Scenario, str], list[SimulationResult]] = {}
     for job, result in zip(jobs, in_processes(SimulationJob.run, jobs, processes, on_done), strict=True):
@@ -71,7 +71,7 @@ def verdict(demand: AcceptanceDemand, runs: ResultsByCase, seeds: int) -> Accept
 
 
 def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
-    """Return a function that averages a case's figure over all seeds except ``left_out``."""
+    """Return a function that averages a figure of a case over all seeds except ``left_out``."""
 
     def look(case: AcceptanceCase, figure: str) -> float:
         results = runs[case.scenario, case.policy]
@@ -82,21 +82,21 @@ def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
 
 @click.command(
     "acceptance",
-    short_help="Check the policy 'best' against its acceptance demands.",
-    epilog="Example: lbdns-sim acceptance --quick\n\nExit status: 0 if every demand holds, 1 otherwise.",
+    short_help="Check the policy 'best' against its acceptance criteria.",
+    epilog="Example: lbdns-sim acceptance --quick\n\nExit status: 0 if all criteria are met, 1 if not.",
 )
-@click.option("--quick", is_flag=True, help="Check the same groups of demands, but with fewer cases and shorter runs.")
+@click.option("--quick", is_flag=True, help="Check all groups of criteria, but with fewer cases and shorter runs.")
 @click.option(
-    "--seeds", type=click.IntRange(1, 100), help="Number of runs to average per case.  [default: 6; 2 with --quick]"
+    "--seeds", type=click.IntRange(1, 100), help="Number of runs per case to average.  [default: 6, or 2 with --quick]"
 )
 @click.option("--processes", type=click.IntRange(1, 256), help="Number of parallel runs.  [default: one per processor]")
-@click.option("--only", metavar="TEXT", default="", help="Check only demands whose row or case contains TEXT.")
+@click.option("--only", metavar="TEXT", default="", help="Check only criteria whose row or case contains TEXT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 def command(quick: bool, seeds: int | None, processes: int | None, only: str, as_json: bool) -> None:
-    """Check the policy 'best' against its acceptance demands, and print each demand with its figure and verdict."""
+    """Check the policy 'best' against its acceptance criteria, and print each criterion with its figure and verdict."""
     chosen = [d for d in demands(quick) if only.lower() in f"{d.row} {d.what}".lower()]
     if not chosen:
-        raise click.UsageError(f"no demand contains {only!r}; run without --only to list all demands")
+        raise click.UsageError(f"no criterion contains {only!r}; run without --only to list all criteria")
     seeds = seeds or (2 if quick else 6)
     began = time.monotonic()
     with count_bar(len(jobs_of(chosen, seeds)), "runs") as done:
@@ -114,11 +114,11 @@ def command(quick: bool, seeds: int | None, processes: int | None, only: str, as
 def _show(verdicts: Sequence[AcceptanceVerdict], seeds: int, seconds: float) -> None:
     console = Console(width=None if sys.stdout.isatty() else WIDE)
     for row in dict.fromkeys(v.demand.row for v in verdicts):
-        table = Table("cell", "figure", "+-", "demand", "verdict", title=row, title_justify="left", min_width=100)
+        table = Table("cell", "figure", "+-", "criterion", "verdict", title=row, title_justify="left", min_width=100)
         for v in verdicts:
             if v.demand.row == row:
                 mark = "[green]holds[/green]" if v.holds else "[bold red]FAILS[/bold red]"
                 table.add_row(v.demand.what, f"{v.value:.3f}", f"{v.error:.3f}", v.demand.limit, mark)
         console.print(table)
     held = sum(v.holds for v in verdicts)
-    console.print(f"{held} of {len(verdicts)} demands hold; averages of {seeds} seeds; {seconds:.0f} s")
+    console.print(f"{held} of {len(verdicts)} criteria met, averaged over {seeds} seeds, in {seconds:.0f} s")

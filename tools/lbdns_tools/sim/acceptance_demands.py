@@ -1,4 +1,4 @@
-"""Defines the acceptance demands on policy ``best``: scenarios, figures and bounds, as plain data."""
+"""Defines the acceptance criteria (demands) for the policy ``best``: scenarios, figures and bounds, as plain data."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ FigureOf = Callable[[AcceptanceCase, str], float]
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceDemand:
-    """The demand that ``figure``, calculated from the results of ``cases``, is at most (or at least) ``bound``.
+    """The demand that ``figure``, calculated from the results of ``cases``, be at most (or at least) ``bound``.
 
-    With ``within_noise``, the demand also holds if the figure is within two standard errors of the bound.
+    With ``within_noise``, the demand is also met if the figure is within two standard errors of the bound.
     """
 
     row: str
@@ -67,7 +67,8 @@ def ratio(
     at_least: bool = False,
     within_noise: bool = False,
 ) -> AcceptanceDemand:
-    """Return the demand that a figure of one case is at most (or at least) ``bound`` times the figure of another."""
+    """Return the demand that ``figure`` of ``case`` be at most (or at least) ``bound`` times ``figure`` of
+    ``other``."""
     what = f"{case.name}: {FIGURES[figure]} / {other.policy if other.policy != case.policy else other.name}"
 
     def quotient(look: FigureOf) -> float:
@@ -80,12 +81,12 @@ def ratio(
 
 
 def none_of(row: str, case: AcceptanceCase, figure: str, what: str) -> AcceptanceDemand:
-    """Return the demand that a figure of ``case`` is 0."""
+    """Return the demand that ``figure`` of ``case`` be 0."""
     return AcceptanceDemand(row, f"{case.name}: {what}", (case,), lambda look: look(case, figure), 0.0)
 
 
 def demands(quick: bool = False) -> list[AcceptanceDemand]:
-    """Return all demands. With ``quick``, the rows are the same, but have fewer cases and shorter runs."""
+    """Return all demands. With ``quick``, the same groups of demands have fewer cases and shorter runs."""
     groups = (
         _few, _alike, _unlike, _caches, _few_caches, _closed, _disturbed, _death, _neighbours, _crowds, _first_seconds,
         _overload,
@@ -96,29 +97,30 @@ def demands(quick: bool = False) -> list[AcceptanceDemand]:
 def _case(
     farm: str, workload: str, load: float, quick: bool, text: str | None = None, **changes: Any
 ) -> AcceptanceCase:
-    """Return a case. ``text`` replaces the load in the case's name; ``changes`` sets other fields of the scenario."""
+    """Return a case. ``text`` replaces the load in the case's name, and ``changes`` sets other fields of the
+    scenario."""
     fields = {"duration": 40.0 if quick else 120.0, **changes}
     return AcceptanceCase(f"{farm} {workload} {text or f'{load:g}'}", Scenario(FARMS[farm], workload, load, **fields))
 
 
 def _few(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "few queries: the highest score, and no worse than round robin"
+    row = "light traffic: the highest score is selected, and results are no worse than with round robin"
     duration = 300.0 if quick else 2000.0
     for farm in FARMS:
         for workload in ("cgi",) if quick else WORKLOADS:
             case = _case(farm, workload, 0.85, quick, "1.5/s", rate=1.5, duration=duration, check_few=True)
-            yield none_of(row, case, "few_others", "answers that named a member without the highest score")
+            yield none_of(row, case, "few_others", "answers that named a member whose score was not the highest")
             yield ratio(row, case, "mean_ms", case.by(RR), 1.0, within_noise=True)
 
 
 def _alike(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "servers alike: never worse than round robin"
+    row = "equal servers: never worse than round robin"
     for workload in ("mix",) if quick else WORKLOADS:
         for load in (0.85,) if quick else LOADS:
             case = _case("U10", workload, load, quick)
             yield ratio(row, case, "mean_ms", case.by(RR), 1.05)
             yield ratio(row, case, "p95_ms", case.by(RR), 1.05)
-    row = "servers alike, mix: better than round robin"
+    row = "equal servers, mix: better than round robin"
     case = _case("U10", "mix", 0.85, quick)
     yield ratio(row, case, "p95_ms", case.by(RR), 0.97)
     yield ratio(row, case, "p95_ms", case.by(ORACLE), 2.3)
@@ -128,12 +130,12 @@ def _alike(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _unlike(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "servers unlike, H10 mix"
+    row = "unequal servers, H10 mix"
     case = _case("H10", "mix", 0.85, quick)
     yield ratio(row, case, "p95_ms", case.by(RR), 0.10)
     yield ratio(row, case, "p95_ms", case.by(ORACLE), 1.40)
     yield none_of(row, case, "failed", "failures")
-    row = "servers unlike: far better than round robin, near the oracle"
+    row = "unequal servers: far better than round robin, and close to the oracle"
     for farm in ("H10", "T3"):
         for workload in ("mix",) if quick else WORKLOADS:
             for load in (0.85,) if quick else LOADS:
@@ -141,7 +143,7 @@ def _unlike(quick: bool) -> Iterator[AcceptanceDemand]:
                 yield ratio(row, case, "p95_ms", case.by(RR), 0.25)
                 if load <= 0.85:
                     yield ratio(row, case, "p95_ms", case.by(ORACLE), 1.8)
-    row = "servers unlike: throughput"
+    row = "unequal servers: throughput"
     case = _case("T3", "mix", 0.85, quick)
     yield ratio(row, case, "throughput_per_s", case.by(RR), 1.25, at_least=True)
 
@@ -155,7 +157,7 @@ def _caches(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _few_caches(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "a crowd behind a few caching resolvers"
+    row = "many clients behind a few caching resolvers"
     for farm in ("U10", "T3") if quick else FARMS:
         for workload in ("mix",) if quick else ("html", "cgi", "mix"):
             for count, seconds, load in ((2, 1.0, 0.2),) if quick else ((2, 1.0, 0.2), (2, 1.0, 0.5), (4, 5.0, 0.3)):
@@ -166,7 +168,7 @@ def _few_caches(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _closed(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "closed loop, 20 clients that look up every 5 s"
+    row = "closed loop with 20 clients that look up the name every 5 s"
     for farm, bound in (("U10", 0.99), ("H10", 1.05), ("T3", 0.99)):
         for workload in ("html",) if quick else WORKLOADS:
             case = _case(farm, workload, 0.0, quick, "closed", clients=SimulatedClients("closed", 20, 5.0))
@@ -188,7 +190,7 @@ def _death(quick: bool) -> Iterator[AcceptanceDemand]:
     for farm in ("U10",) if quick else FARMS:
         victim = FARMS[farm][-1].name
         case = _case(farm, "mix", 0.7, quick, f"0.7, {victim} dies", outages=(Outage(victim, 40.0),))
-        yield none_of(row, case, "late_answers", "answers that named the dead server after stale_after")
+        yield none_of(row, case, "late_answers", "answers that named the dead server later than stale_after")
         if farm == "U10":
             yield ratio(row, case, "failed", case.by(RR), 1.2)
 
@@ -212,7 +214,7 @@ def _crowds(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _first_seconds(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "closed loop with a look-up before every request, after 3 s"
+    row = "closed loop with a look-up before every request, measured from 3 s on"
     for workload in ("html",) if quick else ("html", "cgi"):
         for count in (20, 60, 100):
             clients = SimulatedClients("closed", count, 0.0)
@@ -224,7 +226,7 @@ def _first_seconds(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _overload(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "more clients than web servers have room for: alarms"
+    row = "more clients than the web servers have workers for, with alarms"
     servers = tuple(replace(server, workers=50) for server in UNLIKE)
     for count in (700,) if quick else (700, 1400):
         clients = SimulatedClients("closed", count, 0.0)

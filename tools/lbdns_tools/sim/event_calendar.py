@@ -1,4 +1,4 @@
-"""The calendar of a simulation: a heap of callbacks, ordered by virtual time."""
+"""The event calendar of a simulation: a heap of callbacks ordered by virtual time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Callback = Callable[[float], None]
 
 
 class EventCalendar:
-    """Callbacks in chronological order; those with equal times run in the order in which they were added.
+    """Callbacks in chronological order. Callbacks with equal times run in the order in which they were added.
 
-    ``events[0][0]`` is the time of the next event. The heap is never empty, because it always contains an event at
+    ``events[0][0]`` is the time of the next event. The heap is never empty, because one event is always scheduled at
     infinity.
     """
 
@@ -21,12 +21,12 @@ class EventCalendar:
         self._added = 0
 
     def at(self, when: float, do: Callback) -> None:
-        """Schedule the call ``do(when)`` for time ``when``."""
+        """Schedule the call ``do(when)`` for the virtual time ``when``."""
         self._added += 1
         heappush(self.events, (when, self._added, do))
 
     def every(self, begin: float, period: float, do: Callback) -> None:
-        """Schedule calls to ``do`` at time ``begin`` and every ``period`` seconds after that."""
+        """Schedule calls of ``do`` at the virtual time ``begin`` and every ``period`` seconds thereafter."""
 
         def repeat(now: float) -> None:
             self.at(now + period, repeat)
@@ -35,6 +35,6 @@ class EventCalendar:
         self.at(begin, repeat)
 
     def run_next(self) -> None:
-        """Remove the next event and call it."""
+        """Remove the next event from the heap and run its callback."""
         when, _, do = heappop(self.events)
         do(when)

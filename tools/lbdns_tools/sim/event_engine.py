@@ -1,4 +1,4 @@
-"""Simulates one scenario under one policy with one seed by processing events in order of virtual time."""
+"""Simulates one scenario under one policy, with one seed, by processing events in order of virtual time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario
 
 
 def simulate(scenario: Scenario, policy: str, seed: int, scorer: ReportScorer | None = None) -> SimulationResult:
-    """Run ``scenario`` with ``policy`` selecting the members, and return the result.
+    """Simulate ``scenario`` with ``policy`` as the policy that selects members, and return the result.
 
-    The same seed yields the same requests under every policy. If ``scorer`` is given, it replaces the scenario's own
-    score.
+    The same seed yields the same requests under every policy. ``scorer``, if specified, replaces the scenario's score.
     """
     return _SimulationRun(scenario, policy, seed, scorer).run()
 
@@ -52,7 +51,7 @@ class _SimulationRun:
         self._moments: list[FarmMoment] = []
 
     def run(self) -> SimulationResult:
-        """Process all events in chronological order; if times are equal, departures come first and arrivals second."""
+        """Process all events in chronological order. At equal times, departures precede arrivals and other events."""
         self._schedule()
         choose = self._start_requests()
         arrivals, flow, servers = self._arrivals, self._flow, self._servers
@@ -84,7 +83,7 @@ class _SimulationRun:
         return self._result()
 
     def _start_requests(self) -> LookUp:
-        """Start the clients; return the function that selects the server for each arriving request."""
+        """Start the clients, and return the function that selects a server for each arriving request."""
         clients, look_up = self._scenario.clients, self._lookups.look_up
         if clients.kind == "closed":
             self._flow.closed = ClosedClients(

@@ -1,4 +1,4 @@
-"""Estimates a simulated farm from a recording: each server's speed, cores and other work, and the request rate."""
+"""Estimates a simulated farm from a recording: the servers' speeds, cores and other work, and the request rate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST_BACKGROUND: Final = 0.05  # tasks; anything below is a passing cron job or
 class FarmEstimate:
     """An estimated farm.
 
-    ``rate`` is in visits/s (None if unknown). A visit consists of all requests caused by one DNS answer. ``notes``
+    ``rate`` is in visits/s, or None if unknown. A visit consists of all requests that follow one DNS answer. ``notes``
     explain how each value was estimated.
     """
 
@@ -31,10 +31,10 @@ class FarmEstimate:
 
 
 def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
-    """Return the farm estimated from a recording.
+    """Return an estimate of the farm in a recording.
 
-    Requests of ``mean_work`` seconds (at speed 1) load the estimated farm as much as the recorded requests loaded the
-    real farm.
+    With a mean work of ``mean_work`` seconds per request (at speed 1), requests load the estimated farm as much as the
+    recorded requests loaded the real farm.
     """
     readings: dict[str, list[Reading]] = defaultdict(list)
     for event in recording.events:
@@ -58,7 +58,7 @@ def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
 
 
 def _work(reports: Sequence[Reading]) -> RequestCost:
-    """Return the total requests and CPU seconds in a member's reports, counted as in policy ``best`` but undecayed."""
+    """Return the total requests and CPU seconds in a member's reports, counted as in ``best`` but without decay."""
     total = RequestCost()
     for before, now in pairwise(reports):
         step = RequestCost()
@@ -71,23 +71,23 @@ def _work(reports: Sequence[Reading]) -> RequestCost:
 
 
 def _rates(recording: Recording, series: Sequence[Sequence[Reading]]) -> tuple[float, float | None, tuple[str, ...]]:
-    """Return the number of requests per answer, the visits per second, and notes on how both were estimated."""
+    """Return the requests per answer, the visits per second, and notes on how these two values were estimated."""
     rates = [rate for reports in series if (rate := _requests_per_s(reports)) is not None]
     # Assume that members without request counts get as many requests as the others
     requests = sum(rates) * len(series) / len(rates) if rates else None
     answers = sum(recording.answered) / recording.seconds if recording.seconds > 0 else 0.0
     if answers > 0 and requests:
         ratio = max(1.0, requests / answers)
-        note = f"rate: {answers:.3g} answers/s were counted, with {requests / answers:.3g} requests per answer"
+        note = f"rate: {answers:.3g} answers/s counted, and {requests / answers:.3g} requests per answer"
         if ratio > 1:
             note += ", simulated as one visit"
         return ratio, answers, (note,)
     if answers > 0:
-        return 1.0, answers, (f"rate: {answers:.3g} answers/s were counted; the reports contain no requests",)
+        return 1.0, answers, (f"rate: {answers:.3g} answers/s counted, with an unknown number of requests per answer",)
     if requests:
-        note = f"rate: {requests:.3g} requests/s according to requests_per_s, minus one per report for server-status"
+        note = f"rate: {requests:.3g} requests/s from requests_per_s, excluding one server-status request per report"
         return 1.0, requests, (note,)
-    return 1.0, None, ("rate: unknown, because neither requests nor answers were recorded; add --load or --rate",)
+    return 1.0, None, ("rate: unknown, because no requests or answers were recorded; specify --load or --rate",)
 
 
 def _requests_per_s(reports: Sequence[Reading]) -> float | None:
@@ -100,7 +100,7 @@ def _requests_per_s(reports: Sequence[Reading]) -> float | None:
 
 
 def _background(reports: Sequence[Reading]) -> float:
-    """Return the mean number of runnable tasks that are not busy workers."""
+    """Return the mean number of runnable tasks other than busy workers."""
     beyond = [
         max(0.0, reading.metrics["run_queue"] - reading.metrics["busy_workers"])
         for reading in reports
@@ -120,13 +120,11 @@ def _speed_notes(
 ) -> tuple[str, ...]:
     notes = []
     if not known:
-        notes.append(
-            f"speed: fewer than {ENOUGH:g} requests with CPU seconds, so all cores are assumed to have speed 1"
-        )
+        notes.append(f"speed: 1 assumed for all cores, because at most {ENOUGH:g} requests with CPU time were recorded")
     elif any(work.counted and work.cpu_seconds < PRIOR for work in works):
-        notes.append(f"speed: inaccurate for servers with less than {PRIOR:g} CPU s of work; record for longer")
+        notes.append(f"speed: inaccurate for servers with less than {PRIOR:g} s of CPU time; record for longer")
     for server, cores, work in zip(servers, counts, works, strict=True):
-        parts = [f"{server.cores:g} cores ({'cpu_count' if cores else 'unknown, assumed to be as on the others'})"]
+        parts = [f"{server.cores:g} cores ({'cpu_count' if cores else 'unknown, assumed to match the others'})"]
         if known:
             carried = f"{server.capacity / mean_work:.3g} {unit}"
             seen = f"{work.requests:.0f} requests in {work.cpu_seconds:.3g} CPU s" if work.counted else "as the others"

@@ -1,4 +1,4 @@
-"""Imports a recording from the second-by-second part of lbdns's history."""
+"""Imports a recording from the per-second data in lbdns's history."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SQLITE: Final = b"SQLite format 3\0"  # the first bytes of a database file
 
 
 def read_record(what: Path, begin: float | None = None, end: float | None = None) -> Recording:
-    """Read a recording, or the part of a history (FILE or FILE:POOL) between two Unix times. Raises LbdnsError."""
+    """Read a recording, or part of a history (FILE or FILE:POOL) between two Unix times. Raises LbdnsError."""
     before, colon, pool = str(what).rpartition(":")
     path, pool = (Path(before), pool) if colon and not what.exists() else (what, "")
     if _is_history(path):
         return _read_history(path, pool, 0.0 if begin is None else begin, 1e11 if end is None else end)
     if begin is not None or end is not None:
-        raise ConfigError(f"--begin and --end require a history; {path} is a recording")
+        raise ConfigError(f"--begin and --end can only be used with a history, but {path} is a recording")
     return read_recording(what)
 
 
@@ -45,7 +45,7 @@ def _is_history(path: Path) -> bool:
 
 
 def _read_history(path: Path, pool: str, begin: float, end: float) -> Recording:
-    """Return a pool's recording. Times are in seconds since the first second with values in the period."""
+    """Return a pool's recording, with times in seconds since the first second that contains values in the period."""
     reader = HistoryReader(path)
     about = _pool(reader, pool)
     members: dict[str, None] = {}  # in order of appearance
@@ -73,7 +73,7 @@ def _pool(reader: HistoryReader, pool: str) -> RecordedPool:
         return next(iter(known.values()))
     if not pool and known:
         names = ", ".join(known)
-        raise ConfigError(f"--replay: {reader.path}: choose a pool with FILE:POOL; the history contains {names}")
+        raise ConfigError(f"--replay: {reader.path}: specify a pool with FILE:POOL; the history contains {names}")
     if pool not in known:
         raise ConfigError(f"--replay: {reader.path}: the history contains no pool {pool!r}{nearest(pool, known)}")
     return known[pool]
@@ -81,17 +81,17 @@ def _pool(reader: HistoryReader, pool: str) -> RecordedPool:
 
 def _nothing(reader: HistoryReader, pool: str, begin: float, end: float) -> str:
     begins = reader.begins()
-    what = f"--replay: {reader.path}: contains no second-by-second values for pool {pool}"
+    what = f"--replay: {reader.path}: contains no per-second values for pool {pool}"
     if raw := begins.get("raw"):
-        what += f" in this period; they begin at {format_time(raw)}"
+        what += f" in this period; the earliest per-second values are from {format_time(raw)}"
     means = min((time for tier, time in begins.items() if tier != "raw"), default=math.inf)
     if means < end:
-        what += f". Averages exist from {format_time(means)} on, but cannot be replayed; see [history] keep_raw"
+        what += f". Averages, which cannot be replayed, exist from {format_time(means)} on; see [history] keep_raw"
     return what
 
 
 def _reports(moment: RawMoment, time: float) -> Iterator[RecordedReport]:
-    """Yield the reports that arrived during this second."""
+    """Yield the reports that arrived during the second that ``moment`` describes."""
     columns = moment.columns
     metrics = [name for name in columns if name not in OWN]
     unknown = [math.nan] * len(moment.members)

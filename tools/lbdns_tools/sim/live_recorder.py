@@ -1,4 +1,4 @@
-"""Records a running lbdns over HTTP (``lbdns-sim record``): reports from the event stream, answers from the status."""
+"""Records reports (from the event stream) and answers (from the status) of a running lbdns over HTTP."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ SAME_REPORT: Final = 0.1  # s; a report's times may differ by this (rounding, ne
 
 
 class LiveRecorder:
-    """Records one pool: calls ``begin`` once with the header, then ``take`` with each event in chronological order."""
+    """Records one pool. Calls ``begin`` once with the header, and then ``take`` with each event in chronological
+    order."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class LiveRecorder:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            hint = "write the URL of a running lbdns, such as http://127.0.0.1:8053"
+            hint = "specify the URL of a running lbdns, for example http://127.0.0.1:8053"
             raise ConfigError(f"{url!r} is not a valid URL; {hint}")
         self._url, self._pool = url.rstrip("/"), pool
         self._begin, self._take = begin, take
@@ -67,7 +68,7 @@ class LiveRecorder:
         self._started = 0.0  # on the monotonic clock
 
     async def listen(self, stop: asyncio.Event, seconds: float | None = None) -> None:
-        """Record for up to ``seconds`` (None: no limit) or until ``stop`` is set, and reopen broken connections.
+        """Record until ``stop`` is set, but no longer than ``seconds`` if specified. Reopens broken connections.
 
         Raises LbdnsError if the first response does not come from an lbdns server.
         """
@@ -179,10 +180,10 @@ def _chosen(status: Mapping[str, Any], name: str | None, url: str) -> Mapping[st
     pools: Sequence[Mapping[str, Any]] = status["pools"]
     names = [str(pool["name"]) for pool in pools]
     if not pools:
-        raise ConfigError(f"{url}: the server has no pool")
+        raise ConfigError(f"{url}: the server has no pools")
     if name is None:
         if len(pools) > 1:
-            raise ConfigError(f"{url}: the server has several pools; choose one with --pool: {', '.join(names)}")
+            raise ConfigError(f"{url}: the server has several pools; specify one with --pool: {', '.join(names)}")
         return pools[0]
     if name not in names:
         raise ConfigError(f"{url}: there is no pool {name!r}{nearest(name, names)}")
@@ -198,7 +199,7 @@ def _reason(error: BaseException) -> str:
 
 
 def record_live(url: str, pool: str | None, seconds: float) -> Recording:
-    """Record a running lbdns for ``seconds``. Raises LbdnsError."""
+    """Record a running lbdns for ``seconds`` and return the recording. Raises LbdnsError."""
     headers: list[RecordingHeader] = []
     events: list[RecordedEvent] = []
     asyncio.run(LiveRecorder(url, pool, headers.append, events.append).listen(asyncio.Event(), seconds))
@@ -209,13 +210,13 @@ def record_live(url: str, pool: str | None, seconds: float) -> Recording:
 @click.argument("url")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this many seconds.")
-@click.option("--pool", metavar="NAME", help="The pool to record, if the server has several pools.")
+@click.option("--pool", metavar="NAME", help="Name of the pool to record, required if the server has several pools.")
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 def command(url: str, file: Path, seconds: float | None, pool: str | None, force: bool) -> None:
     """Record the reports and answers of a running lbdns until Ctrl-C or SIGTERM.
 
-    Writes one line to FILE for each report, and one for each second's answers (format: docs/reference/simulator.md).
-    You can replay FILE even if the recorder was killed.
+    FILE receives one line per report, and one line per second with the numbers of answers. The format is described in
+    docs/reference/simulator.md. FILE can be replayed even if the recorder was killed.
 
     \b
     Examples:
@@ -228,7 +229,7 @@ def command(url: str, file: Path, seconds: float | None, pool: str | None, force
         asyncio.run(_record(url, pool, seconds, writer))
     finally:
         writer.close()
-    click.echo(f"{file}: {writer.reports} reports and {writer.answers} answers in {writer.seconds:.1f} s", err=True)
+    click.echo(f"{file}: {writer.reports} reports and {writer.answers} answers over {writer.seconds:.1f} s", err=True)
 
 
 async def _record(url: str, pool: str | None, seconds: float | None, writer: _RecordingWriter) -> None:
@@ -239,7 +240,7 @@ async def _record(url: str, pool: str | None, seconds: float | None, writer: _Re
 
 
 class _RecordingWriter:
-    """Writes a recording. Opens the file when the header arrives, so a wrong URL leaves an existing file unchanged."""
+    """Writes a recording to a file, which is only opened when the header arrives, in case the URL is wrong."""
 
     def __init__(self, path: Path, force: bool) -> None:
         self._path, self._force = path, force
@@ -248,7 +249,7 @@ class _RecordingWriter:
         self.reports = self.answers = 0
         self.seconds = 0.0
         if path.exists() and not force:
-            raise ConfigError(f"{path}: already exists; use another name, or add --force")
+            raise ConfigError(f"{path}: the file already exists; use another name, or add --force")
 
     def begin(self, header: RecordingHeader) -> None:
         self._members = header.members

@@ -1,4 +1,4 @@
-"""Replays a recording to show how each policy would have answered the recorded queries, given the recorded reports."""
+"""Replays a recording to show how policies would have answered the recorded queries, given the recorded reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ MIN_STEP: Final = 1.0  # s; the answers in a recording are counted once a second
 
 @dataclass(frozen=True, slots=True)
 class QuerySpan:
-    """The ``count`` queries between ``begin`` and ``end`` (s); ``answered`` holds the real answers per member."""
+    """A period from ``begin`` to ``end`` (s) with ``count`` queries. ``answered`` contains the real answers per
+    member."""
 
     begin: float
     end: float
@@ -27,7 +28,7 @@ class QuerySpan:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedPolicy:
-    """The answers under one policy. ``timeline`` holds the answers per member for each interval of ``step`` seconds."""
+    """The answers under one policy. ``timeline`` contains the answers per member for each step of ``step`` seconds."""
 
     policy: str
     members: tuple[str, ...]
@@ -53,7 +54,7 @@ class ReplayedPolicy:
 
 
 def spans(recording: Recording) -> list[QuerySpan]:
-    """Return when queries arrived, estimated from the recorded answers or, if there are none, the servers' requests."""
+    """Return when queries arrived, estimated from the recorded answers or, if there are none, from requests."""
     if any(recording.answered):
         found, before = [], 0.0
         for event in recording.events:
@@ -78,13 +79,13 @@ def _requests(recording: Recording) -> Iterator[QuerySpan]:
 
 
 def look_ups(recording: Recording) -> tuple[float, ...]:
-    """Return a random time within its span for each query; every call returns the same times."""
+    """Return a random time within the query's span for each query. Every call returns the same times."""
     chance = Random("1 look-ups")
     return tuple(sorted(chance.uniform(span.begin, span.end) for span in spans(recording) for _ in range(span.count)))
 
 
 def replay(recording: Recording, policy: str, stale_after: float, min_usable: float) -> ReplayedPolicy:
-    """Return how ``policy`` would answer the recorded queries if reports arrived at their original times."""
+    """Return how ``policy`` would have answered the recorded queries, with reports arriving at the recorded times."""
     # The chooser's clock begins at 0, but reports from before the recording have negative times
     shift = -min(0.0, recording.events[0].time) if recording.events else 0.0
     dns = SimulatedDnsServer(recording.members, policy, stale_after, min_usable, Random(f"replay {policy}"), 1)
@@ -109,7 +110,7 @@ def replay(recording: Recording, policy: str, stale_after: float, min_usable: fl
 
 
 def answered(recording: Recording) -> ReplayedPolicy | None:
-    """Return the recorded answers in the form of a replay, or None if the recording has no answers."""
+    """Return the recorded answers in the form of a replay, or None if the recording contains no answers."""
     if not any(recording.answered):
         return None
     answers = (((s.begin + s.end) / 2, i, count) for s in spans(recording) for i, count in enumerate(s.answered or ()))
@@ -117,7 +118,7 @@ def answered(recording: Recording) -> ReplayedPolicy | None:
 
 
 def _counted(recording: Recording, policy: str, answers: Iterable[tuple[float, int, int]]) -> ReplayedPolicy:
-    """Add up ``answers``, each a (time, member, number) tuple, by step and member."""
+    """Sum ``answers``, which are (time, member, number) tuples, by step and member."""
     step = max(MIN_STEP, recording.seconds / MAX_STEPS)
     counts = [[0] * len(recording.members) for _ in range(max(1, round(recording.seconds / step)))]
     for time, member, count in answers:
@@ -127,14 +128,14 @@ def _counted(recording: Recording, policy: str, answers: Iterable[tuple[float, i
 
 
 def _queries(found: Sequence[QuerySpan]) -> Iterator[float]:
-    """Yield the query times in chronological order, evenly spaced within each span."""
+    """Yield query times in chronological order, evenly spaced within each span."""
     times = (s.begin + (k + 0.5) / s.count * (s.end - s.begin) for s in found for k in range(s.count))
     # Spans of answers do not overlap, but spans of several web servers' requests do
     return times if found and found[0].answered is not None else iter(sorted(times))
 
 
 def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:
-    """Return the share of answers that named a different member than recorded, comparing timelines step by step."""
+    """Return the share of answers that named a different member than recorded, based on the counts in each step."""
     gaps = whole = 0.0
     for one, other in zip(ours, theirs, strict=True):
         gaps += sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2
@@ -143,6 +144,6 @@ def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) ->
 
 
 def replayed_requests(recording: Recording) -> dict[str, Any]:
-    """Return the ``Scenario`` fields that turn the recorded look-ups into arrivals and set the length of the run."""
+    """Return the ``Scenario`` fields that use the recorded look-ups as arrivals and set the duration of the run."""
     warm_up = min(20.0, recording.seconds / 10)
     return {"arrivals": look_ups(recording), "warm_up": warm_up, "duration": recording.seconds - warm_up}

@@ -1,4 +1,5 @@
-"""Reads and writes version 1 of lbdns-sim's recording format: a pool's reports and answers as JSON lines."""
+"""Reads and writes version 1 of lbdns-sim's recording format, which stores a pool's reports and answers as JSON
+lines."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ MAX_LINE: Final = 2**20  # bytes; a report has at most 1200, the answers of a th
 
 @dataclass(frozen=True, slots=True)
 class RecordingHeader:
-    """A recording's first line: the pool, its members in order, and the Unix time at which the recording began."""
+    """A recording's first line: the pool, its members in order, and the start of the recording (Unix time)."""
 
     pool: str
     zone: str
@@ -30,7 +31,7 @@ class RecordingHeader:
 
 @dataclass(frozen=True, slots=True)
 class RecordedReport:
-    """A member's report, received ``reading.received`` seconds after the recording began."""
+    """A member's report, received ``reading.received`` seconds after the start of the recording."""
 
     member: str
     reading: Reading
@@ -42,7 +43,7 @@ class RecordedReport:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswers:
-    """The number of answers per member from the previous such event (or the beginning) until ``time``."""
+    """The number of answers per member since the previous RecordedAnswers, or since the start of the recording."""
 
     time: float
     counts: tuple[int, ...]
@@ -62,7 +63,7 @@ class Recording:
 
     @property
     def seconds(self) -> float:
-        """The time from the beginning to the last event, in seconds."""
+        """The time from the start of the recording to the last event, in seconds."""
         return max(0.0, self.events[-1].time) if self.events else 0.0
 
     @property
@@ -91,7 +92,7 @@ def _line(values: Mapping[str, Any]) -> str:
 
 
 def read_recording(path: Path) -> Recording:
-    """Read a recording. Raises ConfigError, giving the number of the invalid line."""
+    """Read a recording from a file. Raises ConfigError with the number of the invalid line."""
     try:
         with path.open("rb") as file:
             return parse_recording(iter(lambda: file.readline(MAX_LINE + 1), b""), str(path))
@@ -100,9 +101,9 @@ def read_recording(path: Path) -> Recording:
 
 
 def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
-    """Parse lines, including their line endings. Raises ConfigError, calling the file ``name`` in the message.
+    """Parse the lines of a recording, including line endings. Raises ConfigError, with ``name`` as the file name.
 
-    An incomplete last line is ignored, because the recorder may have been stopped while writing a line.
+    An incomplete last line is ignored, because the recorder may have been killed while writing a line.
     """
     header: RecordingHeader | None = None
     events: list[RecordedEvent] = []
@@ -110,7 +111,7 @@ def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
     for number, line in enumerate(lines, 1):
         try:
             if len(line) > MAX_LINE:
-                raise ValueError(f"longer than {MAX_LINE} bytes; is this an lbdns-sim recording?")
+                raise ValueError(f"the line exceeds {MAX_LINE} bytes; is this an lbdns-sim recording?")
             try:
                 values = _object(line)
             except ValueError:
@@ -122,13 +123,13 @@ def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
                 continue
             event = _event(values, header.members)
             if event.time < before:
-                raise ValueError(f"t must not decrease: {event.time:g} follows {before:g}")
+                raise ValueError(f"t must not decrease, but {event.time:g} follows {before:g}")
             before = event.time
             events.append(event)
         except ValueError as error:
             raise ConfigError(f"{name}:{number}: record: {error}") from None
     if header is None:
-        raise ConfigError(f"{name}: record: the file is empty; 'lbdns-sim record URL FILE' writes a recording")
+        raise ConfigError(f"{name}: record: the file is empty; to create a recording, run 'lbdns-sim record URL FILE'")
     return Recording(header, tuple(events))
 
 
@@ -138,7 +139,7 @@ def _object(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        raise ValueError("not a JSON object on one line")
+        raise ValueError("the line must be a JSON object")
     return values
 
 
@@ -146,13 +147,13 @@ def _header(values: Mapping[str, Any]) -> RecordingHeader:
     if "lbdns_record" not in values:
         raise ValueError('not an lbdns-sim recording: the first line must begin with {"lbdns_record": 1')
     if type(values["lbdns_record"]) is not int or values["lbdns_record"] != VERSION:
-        raise ValueError(f"a recording of version {values['lbdns_record']!r}; this lbdns-sim reads version {VERSION}")
+        raise ValueError(f"unsupported version {values['lbdns_record']!r}: this lbdns-sim reads version {VERSION}")
     _check_keys(values, ("lbdns_record", "pool", "zone", "members", "policies", "started"))
     members, policies = values["members"], values["policies"]
     if not isinstance(members, list) or not members or not all(isinstance(name, str) and name for name in members):
         raise ValueError("members must be a list of names")
     if len(set(members)) < len(members):
-        raise ValueError("members must not contain a name twice")
+        raise ValueError("members must not contain duplicate names")
     if not isinstance(policies, dict) or not all(isinstance(policy, str) for policy in policies.values()):
         raise ValueError("policies must be an object that maps names to policies")
     pool, zone = _of_type(values, "pool", str), _of_type(values, "zone", str)
@@ -171,9 +172,9 @@ def _report(values: Mapping[str, Any], members: Sequence[str]) -> RecordedReport
     _check_keys(values, ("t", "report", "interval", "score", "metrics"), ("alarm", "gone"))
     name = _of_type(values, "report", str)
     if name not in members:
-        raise ValueError(f"report: there is no member {name!r}{nearest(name, members)}")
+        raise ValueError(f"report: there is no member named {name!r}{nearest(name, members)}")
     if (interval := _number(values, "interval")) <= 0:
-        raise ValueError(f"interval must be more than 0, not {interval:g}")
+        raise ValueError(f"interval must be greater than 0, not {interval:g}")
     metrics = _of_type(values, "metrics", dict)
     reading = Reading(
         received=_number(values, "t"),
@@ -191,9 +192,9 @@ def _answers(values: Mapping[str, Any], members: Sequence[str]) -> RecordedAnswe
     answers = _of_type(values, "answers", dict)
     for name, count in answers.items():
         if name not in members:
-            raise ValueError(f"answers: there is no member {name!r}{nearest(name, members)}")
+            raise ValueError(f"answers: there is no member named {name!r}{nearest(name, members)}")
         if type(count) is not int or count < 0:
-            raise ValueError(f"answers: {name} is {count!r}, not a whole number of at least 0")
+            raise ValueError(f"answers: {name} is {count!r}, but must be a whole number of at least 0")
     return RecordedAnswers(_number(values, "t"), tuple(answers.get(name, 0) for name in members))
 
 
@@ -208,7 +209,7 @@ def _check_keys(values: Mapping[str, Any], required: Sequence[str], optional: Se
 
 def _of_type(values: Mapping[str, Any], key: str, kind: type) -> Any:
     if type(values[key]) is not kind:
-        raise ValueError(f"{key} is {values[key]!r}, not of type {kind.__name__}")
+        raise ValueError(f"{key} is {values[key]!r}, but must be of type {kind.__name__}")
     return values[key]
 
 
@@ -219,5 +220,5 @@ def _number(values: Mapping[str, Any], key: str) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{key} is {value!r}, not a finite number")
+        raise ValueError(f"{key} is {value!r}, but must be a finite number")
     return number

@@ -1,4 +1,5 @@
-"""Reads a simulation's TOML files: a farm ([[server]], [requests], [reports]), or scores ([score.NAME])."""
+"""Reads TOML files for simulations, which define a farm ([[server]], [requests], [reports]) or scores
+([score.NAME])."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _DEFAULT: Final = Scenario(())
 
 
 def read_farm(path: Path) -> tuple[Scenario, ...]:
-    """Return the scenarios in a file, one per load. Raises ConfigError, listing every error in the file."""
+    """Return the scenarios that a farm file defines, one per load. Raises ConfigError with all errors in the file."""
     root = read_toml(path)
     servers = _servers(root)
     requests, reports = root.section("requests"), root.section("reports")
@@ -57,7 +58,7 @@ def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
             background=table.number("background", 0.0, 0.0, scenario_parsers.MAX_TASKS),
         )
         if server.name in (other.name for other in servers):
-            table.wrong("name", f"two servers are called {server.name!r}; rename one of them")
+            table.wrong("name", f"two servers are named {server.name!r}; rename one of the servers")
         servers.append(server)
         table.end()
     if not root.values.get("server"):
@@ -80,15 +81,16 @@ def _loads(table: TomlTable) -> tuple[float, ...]:
     table.get("load", list, [], "a list of numbers")
     loads = [float(item) for item in value if type(item) in (int, float) and 0 < item <= scenario_parsers.MAX_LOAD]
     if not loads or len(loads) < len(value):
-        table.wrong("load", f"{value!r} is not a list of numbers above 0 and up to {scenario_parsers.MAX_LOAD:g}")
+        table.wrong("load", f"{value!r} must be a list of numbers above 0 and up to {scenario_parsers.MAX_LOAD:g}")
         return (_DEFAULT.load,)
     return tuple(loads)
 
 
 def read_score(text: str) -> tuple[str, Mapping[str, Term] | None]:
-    """Return a score's name and, unless the score is built in, its terms. Raises ConfigError.
+    """Return a score's name and its terms, or None instead of the terms for a built-in score. Raises ConfigError.
 
-    ``text`` is a built-in score such as ``thesis``, ``FILE.toml`` with one [score.NAME] table, or ``FILE.toml:NAME``.
+    ``text`` is a built-in score, for example ``thesis``, a ``FILE.toml`` with one [score.NAME] table, or
+    ``FILE.toml:NAME``.
     """
     if text in SCORES:
         return text, None
@@ -99,12 +101,12 @@ def read_score(text: str) -> tuple[str, Mapping[str, Term] | None]:
     scores = read_scores(root)
     root.findings.raise_if_any()
     if not scores:
-        raise ConfigError(f"{file}: score: there is no [score.NAME] table")
+        raise ConfigError(f"{file}: score: the file must contain a [score.NAME] table")
     if not name and len(scores) > 1:
         raise ConfigError(
-            f"{file}: score: the file contains several scores; choose one: {', '.join(f'{file}:{n}' for n in scores)}"
+            f"{file}: score: the file contains several scores; specify one: {', '.join(f'{file}:{n}' for n in scores)}"
         )
     name = name or next(iter(scores))
     if name not in scores:
-        raise ConfigError(f"{file}: score: there is no [score.{name}]{nearest(name, scores)}")
+        raise ConfigError(f"{file}: score: there is no table [score.{name}]{nearest(name, scores)}")
     return name, scores[name]

@@ -1,4 +1,5 @@
-"""Parses the scenario options of ``lbdns-sim``: farms, clients, failures, loads. All functions raise ValueError."""
+"""Parsers for the scenario options of ``lbdns-sim``, such as farms, clients and loads. All functions raise
+ValueError."""
 
 from __future__ import annotations
 
@@ -29,65 +30,65 @@ MAX_DNS_SERVERS: Final = 100
 
 
 def parse_servers(text: str) -> tuple[ServerSpec, ...]:
-    """Parse a farm's name, or a list of ``SPEEDxCORES`` or ``NAME=SPEEDxCORES``; default names are s1, s2, ..."""
+    """Parse a farm's name or a list of ``[NAME=]SPEEDxCORES``. The default names of servers are s1, s2, ..."""
     items = _items(text)
     if len(items) == 1 and re.fullmatch(r"[A-Za-z]\w*", items[0]):
         if (name := items[0].upper()) in FARMS:
             return FARMS[name]
         known = nearest(name, FARMS)
-        raise ValueError(f"{items[0]!r} is neither a farm nor a list of servers such as 1.1x1,0.7x1,2x2{known}")
+        raise ValueError(f"{items[0]!r} is neither a named farm nor a list of servers such as 1.1x1,0.7x1,2x2{known}")
     servers = tuple(_server(item, number) for number, item in enumerate(items, 1))
     if len(servers) > MAX_SERVERS:
-        raise ValueError(f"a farm must have at most {MAX_SERVERS} servers, not {len(servers)}")
+        raise ValueError(f"a farm must not have more than {MAX_SERVERS} servers, but this farm has {len(servers)}")
     for server in servers:
         if [other.name for other in servers].count(server.name) > 1:
-            raise ValueError(f"two servers are called {server.name!r}; rename one of them")
+            raise ValueError(f"two servers are named {server.name!r}; rename one of the servers")
     return servers
 
 
 def _server(text: str, number: int) -> ServerSpec:
     match = _SERVER.match(text)
     if not match:
-        form = "SPEEDxCORES or NAME=SPEEDxCORES, such as 1.1x1 or web1=2x2"
+        form = "SPEEDxCORES or NAME=SPEEDxCORES, for example 1.1x1 or web1=2x2"
         raise ValueError(f"{text!r} is not a valid server; write {form}")
     speed, cores = float(match[2]), float(match[3])
     for what, value in (("speed", speed), ("cores", cores)):
         if not 0 < value <= MAX_SPEED:
-            raise ValueError(f"{text!r}: {what} is {value:g}, not above 0 and up to {MAX_SPEED:g}")
+            raise ValueError(f"{text!r}: {what} is {value:g}, but must be above 0 and up to {MAX_SPEED:g}")
     return ServerSpec(match[1] or f"s{number}", speed, cores)
 
 
 def parse_clients(text: str) -> SimulatedClients:
-    """Parse ``open``, ``closed:N``, ``closed:N:RESOLVE_S``, ``caches:N`` or ``caches:N:KEPT_S``."""
+    """Parse a kind of clients: ``open``, ``closed:N``, ``closed:N:RESOLVE_S``, ``caches:N`` or ``caches:N:KEPT_S``."""
     kind, *numbers = text.strip().split(":")
     if kind not in ("open", "closed", "caches"):
         raise ValueError(f"{kind!r} is not a valid kind of clients{nearest(kind, ('open', 'closed', 'caches'))}")
     if len(numbers) not in ((0,) if kind == "open" else (1, 2)):
         raise ValueError(
-            f"{text!r} is not a valid kind of clients; write open, closed:20, closed:20:5 (a look-up every 5 s), "
-            "caches:200, or caches:2:1 (each keeps an answer for 1 s)"
+            f"{text!r} is not a valid kind of clients; examples are open, closed:20, closed:20:5 (look-ups every 5 s), "
+            "caches:200 and caches:2:1 (answers are cached for 1 s)"
         )
     if kind == "open":
         return SimulatedClients()
     what = f"{text!r}: the number of {'clients' if kind == 'closed' else 'caches'}"
     count = int(numbers[0]) if re.fullmatch(r"\s*[0-9]{1,9}\s*", numbers[0]) else 0
     if not 1 <= count <= MAX_CLIENTS:
-        raise ValueError(f"{what} is {numbers[0]!r}, not a whole number from 1 to {MAX_CLIENTS}")
+        raise ValueError(f"{what} is {numbers[0]!r}, but must be a whole number from 1 to {MAX_CLIENTS}")
     if kind == "closed":
         clients = SimulatedClients("closed", count)
         return replace(clients, resolve=_look_up(numbers[1], text)) if len(numbers) == 2 else clients
     clients = SimulatedClients("caches", count)
     if len(numbers) == 1:
         return clients
-    seconds = _number(numbers[1], f"{text!r}: the seconds that an answer is kept")
+    seconds = _number(numbers[1], f"{text!r}: the time in seconds for which an answer is cached")
     return replace(clients, shortest=seconds, longest=seconds)
 
 
 def _look_up(seconds: str, text: str) -> float:
-    """Parse the number of seconds for which a client uses an answer."""
+    """Parse the time in seconds for which a client uses an answer."""
     if re.fullmatch(r"0+(\.0*)?", seconds.strip()):
         return 0.0
-    what = "not 0 (a look-up before every request) or a number up to 1e+09"
+    what = "but must be from 0 (a look-up before every request) to 1e+09"
     try:
         return _number(seconds, "")
     except ValueError:
@@ -95,7 +96,7 @@ def _look_up(seconds: str, text: str) -> float:
 
 
 def clients_text(clients: SimulatedClients) -> str:
-    """Return the text that ``parse_clients`` would parse into these clients."""
+    """Return a text from which ``parse_clients`` returns ``clients``."""
     if clients.kind == "closed":
         return f"closed:{clients.count}:{clients.resolve:g}"
     if clients.kind == "caches":
@@ -104,24 +105,24 @@ def clients_text(clients: SimulatedClients) -> str:
 
 
 def parse_kill(text: str) -> Outage:
-    """Parse ``NAME@T`` or ``NAME@T-T2``: the host dies at T, and recovers at T2."""
-    return Outage(*_span(text, "NAME@T or NAME@T-T2, such as s1@60-90"))
+    """Parse ``NAME@T`` or ``NAME@T-T2``, which means that the host NAME fails at T and recovers at T2."""
+    return Outage(*_span(text, "NAME@T or NAME@T-T2, for example s1@60-90"))
 
 
 def parse_hang(text: str) -> Outage:
-    """Parse ``NAME@T`` or ``NAME@T-T2``: the web server dies at T, but its agent continues to report."""
+    """Parse ``NAME@T`` or ``NAME@T-T2``: the web server on NAME fails at T, but the agent continues to report."""
     return replace(parse_kill(text), service_only=True)
 
 
 def parse_surge(text: str) -> Surge:
-    """Parse ``FACTOR@T-T2``: from T to T2, requests arrive at FACTOR times the usual rate."""
-    factor, start, end = _span(text, "FACTOR@T-T2, such as 3@60-90", ends=True)
+    """Parse ``FACTOR@T-T2``, which means that requests arrive at FACTOR times the usual rate from T to T2."""
+    factor, start, end = _span(text, "FACTOR@T-T2, for example 3@60-90", ends=True)
     return Surge(start, end, _number(factor, f"{text!r}: the factor", 1e6))
 
 
 def parse_other_work(text: str) -> OtherWork:
-    """Parse ``NAME:TASKS@T-T2``: from T to T2, server NAME has TASKS runnable tasks besides the web server's."""
-    form = "NAME:TASKS@T-T2, such as s1:4@60-90"
+    """Parse ``NAME:TASKS@T-T2``: server NAME runs TASKS tasks of other work from T to T2."""
+    form = "NAME:TASKS@T-T2, for example s1:4@60-90"
     what, start, end = _span(text, form, ends=True)
     name, colon, tasks = what.rpartition(":")
     if not colon or not name:
@@ -135,7 +136,7 @@ def parse_alarm(text: str) -> str:
 
 
 def parse_loads(text: str) -> tuple[float, ...]:
-    """Parse comma-separated loads, each a share of the farm's capacity."""
+    """Parse comma-separated loads, which are shares of the farm's capacity."""
     return tuple(_number(item, "a load", MAX_LOAD) for item in _items(text))
 
 
@@ -152,10 +153,10 @@ def parse_clients_list(text: str) -> tuple[SimulatedClients, ...]:
 
 
 def _span(text: str, form: str, ends: bool = False) -> tuple[str, float, float]:
-    """Return the text before the @ and the two times after it. The second time is infinity if omitted."""
+    """Return the text before the @ and the two times after the @. A missing second time is returned as infinity."""
     match = _SPAN.match(text.strip())
     if not match or (ends and not match[3]):
-        raise ValueError(f"{text!r} is not of the form {form} (times in s since the start of the warm-up)")
+        raise ValueError(f"{text!r} must have the form {form}, with times in seconds since the start of the warm-up")
     start, end = float(match[2]), float(match[3]) if match[3] else math.inf
     if end <= start:
         raise ValueError(f"{text!r}: the end at {end:g} s must be later than the start at {start:g} s")
@@ -165,7 +166,7 @@ def _span(text: str, form: str, ends: bool = False) -> tuple[str, float, float]:
 def _items(text: str) -> list[str]:
     items = [item.strip() for item in text.split(",")]
     if not all(items):
-        raise ValueError(f"{text!r} is not a valid list: an item between commas is empty")
+        raise ValueError(f"{text!r} is not a valid list: the list must not contain empty items")
     return items
 
 
@@ -180,5 +181,5 @@ def _each_of(text: str, what: str, known: Collection[str]) -> tuple[str, ...]:
 def _number(text: str, what: str, most: float = 1e9) -> float:
     value = float(text) if re.fullmatch(_NUMBER, text.strip()) else 0.0
     if not 0 < value <= most:
-        raise ValueError(f"{what} is {text!r}, not a number above 0 and up to {most:g}")
+        raise ValueError(f"{what} is {text!r}, but must be a number above 0 and up to {most:g}")
     return value

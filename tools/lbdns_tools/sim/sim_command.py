@@ -1,4 +1,4 @@
-"""The program ``lbdns-sim``: runs the requested simulations or replays, then prints and saves the results."""
+"""The program ``lbdns-sim``: runs the requested simulations or replays, and prints and saves the results."""
 
 from __future__ import annotations
 
@@ -39,16 +39,17 @@ WIDE: Final = 200  # columns of a table when standard output is not a terminal
     invoke_without_command=True,
     subcommand_metavar="[COMMAND ...]",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Without a command, lbdns-sim simulates. Exit status: 0 on success, 1 on failure, 2 for bad arguments.",
+    epilog="Without a command, lbdns-sim simulates. Exit status: 0 on success, 1 on failure, 2 on invalid arguments.",
 )
 @run_options
 @click.version_option(__version__, prog_name="lbdns-sim")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Simulate what lbdns would do for your web servers, in virtual time.
+    """Simulate, in virtual time, how lbdns would balance load across your web servers.
 
-    Policies and scores are those of the real DNS server; web servers, agents, resolvers and clients are simulated.
-    Results are averages over the seeds. A request that gets no response within 10 s fails and counts as 10 s.
+    The simulator uses the real DNS server's policies and scores. Web servers, agents, resolvers and clients are
+    simulated. Results are averages over several seeds. A request without a response within 10 s fails and counts as 10
+    s.
 
     \b
     Examples:
@@ -63,7 +64,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """
     if ctx.invoked_subcommand is not None:
         if any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in options):
-            raise click.UsageError(f"simulation options cannot precede the command '{ctx.invoked_subcommand}'", ctx)
+            raise click.UsageError(f"simulation options do not apply to the command '{ctx.invoked_subcommand}'", ctx)
     elif options["preset"] == "list":
         _list_presets()
     else:
@@ -76,7 +77,7 @@ command.add_command(acceptance_command.command)
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    """Raise click.UsageError if options conflict or require an option that is missing."""
+    """Raise click.UsageError if options cannot be combined or if a required option is missing."""
     values = {param.opts[0]: options[param.name] for param in command.params if param.name in options}
     for one, other in (
         ("--json", "--csv"), ("--from", "--replay"), ("--servers", "--from"), ("--load", "--rate"),
@@ -98,7 +99,7 @@ def _check(options: Mapping[str, Any]) -> None:
     if clients and (options["loads"] or options["rate"]) and all(c.kind == "closed" for c in clients):
         # Not an error, so that one command line works for several kinds of clients
         click.echo(
-            "--load and --rate have no effect on closed clients: each waits for a response before it sends its next "
+            "--load and --rate have no effect on closed clients, because each client awaits a response before the next "
             "request",
             err=True,
         )
@@ -141,7 +142,7 @@ def _recording(options: Mapping[str, Any]) -> Recording | None:
         return read_record(options["replay"], options["begin"], options["end"])
     if options["from_url"] is None:
         return None
-    click.echo(f"recording {options['from_url']} for {options['from_seconds']:g} s ...", err=True)
+    click.echo(f"Recording {options['from_url']} for {options['from_seconds']:g} s ...", err=True)
     recording = live_recorder.record_live(options["from_url"], options["pool"], options["from_seconds"])
     if options["record"] is not None:
         _write(options["record"], recording)
@@ -154,7 +155,7 @@ def _write(path: Path, recording: Recording) -> None:
             file.write(header_line(recording.header))
             file.writelines(event_line(event, recording.members) for event in recording.events)
     except FileExistsError:
-        raise ConfigError(f"--record: {path}: already exists; use another name") from None
+        raise ConfigError(f"--record: {path}: the file already exists; use another name") from None
     except OSError as error:
         raise ConfigError(f"--record: {path}: cannot be written: {error.strerror}") from None
 
@@ -175,7 +176,7 @@ def _requested(options: Mapping[str, Any], recording: Recording | None) -> Reque
 
 
 def _replayed(recording: Recording, study: SimulationStudy) -> list[ReplayedPolicy]:
-    """Replay all policies except the oracle, which needs the servers' queues; recordings contain only reports."""
+    """Replay all policies except the oracle, because recordings do not contain the queue lengths that it requires."""
     scenario = study.scenarios[0]
     policies = [policy for policy in study.policies if policy in POLICIES]
     return [replay(recording, policy, scenario.stale_after, scenario.min_usable) for policy in policies]
@@ -202,7 +203,7 @@ def _print(
         console.print()
     simulation_output.show(rows, console)
     if options["plot"] is not None:
-        console.print(f"picture: {options['plot']}", markup=False)
+        console.print(f"plot: {options['plot']}", markup=False)
 
 
 def _list_presets() -> None:

@@ -1,4 +1,4 @@
-"""Simulates agents: the metrics and alarms that ``lbdns-agent`` would report, the report times, and lost reports."""
+"""Simulates agents: the metrics and alarms that ``lbdns-agent`` would report, report times, and lost reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EARLY: Final = 0.1  # share of the interval after which an agent may report earl
 
 
 class SimulatedAgent:
-    """Samples a web server as the real agent does; the web server also counts the agent's server-status requests."""
+    """Samples a web server like the real agent, whose server-status requests the web server also counts."""
 
     __slots__ = ("_conditions", "_cpu", "_metrics", "_requests", "_server", "_status_requests", "_time", "alarm")
 
@@ -35,7 +35,7 @@ class SimulatedAgent:
         self._cpu = self._time = 0.0
 
     def check_alarm(self) -> Mapping[str, float] | None:
-        """Return the metrics to report immediately if an overload has just begun, otherwise None.
+        """Return the metrics to report immediately if an overload has just begun, or None if no overload has begun.
 
         Call between reports.
         """
@@ -83,7 +83,7 @@ class SimulatedAgent:
 
 
 class ReportScorer(Protocol):
-    """Scores reports instead of the scenario's own score. For each report, ``observe`` is called before ``of``."""
+    """Replaces the scenario's own score. For each report, ``observe`` is called before ``of``."""
 
     def observe(self, member: str, metrics: Mapping[str, float], now: float) -> None: ...
     def of(self, metrics: Mapping[str, float]) -> int: ...
@@ -92,7 +92,7 @@ class ReportScorer(Protocol):
 class SimulatedReports:
     """Samples all agents at their report times, scores the reports and delivers them to the DNS servers.
 
-    ``alive`` states, for each host, whether it is up; a dead host sends no reports. ``count`` is the number of reports
+    ``alive`` states whether each host is up, because a dead host sends no reports. ``count`` is the number of reports
     sent so far.
     """
 
@@ -113,7 +113,7 @@ class SimulatedReports:
         self.count = 0  # reports sent
 
     def schedule(self, calendar: EventCalendar) -> None:
-        """Schedule the reports of all agents; each agent starts at a random point in its report interval."""
+        """Schedule the reports of all agents. Each agent starts at a random point in the report interval."""
         interval = self._scenario.interval
         for i in range(len(self._servers)):
             begin = self._chance.random() * interval

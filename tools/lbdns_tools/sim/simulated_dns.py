@@ -1,4 +1,4 @@
-"""Simulates DNS in virtual time: lbdns servers with the real chooser and plan cursor, look-ups, and the oracle."""
+"""Simulates DNS in virtual time: look-ups, lbdns servers with the real chooser and plan cursor, and the oracle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORACLE: Final = "oracle"
 
 
 class SimulatedDnsServer:
-    """One of ``servers`` DNS servers. It receives reports and plans with ``policy``; its ``cursor`` selects members."""
+    """One of ``servers`` DNS servers, which makes plans with ``policy``. Its ``cursor`` selects members."""
 
     def __init__(
         self, members: tuple[str, ...], policy: str, stale_after: float, min_usable: float, chance: Random, servers: int
@@ -37,16 +37,16 @@ class SimulatedDnsServer:
 
     @property
     def next_change(self) -> float:
-        """The time at which to call ``update`` even if no report arrives."""
+        """The time when ``update`` must be called even if no report has arrived."""
         return self._chooser.next_change
 
     def receive(self, member: str, reading: Reading, now: float) -> None:
-        """Store a report, and make a new plan if the report changes anything."""
+        """Store a report, and make a new plan if the report affects planning."""
         self._snapshot = Snapshot(self._snapshot.version + 1, {**self._snapshot.readings, member: reading})
         self.update(now)
 
     def update(self, now: float) -> None:
-        """Make a new plan if anything relevant to planning has changed."""
+        """Make a new plan if reports or the passage of time have changed a fact on which the plan is based."""
         if self._chooser.observe(self._snapshot, NO_POOL_OVERRIDES, now):
             self._plan(now)
 
@@ -64,7 +64,7 @@ class SimulatedDnsServer:
 class SimulatedLookups:
     """Answers look-ups according to ``policy``.
 
-    ``dead_since`` holds the time at which each host died, or infinity for live hosts.
+    ``dead_since`` contains the time when each host died, or infinity for live hosts.
     """
 
     def __init__(self, scenario: Scenario, policy: str, seed: int, servers: Sequence[SimulatedWebServer]) -> None:
@@ -85,7 +85,7 @@ class SimulatedLookups:
         self._recent: deque[float] = deque()  # times of answers
 
     def look_up(self, now: float) -> int:
-        """Answer one look-up, and return the index of the member that the answer names."""
+        """Answer one look-up, and return the index of the member in the answer."""
         if self._is_oracle:
             member = self._shortest_queue()
         else:
@@ -120,7 +120,7 @@ class SimulatedLookups:
     def _is_light_traffic(self, now: float) -> bool:
         """Return whether traffic has been light for at least one report interval.
 
-        Traffic is light if there are at most two answers per report interval, averaged over ten seconds.
+        Traffic is light if ten seconds contain at most two answers per report interval on average.
         """
         self._recent.append(now)
         while self._recent[0] <= now - AVERAGE - self._scenario.interval:

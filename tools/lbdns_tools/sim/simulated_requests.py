@@ -1,4 +1,5 @@
-"""Simulates requests: their work, how clients send them, and how responses and failures are counted."""
+"""Simulates requests: the work per request, the clients that send requests, and the counts of responses and
+failures."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ LookUp = Callable[[float], int]
 
 @dataclass(frozen=True, slots=True)
 class RequestWorkload:
-    """The work per request, in seconds at speed 1.
+    """The distribution of the work per request, in seconds at speed 1.
 
-    ``draw`` takes a random generator and returns a function that draws the work for one request.
+    ``draw`` takes a random number generator and returns a function that draws the work for one request.
     """
 
     mean: float
@@ -39,7 +40,7 @@ def exponential(mean: float) -> RequestWorkload:
 
 
 def hyperexponential(likely: float, mean: float, other: float) -> RequestWorkload:
-    """Return a mix of two exponential workloads: a share ``likely`` has mean ``mean``; the rest has mean ``other``."""
+    """Return a mix of exponential workloads with the means ``mean`` (with probability ``likely``) and ``other``."""
 
     def draw(chance: Random) -> Callable[[], float]:
         random, log = chance.random, math.log
@@ -62,7 +63,7 @@ WORKLOADS: Final[Mapping[str, RequestWorkload]] = {
 
 
 class RequestArrivals:
-    """Open-loop arrivals, either Poisson or recorded; ``next`` is the time of the next arrival, or infinity."""
+    """Open-loop arrivals, either Poisson or recorded. ``next`` is the time of the next arrival, or infinity."""
 
     def __init__(self, rate: float, recorded: tuple[float, ...] | None, chance: Random) -> None:
         self._rate, self._chance = rate, chance
@@ -78,14 +79,15 @@ class RequestArrivals:
             self.next = now - math.log(1.0 - self._chance.random()) / (self._rate * self._factor)
 
     def multiply_rate(self, factor: float, now: float) -> None:
-        """From ``now`` on, make requests arrive at ``factor`` times the original rate; recorded arrivals stay as is."""
+        """Make requests arrive at ``factor`` times the original rate from ``now`` on. Recorded arrivals do not
+        change."""
         self._factor = factor
         if self.next < math.inf and self._recorded is None:
             self.draw(now)
 
 
 def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -> LookUp:
-    """Return a look-up function that uses caching resolvers; each request picks one according to Zipf's law."""
+    """Return a look-up function with caching resolvers, from which each request selects one by Zipf's law."""
     weights = list(accumulate((k + 1) ** -clients.zipf for k in range(clients.count)))
     kept_for = [chance.uniform(clients.shortest, clients.longest) for _ in weights]
     until, members = [-math.inf] * clients.count, [0] * clients.count
@@ -101,7 +103,7 @@ def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -
 
 
 class ClosedClients:
-    """Closed-loop clients: each sends its next request once its previous request has been answered."""
+    """Closed-loop clients, each of which sends a request when its previous request has been answered."""
 
     def __init__(
         self,
@@ -133,7 +135,7 @@ class ClosedClients:
         self._send(now, self._resolved[client], self._size(), client)
 
     def time_out(self, client: int, when: float) -> None:
-        """At time ``when``, make a client give up on its request, repeat the look-up and send its next request."""
+        """Make a client give up on its request at time ``when``, repeat the look-up and send the next request."""
         self._resolved_until[client] = -math.inf
         self._calendar.at(when, partial(self.send_next, client))
 
@@ -152,7 +154,7 @@ class RequestFlow:
         self.second_count, self.second_sum = 0, 0.0  # responses since the last full second, and the sum of their times
 
     def send(self, now: float, member: int, size: float, client: int) -> None:
-        """Send a request of ``size`` seconds of work to a server; ``client`` is NO_CLIENT outside a closed loop."""
+        """Send a request with ``size`` seconds of work to a server. ``client`` is NO_CLIENT outside a closed loop."""
         if self._begin <= now < self._end:
             self.sent[member] += 1
         server = self._servers[member]
@@ -162,7 +164,7 @@ class RequestFlow:
         self._lose(now, now, client)
 
     def respond(self, request: SimulatedRequest, now: float) -> None:
-        """Count the response to ``request``; a closed-loop client then sends its next request."""
+        """Count the response to ``request``, after which a closed-loop client sends its next request."""
         started, client = request
         seconds = now - started
         self.second_count += 1
@@ -176,7 +178,7 @@ class RequestFlow:
             self.closed.send_next(client, now)
 
     def fail_server(self, member: int, now: float) -> None:
-        """Stop a web server; all requests that it holds are lost."""
+        """Stop a web server, and count all requests on this server as lost."""
         for started, client in self._servers[member].fail(now):
             self._lose(now, started, client)
         self.ends[member] = math.inf

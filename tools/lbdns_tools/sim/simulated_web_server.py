@@ -1,4 +1,4 @@
-"""Simulates a web server with processor sharing across its cores, a limited number of workers, and a listen queue."""
+"""Simulates a web server with processor sharing across cores, a limited number of workers, and a listen queue."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ IDLE_WORKERS: Final = 20  # the most spare workers that Apache keeps
 
 
 class SimulatedWebServer:
-    """A web server whose requests share the cores equally, at most one core per request.
+    """A web server whose requests share the cores equally, with at most one core per request.
 
-    ``attained`` is the work done for a request that arrived when the server was last empty. A later request ends when
-    ``attained`` has grown by the request's size since its start. A heap orders the departures by the value of
-    ``attained`` at which each request ends, so that an arrival or departure changes no other entry.
+    ``attained`` is the work that a request would have received since the server was last idle. A request ends when
+    ``attained`` has increased by the request's size since the request started. A heap orders departures by the value of
+    ``attained`` at which each request ends, so an arrival or departure does not change other entries.
     """
 
     __slots__ = (
@@ -43,16 +43,16 @@ class SimulatedWebServer:
 
     @property
     def busy(self) -> int:
-        """The number of requests being processed."""
+        """The number of requests that are being processed."""
         return len(self._jobs)
 
     @property
     def present(self) -> int:
-        """The number of requests being processed or waiting."""
+        """The number of requests that are being processed or waiting."""
         return len(self._jobs) + len(self.waiting)
 
     def expected(self) -> float:
-        """Return the time that a new request would take per second of its work if no further requests arrived."""
+        """Return the time that a new request would take per second of work if no other requests arrived later."""
         tasks = self.present + 1 + self.background
         return max(1.0, tasks / self.spec.cores) / self.spec.speed
 
@@ -64,7 +64,7 @@ class SimulatedWebServer:
             self.next_end = now + (self._jobs[0][0] - self.attained) / self._rates[len(self._jobs)]
 
     def arrive(self, now: float, size: float, request: SimulatedRequest) -> bool:
-        """Accept a request; return False if the listen queue is full."""
+        """Accept a request and return True, or return False if the listen queue is full."""
         jobs = self._jobs
         busy = len(jobs)
         if busy >= self.spec.workers:
@@ -82,7 +82,7 @@ class SimulatedWebServer:
         return True
 
     def depart(self, now: float) -> SimulatedRequest:
-        """Remove and return the request that ends now, at ``next_end``."""
+        """Remove and return the request that ends at ``now``, which must equal ``next_end``."""
         self.advance(now)
         jobs = self._jobs
         end, request = heappop(jobs)
@@ -95,7 +95,7 @@ class SimulatedWebServer:
         return request
 
     def fail(self, now: float) -> list[SimulatedRequest]:
-        """Stop the web server, and return the lost requests."""
+        """Stop the web server, and return the requests that are lost."""
         self.advance(now)
         lost = [request for _, request in self._jobs] + [request for _, request in self.waiting]
         self._jobs.clear()
@@ -105,7 +105,7 @@ class SimulatedWebServer:
         return lost
 
     def advance(self, now: float) -> None:
-        """Advance the server's state to ``now``."""
+        """Advance the server's state to the time ``now``."""
         seconds = now - self._last
         self._last = now
         busy = len(self._jobs)

@@ -1,4 +1,4 @@
-"""Runs simulations or other work in parallel processes, and reports each completed item."""
+"""Runs simulations or other work items in parallel processes, and reports each completed item."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def usable_processors() -> int:
 def in_processes(
     do: Callable[[T], R], items: Sequence[T], processes: int, on_done: Callable[[T], None] = lambda item: None
 ) -> list[R]:
-    """Return the results of ``do`` for all ``items``, in the order of the items.
+    """Call ``do`` for each of ``items`` in parallel processes, and return the results in the order of the items.
 
-    ``on_done`` is called in this process with each item once the item is done.
+    ``on_done`` is called in the parent process with each completed item.
     """
     if processes <= 1 or len(items) <= 1:
         results = []

@@ -1,4 +1,4 @@
-"""Prints simulation results as a table, CSV or JSON. Each row shows one scenario under one policy."""
+"""Prints simulation results as a table, CSV or JSON, with one row per scenario and policy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SimulationRow:
 def as_json(
     rows: Sequence[SimulationRow], notes: Sequence[str], real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy]
 ) -> dict[str, Any]:
-    """Return the document that --json prints."""
+    """Return the results as the document that --json prints."""
     document: dict[str, Any] = {"cells": [row.as_json() for row in rows]}
     if notes:
         document["notes"] = list(notes)
@@ -60,7 +60,7 @@ def as_json(
 
 
 def as_csv(rows: Sequence[SimulationRow]) -> str:
-    """Return the results as CSV, with a line per row and a column for each server's share."""
+    """Return the results as CSV, with one line per row, and one column per server for its share."""
     servers = dict.fromkeys(name for row in rows for name in row.cell.shares)
     columns = ["policy", *rows[0].labels(), "seeds", *FIGURES, *(f"share_{name}" for name in servers)]
     text = io.StringIO()
@@ -71,7 +71,7 @@ def as_csv(rows: Sequence[SimulationRow]) -> str:
 
 
 def show(rows: Sequence[SimulationRow], console: Console) -> None:
-    """Print a table of the policies and their results, including the settings that differ between scenarios."""
+    """Print a table of policies and results, including the settings that differ between scenarios."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
     varying = _varying(rows)
     for heading in (*dict(varying), "policy"):
@@ -99,7 +99,7 @@ def show(rows: Sequence[SimulationRow], console: Console) -> None:
 
 
 def _varying(rows: Sequence[SimulationRow]) -> list[tuple[str, Callable[[SimulationRow], str]]]:
-    """Return the columns whose values differ between rows, each as a heading and a function that returns the text."""
+    """Return columns that differ between rows, as pairs of a heading and a function that returns a cell's text."""
     columns: Mapping[str, Callable[[SimulationRow], str]] = {
         "servers": lambda row: f"{len(row.scenario.servers)} of {row.scenario.capacity:.3g}",  # number, and capacity
         "workload": lambda row: row.scenario.workload,
@@ -119,10 +119,10 @@ def _shares(shares: Mapping[str, float]) -> str:
 
 
 def show_replay(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy], console: Console) -> None:
-    """Print each policy's share of answers per member, and the share that named a different member than recorded."""
+    """Print each policy's answers per member in percent, and the share that differs from the recorded answers."""
     first = replays[0]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
-    table.title, table.title_justify, table.title_style = "Shares of the recorded answers, %", "left", ""
+    table.title, table.title_justify, table.title_style = "Share of answers per member, %", "left", ""
     table.add_column("policy", no_wrap=True)
     for name in first.members:
         table.add_column(Text(name), justify="right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""Plots simulation results: response time against load, shares over time, herding. Requires matplotlib."""
+"""Plots of simulation results: response time against load, shares over time, and herding. Requires matplotlib."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Panel = tuple[str, Sequence[float], Sequence[Sequence[float]]]
 
 
 def figure_of(kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Scenario, SimulationResult]]) -> Figure:
-    """Return a figure of the given kind; ``runs`` are the runs that used the first seed."""
+    """Return a figure of the given kind. ``runs`` contains the runs that used the first seed."""
     if kind == "response":
         return response(rows)
     scenario = runs[0][0]
@@ -39,7 +39,7 @@ def figure_of(kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Sce
 
 
 def response(rows: Sequence[SimulationRow]) -> Figure:
-    """Plot p95 and mean response time against the load or number of clients, with a column per workload and farm."""
+    """Plot p95 and mean response time against load or number of clients, with one column per workload and farm."""
     by_clients = all(load_of(row.scenario) is None for row in rows)
     groups: dict[str, list[SimulationRow]] = defaultdict(list)
     for row in rows:
@@ -68,7 +68,7 @@ def response(rows: Sequence[SimulationRow]) -> Figure:
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
     what = "number of clients" if by_clients else "load"
-    figure.suptitle(f"Response time against {what}, by policy\n(a failure counts as {DEADLINE:g} s)", fontsize=12)
+    figure.suptitle(f"Response time against {what}, by policy\n(failed requests count as {DEADLINE:g} s)", fontsize=12)
     return figure
 
 
@@ -88,7 +88,7 @@ def _group_name(scenario: Scenario, rows: Sequence[SimulationRow]) -> str:
 
 
 def shares(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
-    """Plot each server's share of the answers over time, with a panel per policy."""
+    """Plot each server's share of the answers over time, with one panel per policy."""
     series = []
     for result in results:
         counts = [moment.answers for moment in result.moments if moment.time <= scenario.end]
@@ -102,7 +102,7 @@ def shares(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
 
 
 def replayed_shares(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy]) -> Figure:
-    """Plot the recorded shares over time and, below them, the shares under each policy."""
+    """Plot the recorded shares of answers over time and, below, the shares under each policy."""
     everything = [*([("really answered", real)] if real else []), *((f"{r.policy} (replayed)", r) for r in replays)]
     series = [(name, [(i + 0.5) * r.step for i in range(len(r.timeline))], r.timeline) for name, r in everything]
     figure = _stacked(list(replays[0].members), series)
@@ -139,7 +139,8 @@ def _colour(number: int, of: int) -> Any:
 
 
 def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
-    """Plot each server's load over time, with a panel per policy; under herding, load swings between servers."""
+    """Plot each server's load over time, with one panel per policy. Herding shows as load that swings between
+    servers."""
     begin, end = scenario.warm_up, min(scenario.end, scenario.warm_up + WINDOW)
     if scenario.outages or scenario.surges or scenario.other_work:
         begin, end = 0.0, scenario.end
@@ -147,7 +148,7 @@ def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
     for result in results:
         moments = [moment for moment in result.moments if begin <= moment.time <= end]
         loads = [[m.load[i] / server.cores for m in moments] for i, server in enumerate(scenario.servers)]
-        verdict = f"95th percentile {result.p95_ms:,.0f} ms, {result.failed:,} of {result.requests:,} failed"
+        verdict = f"95th percentile {result.p95_ms:,.0f} ms, {result.failed:,} of {result.requests:,} requests failed"
         series.append((f"{result.policy}: {verdict}", [moment.time for moment in moments], loads))
     names = [server.name for server in scenario.servers]
     highest = max((load for _, _, loads in series for server in loads for load in server), default=1.0)
@@ -159,7 +160,7 @@ def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
 
 
 def _shade(panels: Sequence[Axes], scenario: Scenario) -> None:
-    """Mark the start and end of each outage, surge and phase of other work."""
+    """Mark the start and end of each outage, surge and period of other work."""
     events: tuple[Outage | Surge | OtherWork, ...] = (*scenario.outages, *scenario.surges, *scenario.other_work)
     edges = [edge for event in events for edge in (event.start, event.end)]
     for panel in panels:
@@ -169,7 +170,7 @@ def _shade(panels: Sequence[Axes], scenario: Scenario) -> None:
 
 
 def _lines(names: Sequence[str], series: Sequence[Panel], highest: float) -> Figure:
-    """Plot the load of a few servers, with a line per server."""
+    """Plot the load of a few servers over time, with one line per server."""
     from matplotlib.ticker import FixedLocator
 
     figure, axes = new(len(series), 1, 9.0, 1.2 + 2.2 * len(series), sharex=True, sharey=True)
@@ -190,7 +191,7 @@ def _lines(names: Sequence[str], series: Sequence[Panel], highest: float) -> Fig
 
 
 def _map(names: Sequence[str], series: Sequence[Panel], highest: float) -> Figure:
-    """Plot the load of many servers, with a row per server; darker means a higher load."""
+    """Plot the load of many servers over time, with one row per server. Darker colours mean higher loads."""
     from matplotlib.colors import SymLogNorm
 
     figure, axes = new(len(series), 1, 9.0, 1.2 + 2.2 * len(series), sharex=True)

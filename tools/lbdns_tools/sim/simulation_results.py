@@ -12,7 +12,7 @@ FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "
 
 @dataclass(frozen=True, slots=True)
 class FarmMoment:
-    """The second of a run that ends at ``time``. ``answers`` and ``load`` contain one number per server."""
+    """One second of a run, which ends at ``time``. ``answers`` and ``load`` contain one number per server."""
 
     time: float
     answers: tuple[int, ...]
@@ -23,7 +23,7 @@ class FarmMoment:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """A policy's results, measured after the warm-up. Times are in milliseconds; a failure counts as 10 s."""
+    """A policy's results after the warm-up. Times are in milliseconds, and a failed request counts as 10 s."""
 
     policy: str
     mean_ms: float
@@ -38,7 +38,7 @@ class RunFigures:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult(RunFigures):
-    """The result of one run."""
+    """The result of one simulation run."""
 
     failed: int
     requests: int
@@ -51,19 +51,19 @@ class SimulationResult(RunFigures):
 
     @property
     def few_others(self) -> int:
-        """The number of answers in light traffic that did not name a member with the highest score."""
+        """The number of answers under light traffic that did not name a member with the highest score."""
         return self.few - self.highest
 
 
 @dataclass(frozen=True, slots=True)
 class SeedAverage(RunFigures):
-    """The average of several runs with different seeds."""
+    """The average of several simulation runs with different seeds."""
 
     seeds: int
 
 
 def average_runs(results: Sequence[SimulationResult]) -> SeedAverage:
-    """Return the average of ``results``, which are one or more runs of the same policy."""
+    """Return the average of ``results``, which must be one or more runs with the same policy."""
 
     def mean(values: Sequence[float]) -> float:
         return sum(values) / len(values)

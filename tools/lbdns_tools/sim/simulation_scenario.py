@@ -17,7 +17,7 @@ DEADLINE: Final = 10.0  # s; a request without a response within this time fails
 class ServerSpec:
     """A web server.
 
-    ``speed`` is the speed of one core; the server's capacity is ``speed * cores`` seconds of work per second.
+    ``speed`` is the speed of one core. The server's capacity is ``speed * cores`` seconds of work per second.
     """
 
     name: str
@@ -34,9 +34,9 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """The death of a server at ``start`` and its recovery at ``end`` (s).
+    """An outage of a server, which fails at ``start`` and recovers at ``end`` (s).
 
-    With ``service_only``, only the web server dies: connections are refused and server-status fails, but the agent
+    With ``service_only``, only the web server fails: connections are refused and server-status fails, but the agent
     continues to report.
     """
 
@@ -48,7 +48,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """A flash crowd: between ``start`` and ``end`` (s), requests arrive at ``factor`` times the usual rate."""
+    """A flash crowd: requests arrive at ``factor`` times the usual rate between ``start`` and ``end`` (s)."""
 
     start: float
     end: float
@@ -57,7 +57,7 @@ class Surge:
 
 @dataclass(frozen=True, slots=True)
 class OtherWork:
-    """Between ``start`` and ``end`` (s), a server has ``tasks`` runnable tasks besides the web server's."""
+    """Other work: a host has ``tasks`` more runnable tasks between ``start`` and ``end`` (s)."""
 
     server: str
     start: float
@@ -67,10 +67,11 @@ class OtherWork:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedClients:
-    """How requests arrive, and how long clients use an answer.
+    """The clients of a scenario: how requests arrive, and how long clients use an answer.
 
-    open: Poisson arrivals, each with its own look-up. caches: Poisson arrivals through resolvers. closed: each client
-    sends its next request once its previous request has been answered.
+    With ``open``, requests arrive as a Poisson process, each after a separate look-up. With ``caches``, requests arrive
+    as a Poisson process and look-ups use caching resolvers. With ``closed``, each client sends its next request when
+    the previous request has been answered.
     """
 
     kind: Literal["open", "closed", "caches"] = "open"
@@ -83,7 +84,7 @@ class SimulatedClients:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The settings of one simulation run, except for the policy and the seed.
+    """All settings of one simulation run except the policy and the seed.
 
     Times are in virtual seconds since the start of the run.
     """

@@ -1,4 +1,4 @@
-"""Builds a simulation study from options that name a farm or preset and override some of its settings."""
+"""Builds a simulation study from options that specify a farm or preset and override some of its settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHORTEST_RECORDING: Final = 2.0  # s; a shorter recording shows nothing
 
 @dataclass(frozen=True, slots=True)
 class RequestedStudy:
-    """The study requested on the command line; omitted options are None or empty."""
+    """The study requested on the command line. Omitted options are None or empty."""
 
     servers: str | None = None
     preset: str | None = None
@@ -39,7 +39,7 @@ class RequestedStudy:
 
 
 def make_study(requested: RequestedStudy) -> SimulationStudy:
-    """Return the study to run. Raises ConfigError."""
+    """Return the study that ``requested`` specifies. Raises ConfigError."""
     study = _base(requested)
     scenarios = _grid(study.scenarios, requested)
     for scenario in scenarios:
@@ -52,7 +52,7 @@ def _base(requested: RequestedStudy) -> SimulationStudy:
     study, preset = SimulationStudy("", ()), requested.preset
     if preset is not None:
         if preset not in PRESETS:
-            raise ConfigError(f"--preset: there is no preset {preset!r}{nearest(preset, PRESETS)}")
+            raise ConfigError(f"--preset: there is no preset named {preset!r}{nearest(preset, PRESETS)}")
         study = PRESETS[preset]
     if requested.servers is not None and requested.servers.endswith(".toml"):
         scenarios = read_farm(Path(requested.servers))
@@ -66,16 +66,16 @@ def _base(requested: RequestedStudy) -> SimulationStudy:
     if requested.recording is not None:
         study = _fitted(study, requested, requested.recording)
     if not study.scenarios:
-        raise ConfigError("a farm is required: --servers 1.1x1,0.7x1,2x2, --preset NAME, --from URL or --replay FILE")
+        raise ConfigError("a farm is required: specify --servers 1.1x1,2x2, --preset NAME, --from URL or --replay FILE")
     return study
 
 
 def _fitted(study: SimulationStudy, requested: RequestedStudy, recording: Recording) -> SimulationStudy:
     if len(requested.workloads) > 1:
-        raise ConfigError("--workload: --from and --replay accept only one workload, for which they estimate speeds")
+        raise ConfigError("--workload: only one workload can be specified with --from and --replay, to estimate speeds")
     workload = (requested.workloads or (Scenario(()).workload,))[0]
     farm = estimate_farm(recording, WORKLOADS[workload].mean)
-    notes = (*study.notes, *farm.notes, f"request sizes: not contained in reports; assuming --workload {workload}")
+    notes = (*study.notes, *farm.notes, f"request sizes: unknown, assumed to follow --workload {workload}")
     if requested.servers is None:
         scenarios = study.scenarios or (Scenario(farm.servers, workload, rate=farm.rate, interval=farm.interval),)
         study = _with(replace(study, scenarios=scenarios, notes=notes), servers=farm.servers)
@@ -85,7 +85,7 @@ def _fitted(study: SimulationStudy, requested: RequestedStudy, recording: Record
             raise ConfigError(f"--replay: the recording must be at least {least:g} s long, not {seconds:.1f} s")
         if any(clients.kind == "closed" for clients in requested.clients):
             raise ConfigError(
-                "--clients: closed clients cannot be combined with --replay, because they do not use recorded times"
+                "--clients: closed clients cannot be combined with --replay, because such clients ignore recorded times"
             )
         study = _with(study, **replayed_requests(recording))
     return study
@@ -96,7 +96,8 @@ def _with(study: SimulationStudy, **changes: Any) -> SimulationStudy:
 
 
 def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Scenario, ...]:
-    """Return scenarios for all combinations of requested workloads, loads and clients, and apply all other options."""
+    """Return the scenarios for all combinations of the requested workloads, loads and clients, with other options
+    applied."""
     if requested.loads or requested.rate is not None:
         scenarios = [replace(scenario, rate=requested.rate) for scenario in scenarios]
     grid = {"workload": requested.workloads, "load": requested.loads, "clients": requested.clients}
@@ -111,13 +112,13 @@ def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Sce
 
 
 def _having(scenarios: Sequence[Scenario], name: str, value: Any) -> Sequence[Scenario]:
-    """Return the scenarios that already have this value or, if none does, all scenarios with their value replaced."""
+    """Return the scenarios in which ``name`` is ``value`` or, if there are none, all scenarios changed to ``value``."""
     having = [scenario for scenario in scenarios if getattr(scenario, name) == value]
     return having or _distinct([replace(scenario, **{name: value}) for scenario in scenarios])
 
 
 def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
-    """Return the scenarios without duplicates: an override can make two of a preset's scenarios equal."""
+    """Return the scenarios without duplicates, because an override can make two of a preset's scenarios equal."""
     found: list[Scenario] = []  # a list, because a scenario with a custom score cannot be hashed
     for scenario in scenarios:
         if scenario not in found:
@@ -126,16 +127,16 @@ def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
 
 
 def check_scenario(scenario: Scenario) -> None:
-    """Raise ConfigError if an event names an unknown server, or an outage begins after the end of the run."""
+    """Raise ConfigError if an event names an unknown server, or if an outage begins after the end of the run."""
     names = [server.name for server in scenario.servers]
     for option, events in (("kill or hang", scenario.outages), ("other work", scenario.other_work)):
         for name in (event.server for event in events):
             if name not in names:
-                raise ConfigError(f"{option}: there is no server {name!r}{nearest(name, names)}")
+                raise ConfigError(f"{option}: there is no server named {name!r}{nearest(name, names)}")
     for outage in scenario.outages:
         if outage.start >= scenario.end:
             raise ConfigError(
-                f"kill or hang: {outage.server}@{outage.start:g}: must be before the run's end at {scenario.end:g} s"
+                f"kill or hang: {outage.server}@{outage.start:g}: must begin before the run ends at {scenario.end:g} s"
             )
 
 

@@ -139,7 +139,7 @@ class ShadowPlans:
             return
         cursor = self._cursors[pool, policy]
         selections = cursor.end_plan(live.counts)
-        if not chooser.liveness.fail_open:  # else every policy rotates, so the live plan serves the shadow too
+        if not chooser.liveness.fail_open:  # else members usually take turns whatever the policy
             shadow_scores = bool(config.score)
             plan = chooser.shadow_plan(policy, config.policy, selections, self._rng, now, shadow_scores=shadow_scores)
         cursor.set_plan(plan)

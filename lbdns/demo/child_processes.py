@@ -33,7 +33,7 @@ class ChildProcesses:
         self._children.append((name, process))
 
     def first_end(self) -> str:
-        """Return how a child ended, such as ``the DNS server exited with status 1``, or "" if all are running."""
+        """Return how a child ended, such as ``the DNS server exited with status 1``, or "" if all children run."""
         for name, process in self._children:
             if (status := process.poll()) is not None:
                 how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
@@ -41,7 +41,7 @@ class ChildProcesses:
         return ""
 
     def stop(self) -> None:
-        """Stop all children at once, and return when the children and their own children have ended."""
+        """Stop all children simultaneously, and return when the children and their descendants have ended."""
         for _, process in self._children:
             process.terminate()
         for _, process in reversed(self._children):
@@ -60,7 +60,7 @@ class ChildProcesses:
 
 
 def _tie_to_parent() -> Callable[[], None] | None:
-    """Return a function that a child calls first, to receive SIGTERM when its parent dies (Linux only)."""
+    """Return a function that makes the calling child receive SIGTERM when its parent dies (Linux only)."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl

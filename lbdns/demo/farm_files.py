@@ -49,7 +49,7 @@ def key_file(folder: Path, host: Host) -> Path:
 
 
 def write(plan: DemoPlan, folder: Path) -> Path:
-    """Write all files into ``folder``, which must be private, and return the path of the configuration.
+    """Write all files into ``folder``, which must be private, and return the path of the configuration file.
 
     The key files contain newly generated keys and are readable only by their owner.
     """

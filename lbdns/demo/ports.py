@@ -46,7 +46,7 @@ def has_ipv6_loopback() -> bool:
 
 
 def check(plan: DemoPlan) -> None:
-    """Raise ListenError with every port that is unavailable or that two parts of the demo need."""
+    """Raise a ListenError that lists every port that is unavailable or is needed by two parts of the demo."""
     findings = []
     with contextlib.ExitStack() as held:
         for port in required_ports(plan):
@@ -67,11 +67,11 @@ def check(plan: DemoPlan) -> None:
 def _finding(port: RequiredPort, error: OSError) -> str:
     match error.errno:
         case errno.EADDRINUSE:
-            what = f"is taken; stop the program that listens there, or choose another port with {port.flag}"
+            what = f"is in use; stop the program that uses this port, or choose another port with {port.flag}"
         case errno.EACCES:
-            what = f"is not permitted for this user; choose a port of 1024 or higher with {port.flag}"
+            what = f"is not permitted for this user; choose port 1024 or higher with {port.flag}"
         case errno.EADDRNOTAVAIL:
-            what = "is not an address of this machine; the demo needs 127.0.0.0/8 on the loopback, as on Linux"
+            what = "is not an address of this machine; the demo requires the loopback network 127.0.0.0/8"
         case _:
             what = f"is not available: {os.strerror(error.errno or 0)}"
     return f"{port.endpoint} ({port.purpose}): {what}"

@@ -29,7 +29,7 @@ def run(plan: DemoPlan, seconds: float | None) -> None:
 
     If ``seconds`` is given, the demo also ends that many seconds after it becomes ready.
 
-    Raises ListenError before starting anything if a port is taken, and LbdnsError if a process of the demo dies.
+    Raises ListenError before starting anything if a port is in use, and LbdnsError if a demo process dies.
     """
     ports.check(plan)
     with (
@@ -98,7 +98,7 @@ def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: St
 
 
 def _answers(plan: DemoPlan) -> bool:
-    """Return whether the server answers over DNS and HTTP; a refused connection means it is not listening yet."""
+    """Return whether the server answers over DNS and HTTP; a refused connection means that it is not ready yet."""
     with contextlib.suppress(LbdnsError, OSError):
         ask(make_query("hobbit", "SOA"), Endpoint(LOOPBACK, plan.dns_port), timeout=_POLL, tries=1)
         with socket.create_connection((LOOPBACK, plan.http_port), timeout=1):
@@ -107,7 +107,7 @@ def _answers(plan: DemoPlan) -> bool:
 
 
 def _what_to_try(plan: DemoPlan, config: Path, seconds: float) -> str:
-    """Return the text to print once the demo is ready; ``seconds`` is the time that starting it took."""
+    """Return the text to print once the demo is ready; ``seconds`` is how long the demo took to start."""
     dig = f"dig @{LOOPBACK} -p {plan.dns_port}"
     server = f"@{LOOPBACK}:{plan.dns_port}"
     program, where = _program(), f"-c {config}"
@@ -139,7 +139,7 @@ Put one web server under load, then repeat the query:
 
 
 def _program() -> str:
-    """Return the command that runs lbdns here: in a virtual environment, ``lbdns`` may not be on the PATH."""
+    """Return the command that runs lbdns, because ``lbdns`` in a virtual environment may not be on the PATH."""
     path = Path(sys.argv[0])
     if path.name != "lbdns":
         return "lbdns"

@@ -1,6 +1,6 @@
 """A web server's counters, and its ``server-status?auto`` page in the format of Apache's mod_status. Sans-I/O.
 
-Source of the format: Apache HTTP Server 2.4, modules/generators/mod_status.c, with ExtendedStatus on.
+The format is that of Apache HTTP Server 2.4 with ExtendedStatus on (modules/generators/mod_status.c).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WRITING: Final = "W"
 
 @dataclass(slots=True)
 class Scoreboard:
-    """The workers' states and counters. Methods may be called from any thread."""
+    """The states and counters of a web server's workers. Methods may be called from any thread."""
 
     workers: int
     accesses: int = 0
@@ -33,7 +33,7 @@ class Scoreboard:
         self._states[worker] = state  # each slot has one writer, so no lock is needed
 
     def count(self, bytes_sent: int, duration: float) -> None:
-        """Record a request: the length of its response body in bytes, and its duration in seconds."""
+        """Count a request with its response body's length in bytes and its duration in seconds."""
         with self._lock:
             self.accesses += 1
             self.bytes_sent += bytes_sent
@@ -72,6 +72,6 @@ class Scoreboard:
 
 
 def _short(value: float) -> str:
-    """Format a fraction as mod_status does: C's %g without the zero before the point."""
+    """Format a number as mod_status does, like C's %g but without the zero before the decimal point."""
     text = f"{value:.6g}"
     return text[1:] if text.startswith("0.") else text

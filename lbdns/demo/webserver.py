@@ -1,7 +1,7 @@
-"""A small but real web server for the demo, with a fixed number of workers, real counters, and pages that use CPU time.
+"""A small web server for the demo, with a fixed number of workers, real counters, and pages that use CPU time.
 
-As in Apache's prefork module, each worker waits for its turn to accept a connection, serves the connection, and waits
-again. Connections that find no free worker wait in the kernel's listen queue.
+As in Apache's prefork module, each worker serves one connection at a time. While all workers are busy, new connections
+wait in the kernel's listen queue.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DemoWebServer:
         self._stopped = False
 
     def start(self) -> None:
-        """Start the worker threads as daemons, so that the process ends without waiting for slow clients."""
+        """Start the worker threads as daemons, so that the process can exit without waiting for slow clients."""
         for worker in range(self.scoreboard.workers):
             threading.Thread(target=self._work, args=(worker,), daemon=True).start()
 
@@ -138,7 +138,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         return len(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: the demo prints its own output on the terminal."""
+        """Log nothing, so that only the demo's own output appears on the terminal."""
 
 
 def burn(seconds: float) -> None:
@@ -157,13 +157,15 @@ def listen(endpoint: Endpoint) -> socket.socket:
 
 
 def main() -> None:
-    """Run the web server's command line, such as ``--name bilbo --listen 127.0.0.16:8080``."""
+    """Run the web server with command-line options such as ``--name bilbo --listen 127.0.0.16:8080``."""
     parser = argparse.ArgumentParser(prog="python -m lbdns.demo.webserver", description=__doc__)
     parser.add_argument("--name", required=True, help="name to show on the server's pages")
     parser.add_argument(
         "--listen", action="append", required=True, metavar="ADDRESS:PORT", help="address to listen on; can be repeated"
     )
-    parser.add_argument("--workers", type=int, default=WORKERS, help="requests served at the same time (%(default)s)")
+    parser.add_argument(
+        "--workers", type=int, default=WORKERS, help="number of requests served concurrently (%(default)s)"
+    )
     options = parser.parse_args()
     with stop_signals() as stop:
         try:

@@ -18,7 +18,7 @@ NewT = TypeVar("NewT")
 class PartlyAppliedError(LbdnsError):
     """Raised if a part fails to commit, finish or roll back.
 
-    The message says which configuration the other parts use.
+    The message states which configuration the other parts use.
     """
 
 
@@ -32,9 +32,10 @@ async def _wait_for_nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class PreparedChange:
-    """The steps by which a part completes or undoes a change that it has prepared.
+    """The steps with which a part completes or undoes a prepared change.
 
-    ``apply`` calls either ``commit`` and then ``finish``, or only ``rollback``. None of them may raise.
+    ``apply`` calls either ``commit`` and then ``finish``, or only ``rollback``. None of these steps may raise an
+    exception.
     """
 
     part: str  # its name in the log
@@ -48,24 +49,23 @@ class PreparedChange:
 
 
 class Part(Protocol[NewT_contra]):
-    """A part of a program that uses the program's configuration."""
+    """Any part of a program that depends on the program's configuration."""
 
     async def prepare(self, new: NewT_contra) -> PreparedChange:
-        """Acquire the resources for ``new`` that may be unavailable, such as sockets, and return the prepared change.
+        """Acquire resources that may be unavailable, such as sockets, for ``new``, and return the prepared change.
 
         The part continues to use the old configuration until the change commits. The caller must not prepare another
-        change before this one has finished or rolled back. If ``new`` cannot be used, releases everything acquired and
-        raises LbdnsError.
+        change before this change has finished or rolled back. If ``new`` cannot be used, releases everything acquired
+        and raises LbdnsError.
         """
 
 
 async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
-    """Make either all parts or no part use ``new``.
+    """Apply the configuration ``new`` to all parts, or to no part if one of the parts cannot prepare.
 
     Parts prepare, commit and finish in order; they roll back in reverse order. The caller must not apply two
-    configurations at the same time. If a part's ``prepare`` raises an exception, raises that exception; every part then
-    still uses the old configuration. Raises PartlyAppliedError if a part's ``commit``, ``finish`` or ``rollback``
-    fails.
+    configurations at the same time. Any exception from a part's ``prepare`` is raised again; every part then still uses
+    the old configuration. Raises PartlyAppliedError if a part's ``commit``, ``finish`` or ``rollback`` fails.
     """
     prepared: list[PreparedChange] = []
     try:
@@ -74,7 +74,7 @@ async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
     except BaseException as error:
         if failed := [change.part for change in reversed(prepared) if not await _succeeds(change, change.rollback)]:
             raise PartlyAppliedError(
-                f"{error}. The old configuration stays in force, but these parts failed to return to it: "
+                f"{error}. The old configuration stays in force, but these parts failed to roll back: "
                 f"{', '.join(failed)}. Restart the program"
             ) from error
         raise
@@ -88,7 +88,7 @@ async def commit_all(prepared: Sequence[PreparedChange]) -> None:
     if failed:
         raise PartlyAppliedError(
             f"the new configuration is in force, but these parts failed: {', '.join(sorted(failed))}; "
-            "the log says why. Restart the program"
+            "see the log for details, and restart the program"
         )
 
 

@@ -1,4 +1,4 @@
-"""Sets the process name (prctl(2)) and drops capabilities (capabilities(7)); Python's library can do neither."""
+"""Sets the process name (prctl(2)) and drops capabilities (capabilities(7)), which the standard library cannot do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def prctl(option: int, argument: int | bytes) -> None:
 
 
 def name_process(name: str) -> None:
-    """Set the name that ps and top show (at most 15 bytes)."""
+    """Set the process name (at most 15 bytes) that ps and top show."""
     prctl(_SET_NAME, name.encode())
 
 
@@ -43,8 +43,8 @@ class _CapabilitySet(ctypes.Structure):
 def forbid_new_capabilities() -> None:
     """Prevent programs executed later from gaining privileges through set-user-ID bits or file capabilities.
 
-    This process itself keeps its privileges. The setting applies only to the calling thread and to threads that it
-    starts later, so the process must have no other threads yet. Raises OSError.
+    This process itself keeps its privileges. The setting applies only to the calling thread and to threads that this
+    thread starts later, so the process must have no other threads yet. Raises OSError.
     """
     prctl(_SET_NO_NEW_PRIVS, 1)
     prctl(_CAP_AMBIENT, _CAP_AMBIENT_CLEAR_ALL)

@@ -40,7 +40,7 @@ def check_user(user: str) -> None:
 
 
 def will_become(user: str) -> bool:
-    """Return whether ``become(user)`` would change anything."""
+    """Return whether ``become(user)`` would change the user of this process."""
     return bool(user) and os.geteuid() == 0
 
 
@@ -53,7 +53,7 @@ def ids(user: str) -> tuple[int, int]:
 
 
 def read_ahead() -> None:
-    """Import the modules that are needed later, while their files can still be read. Takes a few tenths of a second."""
+    """Import modules that are needed later, while their files are readable. This takes a few tenths of a second."""
     read_ahead_for_workers()
     for module in _LATE_MODULES:
         importlib.import_module(module)
@@ -68,7 +68,7 @@ def read_ahead_for_workers() -> None:
 def own_folder(path: Path, user: str) -> None:
     """Create the state folder for ``user`` if the folder is missing and this process is permitted to create it.
 
-    Ignores errors, because they recur when a file is written to the folder.
+    Errors are ignored here, because the same errors occur when a file is written to the folder.
     """
     with contextlib.suppress(OSError):
         if not path.exists():
@@ -78,7 +78,7 @@ def own_folder(path: Path, user: str) -> None:
 
 
 def limit(user: str) -> None:
-    """Prevent programs executed later from gaining privileges. Call this before starting threads and processes.
+    """Prevent programs executed later from gaining privileges. Call this before starting any threads or processes.
 
     Does nothing if the server will keep running as root.
     """
@@ -87,7 +87,7 @@ def limit(user: str) -> None:
 
 
 def become(user: str) -> None:
-    """Switch to ``user`` and its groups, and give up every capability. Neither step can be undone.
+    """Switch to ``user`` and the user's groups, and give up every capability. These changes cannot be undone.
 
     The user and group IDs do not change if ``user`` is empty or this process is not root. A process that remains root
     keeps its capabilities.

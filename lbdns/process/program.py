@@ -24,13 +24,13 @@ class Program(Protocol):
     async def start(self) -> None:
         """Open everything.
 
-        Called once, before any other method. On failure, closes everything and raises LbdnsError.
+        This method is called once, before any other method. On failure, closes everything and raises LbdnsError.
         """
 
     async def reload(self) -> None:
         """Reread the configuration and apply it. The caller must await ``start`` first.
 
-        Raises LbdnsError. Unless the error is a PartlyAppliedError, every part still uses the old configuration.
+        Raises LbdnsError. After any error except PartlyAppliedError, every part still uses the old configuration.
         """
 
     async def stop(self) -> None:
@@ -40,7 +40,7 @@ class Program(Protocol):
 async def run(program: Program, over: asyncio.Event | None = None) -> None:
     """Run ``program`` until SIGTERM or SIGINT arrives, or until ``over`` is set.
 
-    SIGHUP reloads the program; reloads do not overlap. Raises LbdnsError if the program cannot start.
+    SIGHUP makes the program reload. Two reloads never overlap. Raises LbdnsError if the program cannot start.
     """
     loop = asyncio.get_running_loop()
     stop = over or asyncio.Event()
@@ -77,7 +77,7 @@ async def reload(program: Program) -> None:
             why = f"the old configuration stays: {error}"
         else:
             log.exception("reload: failed")
-            why = "failed; the old configuration stays in force, and the log contains the details"
+            why = "failed; the old configuration stays in force. See the log for details"
         program.events.record("reload", f"reload: {why}", level=logging.ERROR, logger=log.name)
         raise
     program.events.record("reload", "reload: done", logger=log.name)

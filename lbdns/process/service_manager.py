@@ -14,7 +14,7 @@ STOPPING: Final = "STOPPING=1"
 
 
 def ready(pid: int) -> str:
-    """Return the "ready" state and the main process's ID, because a take-over changes this ID."""
+    """Return the message that this server is ready, with the ID of the main process, which a take-over changes."""
     return f"{READY}\nMAINPID={pid}"
 
 

@@ -13,10 +13,10 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopSignals:
-    """Records whether a stop signal has arrived since this object was created. Use it only in the main thread.
+    """Records whether a stop signal has arrived since this object was created. Use this class only in the main thread.
 
-    If a signal handler set a ``threading.Event`` while ``wait`` holds the event's lock, the program would deadlock.
-    Therefore the interpreter writes each signal to a pipe, which needs no lock.
+    The program would deadlock if a signal handler set a ``threading.Event`` while ``wait`` held the event's lock.
+    Therefore, the interpreter writes each signal to a pipe, which needs no lock.
     """
 
     def __init__(self, read_end: int) -> None:

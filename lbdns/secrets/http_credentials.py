@@ -22,7 +22,7 @@ _HOW: Final = "generate one with 'openssl rand -hex 32'"
 class HttpCredentials:
     """Credentials that a server accepts, or that a client sends; empty if none are required.
 
-    Browsers cannot send a bearer token by themselves, so a token is also accepted as the password of any user.
+    Browsers do not prompt for bearer tokens, so a token is also accepted as the password of any user.
     """
 
     user: str = ""
@@ -41,7 +41,7 @@ class HttpCredentials:
         return f"Basic {base64.b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
 
     def accept(self, header: str) -> bool:
-        """Return whether an Authorization header is valid. The time taken reveals nothing about the secrets."""
+        """Return whether an Authorization header is valid. The time this takes reveals nothing about the secrets."""
         scheme, _, rest = header.partition(" ")
         rest = rest.strip()
         if scheme.lower() == "bearer":
@@ -68,7 +68,7 @@ NO_CREDENTIALS: Final = HttpCredentials()
 
 
 def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
-    """Return the credentials that ``[web]`` requires of clients, and warnings about files that others can read.
+    """Return the credentials that ``[web]`` requires of clients, and warnings about files that other users can read.
 
     Raises ConfigError. Error messages never contain any part of a secret.
     """
@@ -89,9 +89,9 @@ def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
 
 
 def read_tokens(path: Path, key: str) -> tuple[tuple[str, ...], list[str]]:
-    """Return the tokens in a file, and a warning if others can read the file.
+    """Return the tokens in a file, and a warning if other users can read the file.
 
-    Raises ConfigError. Errors name the setting by its ``key``.
+    Raises ConfigError. Errors identify the setting by its ``key``.
     """
     text, warnings = read_private(path, key, f"it must contain one token per line; {_HOW}")
     return parse_tokens(text, f"{path}: {key}"), warnings
@@ -100,7 +100,7 @@ def read_tokens(path: Path, key: str) -> tuple[tuple[str, ...], list[str]]:
 def parse_tokens(text: str, where: str) -> tuple[str, ...]:
     """Return the tokens in ``text``, one per line.
 
-    Clients send the first token; servers accept any. Raises ConfigError.
+    Clients send the first token; servers accept every token. Raises ConfigError.
     """
     tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
     if not tokens:

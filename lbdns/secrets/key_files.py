@@ -17,16 +17,16 @@ log = logging.getLogger("lbdns.collector")
 SECRET: Final = 16  # bytes in a server secret (RFC 9018, section 4.4)
 _WHERE: Final = "[cookies] secret_file"
 _LINE: Final = re.compile(rf"[0-9a-fA-F]{{{2 * SECRET}}}")
-_INSTEAD: Final = f"'openssl rand -hex {SECRET}' prints a valid line"
+_INSTEAD: Final = f"run 'openssl rand -hex {SECRET}' to generate a valid line"
 
 
 def new_cookie_secret() -> bytes:
-    """Return a random secret. The caller must keep it across reloads, because a new secret invalidates every cookie."""
+    """Return a random secret, which must be kept across reloads because a new secret invalidates every cookie."""
     return secrets.token_bytes(SECRET)
 
 
 def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
-    """Return the secrets in ``path``, and a warning if others can read the file.
+    """Return the secrets in ``path``, and a warning if other users can read the file.
 
     New cookies are made with the first secret; cookies made with any secret in the file are accepted. Raises a
     ConfigError that lists every invalid line.
@@ -66,7 +66,7 @@ def load_report_keys(config: Config) -> tuple[MasterKey, ...]:
     keys, warnings = read_key_file(path)
     if not keys.masters:
         raise ConfigError(
-            f"{path}: key file: holds no master key, only agents' keys; 'lbdns keygen' prints a line with a master key"
+            f"{path}: key file: contains no master key, only agents' keys; run 'lbdns keygen' to generate a master key"
         )
     for warning in warnings:
         log.warning(warning)

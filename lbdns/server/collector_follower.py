@@ -1,4 +1,4 @@
-"""Follows another collector: turns its HTTP event stream into snapshots, like those of an embedded collector."""
+"""Follows another collector: converts that collector's HTTP event stream into snapshots."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class CollectorFollower:
                     trouble = await self._read_stream(session)
                 except Exception:
                     # A subscriber failed on a snapshot; stopping would be worse than trying again
-                    log.exception("collector %s: processing its data failed", self._url)
+                    log.exception("collector %s: processing the collector's data failed", self._url)
                     trouble = "reconnecting"
                 self.connected = False
                 if not self._logged_failure:
@@ -119,7 +119,7 @@ class CollectorFollower:
                 self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
     async def _read_stream(self, session: aiohttp.ClientSession) -> str:
-        """Read events until the connection ends, and return the reason that it ended."""
+        """Read events until the connection ends, and return the reason for the disconnection."""
         events = ServerSentEventReader()
         try:
             async with session.get(f"{self._url.rstrip('/')}/api/v1/events", params={"changes": "1"}) as response:
@@ -163,14 +163,18 @@ class CollectorFollower:
     def _connected(self, missing: set[str]) -> None:
         """Record the arrival of a full status, which the collector sends on each new connection and at each reload.
 
-        ``missing`` holds the members that this server has but the collector lacks.
+        ``missing`` contains the members that are configured here but not on the collector.
         """
         if not self.connected:
             self._events.record("collector", f"collector {self._url}: following", logger=log.name)
         self.connected, self._logged_failure, self._pause = True, False, FIRST_PAUSE
         if missing:
             some = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")
-            log.warning("collector %s: its pools lack %s; add these members to its pools", self._url, some)
+            log.warning(
+                "collector %s: its pools lack the members %s; add these members to the collector's pools",
+                self._url,
+                some,
+            )
 
 
 def _headers(config: CollectorConfig) -> Mapping[str, str]:

@@ -59,9 +59,9 @@ class DnsServer:
         fork_server: ForkServer | None = None,
         inherited: Sequence[InheritedSocket] = (),
     ) -> None:
-        """``fork_server`` starts the workers; if it is None, this process answers queries itself.
+        """``fork_server`` starts the workers; if it is None, this process answers all queries.
 
-        ``inherited`` holds the sockets received from a service manager.
+        ``inherited`` contains the sockets received from a service manager.
         """
         self._path, self._options, self._inherited = path, options, inherited
         configuration = read_configuration(path, options)
@@ -122,7 +122,7 @@ class DnsServer:
     async def start(self) -> None:
         """Open the sockets, drop root privileges, then open the web interface.
 
-        If that fails, closes everything and raises LbdnsError.
+        If the start fails, closes everything and raises LbdnsError.
         """
         for warning in self.farm.warnings:
             log.warning(warning)
@@ -156,7 +156,7 @@ class DnsServer:
         await self._web.start(config.web, by_address(self._inherited, "web", [listen]).get(listen) if listen else None)
 
     async def _take_over(self) -> None:
-        """Start alongside a running server, and end that server once this one can no longer fail to start."""
+        """Start alongside a running server, and stop that server once this server can no longer fail to start."""
         config = self.farm.config
         self._predecessor = predecessor = await Predecessor.meet(config.server.control)
         inherited = predecessor.inherited
@@ -200,7 +200,7 @@ class DnsServer:
     async def reload(self) -> None:
         """Reread the configuration and apply it. No query, report, score or counter is lost.
 
-        Raises LbdnsError. Unless the error is a PartlyAppliedError, every part still uses the old configuration.
+        Raises LbdnsError. After any error except PartlyAppliedError, every part still uses the old configuration.
         """
         async with self._changing:
             service_manager.notify(service_manager.reloading())
@@ -221,7 +221,7 @@ class DnsServer:
             self._predecessor.close()
 
     async def _hand_over(self, command: ControlCommand) -> None:
-        """Hand everything over to the process that sent the command ``take-over``; if that fails, keep running."""
+        """Hand over to the process that sent the command ``take-over``; if the hand-over fails, keep running."""
         if self._changing.locked():
             raise LbdnsError("take-over: a reload or another take-over is in progress; try again later")
         async with self._changing, self._overrides.handing_over:
@@ -270,7 +270,7 @@ class DnsServer:
         return found
 
     async def _end(self) -> None:
-        """Answer the queries that have been read, and close everything but the control socket."""
+        """Answer the queries that have been read, then close everything except the control socket."""
         await self._overrides.stop()
         await self._secondaries.stop()
         await self._stat_file.stop()
@@ -283,6 +283,6 @@ class DnsServer:
         self.events.record("server", text, level=level, logger=log.name)
 
     def _fail(self, why: str) -> None:
-        """End the server with an error; a service manager then restarts it."""
+        """Stop the server with an error, so that a service manager restarts the server."""
         self.failure = why
         self.over.set()

@@ -25,7 +25,7 @@ from lbdns.sockets.inherited_sockets import InheritedSocket
 
 @dataclass(frozen=True, slots=True)
 class AnsweringConfiguration:
-    """The farm to answer for, and the sockets on which each process answers."""
+    """The farm for which queries are answered, and the sockets of each answering process."""
 
     farm: Farm
     table: AnswerTable  # for this process; workers build their own from the farm
@@ -34,7 +34,7 @@ class AnsweringConfiguration:
 
 
 class Answerer(Protocol):
-    """Answers queries according to a configuration, a snapshot and overrides, and counts its answers."""
+    """Answers queries according to a configuration, a snapshot and overrides, and counts the answers."""
 
     #: Follows the states of members, and holds the newest snapshot and the overrides in force. It plans answers only if
     #: this process answers queries.
@@ -43,14 +43,14 @@ class Answerer(Protocol):
 
     @property
     def restarts(self) -> int:
-        """The total number of processes that had to be replaced."""
+        """The total number of answering processes that have been replaced."""
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
-        """Build what ``new`` needs, in every process, and return the change that puts ``new`` into force.
+        """Prepare every answering process for ``new``, and return the change that puts ``new`` into force.
 
-        No query is lost: each process answers all queries that it has read from sockets that are not in ``new``. The
-        caller still owns the sockets, and must keep them open until the change has finished or rolled back. Raises
-        LbdnsError if a process cannot prepare.
+        No query is lost: each process answers all queries that it has read from sockets that ``new`` omits. The caller
+        still owns the sockets, and must keep them open until the change has finished or rolled back. Raises LbdnsError
+        if a process cannot prepare.
         """
 
     def deliver(self, snapshot: Snapshot) -> None:
@@ -70,7 +70,7 @@ class Answerer(Protocol):
         """The number of queries read so far; cheaper to compute than ``counters``."""
 
     def asked(self) -> Mapping[tuple[str, int, str, int], int]:
-        """Return the number of queries so far, keyed by (zone, type, transport, RCODE)."""
+        """Return the number of queries answered so far, keyed by (zone, type, transport, RCODE)."""
 
     def answers(self, pool: str) -> Counter[str]:
         """Return how often each member of a pool has been selected, keyed by full name. Cheaper than ``counters``."""
@@ -82,14 +82,14 @@ class Answerer(Protocol):
         """Return all counters, which never decrease. Other processes report their counters a few times a second."""
 
     async def refresh(self) -> None:
-        """Fetch the current counters of other processes, so that the methods above return them."""
+        """Fetch the current counters of other processes, so that the other methods return up-to-date values."""
 
     async def stop(self) -> None:
         """Answer the queries that have been read, then stop. All counters are then final. May be called twice."""
 
 
 class DnsService:
-    """Holds the sockets, the answerer and the secrets for DNS cookies."""
+    """Owns the sockets, the answerer and the secrets for DNS cookies."""
 
     def __init__(self, answerer: Answerer) -> None:
         self.answerer = answerer
@@ -104,13 +104,13 @@ class DnsService:
     async def start(self, configuration: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> None:
         """Start answering, including on unconfigured ``inherited`` sockets, because queries may be waiting in them.
 
-        A second call, without ``inherited``, answers these queries and then closes the sockets that are not configured.
-        Raises LbdnsError.
+        A second call, without ``inherited``, answers these queries and then closes the unconfigured sockets. Raises
+        LbdnsError.
         """
         await commit_all([await self.prepare(configuration, inherited)])
 
     async def prepare(self, new: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> PreparedChange:
-        """Open the missing sockets, and have every answering process prepare ``new``. Raises LbdnsError."""
+        """Open the missing sockets, and make every answering process prepare ``new``. Raises LbdnsError."""
         # Close nothing before everything is open: without root, port 53 could not be opened again
         listen, workers = new.farm.config.server.listen, self.answerer.workers
         sockets = self.sockets.prepare(listen, workers, [each for each in inherited if each.purpose == "dns"])

@@ -44,10 +44,11 @@ class LocalAnswerer:
         number: int = 0,
         events: EventLog | None = None,
     ) -> None:
-        """``secrets`` are for DNS cookies.
+        """``secrets`` contains the secrets for DNS cookies.
 
         ``servers`` is the number of processes that answer for the farm, and ``number`` is the index of this process.
-        ``events`` records changes of members' states; it is None in a worker, because the main process records them.
+        ``events`` records changes in members' states; it is None in a worker, because the main process records these
+        changes.
         """
         self._number = number
         self._parts = build_score(table.farm.config).parts
@@ -72,9 +73,9 @@ class LocalAnswerer:
     def prepare_change(
         self, table: AnswerTable, secrets: Sequence[bytes], fresh: NumberedSockets, wanted: set[int]
     ) -> PreparedChange:
-        """Return a change that makes this process answer from ``table``, on the sockets numbered in ``wanted``.
+        """Return a change that makes this process answer from ``table`` on the sockets with the numbers in ``wanted``.
 
-        ``fresh`` holds the wanted sockets on which this process is not yet answering; the change owns these sockets.
+        ``fresh`` contains the wanted sockets on which this process is not yet answering; the change owns these sockets.
         """
 
         def commit() -> None:
@@ -119,7 +120,7 @@ class LocalAnswerer:
         return found
 
     def explain_now(self, pool: Pool, owner: str) -> Mapping[str, Any] | None:
-        """Return what ``explain`` returns, or None if this process selects no member for that name."""
+        """Return the explanation for a name, or None if this process selects no member for that name."""
         found = self.planner.explain(pool, owner, self._parts)
         return found and {**found, "worker": self._number, "workers": self._servers}
 
@@ -146,7 +147,7 @@ class LocalAnswerer:
         return self._current_counters() + self._past
 
     async def refresh(self) -> None:
-        """No-op: the counters of this process are always current."""
+        """No-op: the counters of this process are always up to date."""
 
     async def stop(self) -> None:
         await self.listeners.close()

@@ -1,4 +1,4 @@
-"""The configuration of ``lbdns serve``: reads it and all files that it names, and holds the configuration in force."""
+"""Reads the configuration of ``lbdns serve`` and all files that it names, and stores the configuration in force."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def read_configuration(
 ) -> ServeConfiguration:
     """Read a configuration with its zones and keys. Blocks on the disk. Raises ConfigError.
 
-    ``serials`` holds the serials served so far; if it is None, they are read from the serial file.
+    ``serials`` contains the serials served so far; if it is None, the serials are read from the serial file.
     """
     farm = load_farm(path)
     farm = replace(farm, config=options.applied(farm.config))
@@ -90,7 +90,7 @@ def _secrets(config: Config) -> tuple[bytes, ...]:
 
 
 class CurrentConfiguration:
-    """Holds the configuration in force. Prepares before all other parts, and rejects changes that need a restart."""
+    """Stores the configuration in force. Prepares before all other parts, and rejects changes that need a restart."""
 
     def __init__(self, path: Path, value: ServeConfiguration) -> None:
         self._path = path

@@ -19,18 +19,21 @@ from lbdns_collector.prometheus.status_families import lag_families
 
 #: Name of a counter -> the metric's name and help
 _NAMED: Final[Mapping[str, tuple[str, str]]] = {
-    "fail_opens": ("lbdns_fail_opens", "Number of times that a pool began to fail open"),
-    "unsent": ("lbdns_dns_responses_unsent", "Responses that the kernel did not accept"),
-    "failed": ("lbdns_dns_queries_failed", "Queries dropped because answering them failed"),
+    "fail_opens": ("lbdns_fail_opens", "Number of times a pool started to fail open"),
+    "unsent": ("lbdns_dns_responses_unsent", "Responses that the kernel refused to send"),
+    "failed": ("lbdns_dns_queries_failed", "Queries dropped because of an internal error"),
     "udp_overflows": ("lbdns_dns_udp_overflows", "Queries the kernel dropped because the receive buffer was full"),
     "tcp_accepted": ("lbdns_dns_tcp_accepted", "TCP connections accepted"),
     "tcp_closed_early": ("lbdns_dns_tcp_closed_early", "TCP connections closed because of a limit"),
-    "shed": ("lbdns_dns_queries_shed", "Uncommon queries dropped under overload, so that common ones are answered"),
+    "shed": ("lbdns_dns_queries_shed", "Uncommon queries dropped under overload in favour of common queries"),
     "rate_limit_dropped": ("lbdns_dns_rate_limit_dropped", "Responses dropped by the rate limit"),
     "rate_limit_cut": ("lbdns_dns_rate_limit_cut", "Responses truncated by the rate limit; clients retry over TCP"),
     "too_long_cut": ("lbdns_dns_too_long_cut", "Responses truncated because they were too long for UDP"),
-    "repeated": ("lbdns_dns_repeated", "Retransmitted queries, answered with the same member again"),
-    "coherent": ("lbdns_dns_coherent", "Queries answered with the member that the client got for another type"),
+    "repeated": ("lbdns_dns_repeated", "Retransmitted queries that were answered with the same member again"),
+    "coherent": (
+        "lbdns_dns_coherent",
+        "Queries answered with the member selected for the client's query of another type",
+    ),
     "query_log_lost": ("lbdns_query_log_lost", "Query log lines that could not be written"),
     "worker_restarts": ("lbdns_worker_restarts", "Worker processes that died and were replaced"),
 }
@@ -88,12 +91,12 @@ def _shadow_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
         text = "Members that a shadow policy would have selected"
         yield from families("lbdns_shadow_answers", "counter", text, (*_SHADOW, "member"), rows)
     diverted = [(key, counters.diverted.get(key, 0)) for _, key in tried]
-    text = "Selections that a shadow policy would have given to another member"
+    text = "Selections for which a shadow policy would have selected another member"
     yield from families("lbdns_shadow_diverted", "counter", text, _SHADOW, diverted)
 
 
 def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[str, bool]) -> Iterator[Metric]:
-    """Yield the metric families for all other counters. A counter without an entry in ``_NAMED`` keeps its own name."""
+    """Yield the metric families for all other counters. Counters without an entry in ``_NAMED`` keep their names."""
     for key in (*_NAMED, *sorted(counters.named.keys() - _NAMED.keys())):
         name, text = _NAMED.get(key, (f"lbdns_dns_{key}", key.replace("_", " ").capitalize()))
         yield family(name, "counter", text, counters.named.get(key, 0))
@@ -103,12 +106,12 @@ def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[
     rows: list[FamilyRow] = [((pool,), failing_open.get(pool, False)) for pool in pools]
     yield from families("lbdns_pool_fail_open", "gauge", "1 while a pool fails open", ("pool",), rows)
     rows = [((pool,), counters.fail_open_ms.get(pool, 0) / 1000) for pool in pools]
-    text = "Time during which the pool failed open"
+    text = "Total time during which the pool failed open"
     yield from families("lbdns_pool_fail_open_seconds", "counter", text, ("pool",), rows)
     yield from lag_families(counters.lag, counters.lag_us)
 
 
 def follower_families(connected: bool) -> Iterator[Metric]:
     """Yield the metric family for the state of the connection to another collector."""
-    text = "1 while connected to the collector that this server follows"
+    text = "1 while this server is connected to the collector that it follows"
     yield family("lbdns_collector_connected", "gauge", text, connected)

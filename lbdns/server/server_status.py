@@ -46,7 +46,7 @@ class ServerMembers:
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change that adopts the farm of ``new``.
 
-        This change must commit before the answerer's, because the answerer's subscribers read the farm.
+        This change must commit before the answerer's change, because the answerer's subscribers read the farm.
         """
 
         def commit() -> None:
@@ -96,12 +96,12 @@ class ServerCounters:
         self.inherit(NO_COUNTS)
 
     def inherit(self, counters: AnswerCounters) -> None:
-        """Continue from the counters of the server that this server replaces."""
+        """Start from the counters of the server that this server replaces."""
         self.inherited = counters.ended()
         self.inherited_answers = self.inherited.by_pool()
 
     def total(self) -> AnswerCounters:
-        """Return all counters: those of the answerer, those of this server itself, and the inherited ones."""
+        """Return the sum of the answerer's counters, this server's own counters and the inherited counters."""
         planner, farm = self._answerer.planner, self._members.farm
         own = {"fail_opens": planner.fail_opens, "worker_restarts": self._answerer.restarts}
         open_ms = {pool.name: round(1000 * planner.fail_open_seconds(pool.name)) for pool in farm.pools}

@@ -24,7 +24,7 @@ SWITCH_INTERVAL: Final = 0.0005
 
 
 def run(path: Path, options: ServeOptions) -> None:
-    """Serve until a signal ends the server. Raises LbdnsError if the server cannot start or fails."""
+    """Run the DNS server until a signal stops the server. Raises LbdnsError if the server cannot start or fails."""
     config = read_settings(path, options)
     inherited = sockets_from_service_manager(config, os.environ)
     privileges.limit(config.server.user)
@@ -45,7 +45,7 @@ def run(path: Path, options: ServeOptions) -> None:
 
 
 def _allow_many_files() -> None:
-    """Raise the limit on open files as far as permitted: the TCP connections of 256 workers need more than 1024."""
+    """Raise the limit on open files to the permitted maximum, because 256 workers may need more than 1024 files."""
     with contextlib.suppress(OSError, ValueError):
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,4 +1,4 @@
-"""Binds sockets for DNS, reports and the web interface; if that fails, the error says what to do."""
+"""Binds sockets for DNS, reports and the web interface; errors state what to do."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def bind(
     backlog: int = 0,
     beside: bool = False,
 ) -> socket.socket:
-    """Return a non-blocking socket bound to ``endpoint``, whose host is a literal address.
+    """Return a non-blocking socket bound to ``endpoint``, whose host must be a literal address.
 
     Errors identify the socket by ``purpose`` and by ``key``, its configuration key. With ``share``, the address may
-    overlap that of another socket of this process (SO_REUSEADDR). With ``beside``, the socket shares its port and the
-    incoming traffic with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens; only
-    then does a TCP port in use by another program cause an error. Raises ListenError.
+    overlap that of another socket in this process (SO_REUSEADDR). With ``beside``, the socket shares its port and the
+    incoming traffic with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens; a TCP
+    port that another program uses causes an error only in this case. Raises ListenError.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(
@@ -60,13 +60,13 @@ def _listen_error(endpoint: Endpoint, kind: socket.SocketKind, purpose: str, key
     if isinstance(error, socket.gaierror):  # its error numbers are not errno's
         what = "this machine has no such interface or address family"
     elif error.errno in (errno.EACCES, errno.EPERM):
-        what = "not permitted; ports below 1024 need root or CAP_NET_BIND_SERVICE"
+        what = "not permitted; ports below 1024 require root or CAP_NET_BIND_SERVICE"
     elif error.errno == errno.EADDRINUSE:
         option = "-ltnp" if kind == socket.SOCK_STREAM else "-lunp"
         command = f"ss {option} sport = :{endpoint.port}"
-        what = f"the port is taken; '{command}' shows which program uses it. Stop that program, or set another {key}"
+        what = f"the port is in use; '{command}' shows which program uses it. Stop that program, or change {key}"
     elif error.errno == errno.EADDRNOTAVAIL:
-        what = f"not an address of this machine. Set another {key}; 'ip address' lists the machine's addresses"
+        what = f"not an address of this machine; change {key}. 'ip address' lists this machine's addresses"
     else:
         what = os.strerror(error.errno) if error.errno else str(error)
     return ListenError(f"{purpose}: {endpoint}: {what}")

@@ -99,9 +99,9 @@ def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
 
 
 class SocketChange:
-    """The sockets for a new configuration: they are open, but no process answers on them yet.
+    """Open sockets for a new configuration, on which no process answers queries yet.
 
-    The caller must call ``rollback``, or ``commit`` once no process answers on sockets that are not in the change.
+    The caller must call either ``rollback`` or, once no process answers on sockets outside the change, ``commit``.
     """
 
     def __init__(self, groups: SocketGroups, before: Mapping[Endpoint, NumberedSockets]) -> None:
@@ -109,7 +109,7 @@ class SocketChange:
         self.after: dict[Endpoint, dict[int, socket.socket]] = {}
 
     def dealt(self, workers: int) -> list[dict[int, socket.socket]]:
-        """Return each worker's sockets, at least one per address and kind. Together, the workers use all sockets."""
+        """Return each worker's sockets, at least one UDP and one TCP socket per address. All sockets are assigned."""
         hands: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
         for group in self.after.values():
             for kind in _OPENERS:
@@ -120,7 +120,7 @@ class SocketChange:
         return hands
 
     def commit(self) -> None:
-        """Keep these sockets, and close all others."""
+        """Keep the sockets in this change, and close all others."""
         self._groups.replace(self.after)
 
     def rollback(self) -> None:
@@ -142,7 +142,7 @@ class SocketGroups:
         return [bound_endpoint(next(iter(group.values()))) for group in self._open.values()]
 
     def inheritable(self) -> Iterator[InheritedSocket]:
-        """Yield all sockets, for a new process that takes over. The sockets still belong to this object."""
+        """Yield all sockets for a new process that takes over. This object still owns the sockets."""
         for asked, group in self._open.items():
             for sock in group.values():
                 yield InheritedSocket("dns", asked, sock)
@@ -150,7 +150,7 @@ class SocketGroups:
     def prepare(
         self, endpoints: Iterable[Endpoint], workers: int, inherited: Sequence[InheritedSocket] = ()
     ) -> SocketChange:
-        """Open the sockets that are missing for these addresses and this many workers, and return the change.
+        """Open any sockets that ``endpoints`` and the number of ``workers`` require, and return the change.
 
         The change includes all ``inherited`` sockets, even those at addresses that are not configured, because queries
         may be waiting in them. If an address is not available, closes every socket opened here and raises ListenError.
@@ -176,7 +176,9 @@ class SocketGroups:
             change.rollback()
             ours = [here for here in self.endpoints if _overlap(here, endpoint)]
             if ours:
-                what = f"{endpoint} overlaps {ours[0]}, where this server answers now; this change needs a restart"
+                what = (
+                    f"{endpoint} overlaps {ours[0]}, on which this server already answers; this change needs a restart"
+                )
                 raise ListenError(what) from error
             raise
         return change
@@ -194,14 +196,14 @@ class SocketGroups:
         self.replace({})
 
     def _at(self, endpoint: Endpoint) -> NumberedSockets | None:
-        """Return the open sockets at an address, however the address is written, or None if there are none."""
+        """Return the open sockets at an address, regardless of its notation, or None if there are none."""
         for asked, group in self._open.items():
             if asked == endpoint or same_address(bound_endpoint(next(iter(group.values()))), endpoint):
                 return group
         return None
 
     def _complete(self, group: dict[int, socket.socket], workers: int) -> None:
-        """Add the sockets that an inherited group lacks: all UDP or all TCP sockets, or some for extra workers."""
+        """Add sockets that are missing from an inherited group: a UDP or TCP socket, or sockets for extra workers."""
         here = bound_endpoint(next(iter(group.values())))
         for kind, opens in _OPENERS.items():
             if not any(sock.type == kind for sock in group.values()):
@@ -235,7 +237,7 @@ def _close_surplus(groups: Mapping[Endpoint, NumberedSockets], kept: Mapping[End
 def _without_surplus(group: NumberedSockets, workers: int) -> dict[int, socket.socket]:
     """Return a copy of ``group`` without the UDP sockets that no worker needs.
 
-    All TCP sockets stay, because closing one would reset the connections waiting in it.
+    All TCP sockets are kept, because closing a socket would reset the connections in its queue.
     """
     udp = [number for number, sock in group.items() if sock.type == socket.SOCK_DGRAM]
     return {number: sock for number, sock in group.items() if number not in udp[workers:]}

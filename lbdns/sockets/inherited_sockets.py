@@ -21,7 +21,7 @@ PURPOSES: Final = ("dns", "reports", "web", "control")
 
 @dataclass(frozen=True, slots=True)
 class InheritedSocket:
-    """A socket, its purpose, and the address for which it was opened. The port in this address may be 0."""
+    """A socket, its purpose, and the address for which the socket was opened. The port in this address may be 0."""
 
     purpose: str
     asked: Endpoint
@@ -29,7 +29,7 @@ class InheritedSocket:
 
 
 def adopt(descriptor: int) -> socket.socket:
-    """Return a non-blocking, non-inheritable socket for a descriptor. Raises OSError."""
+    """Return a non-blocking, non-inheritable socket for a file descriptor. Raises OSError."""
     sock = socket.socket(fileno=descriptor)
     sock.setblocking(False)
     sock.set_inheritable(False)
@@ -73,7 +73,7 @@ def sockets_from_service_manager(
 
 
 def _use_of(config: Config, sock: socket.socket) -> tuple[str, str]:
-    """Return the purpose of a socket (empty if the configuration has no use for it) and a description for errors."""
+    """Return the purpose of a socket (empty if the configuration does not use it) and a description for errors."""
     if sock.family not in (socket.AF_INET, socket.AF_INET6):
         return "", f"descriptor {sock.fileno()}, which is not bound to an address and port"
     here = bound_endpoint(sock)
@@ -90,7 +90,7 @@ def _use_of(config: Config, sock: socket.socket) -> tuple[str, str]:
 
 
 def same_address(one: Endpoint, other: Endpoint) -> bool:
-    """Return whether two addresses are equal, regardless of notation: ``::0`` equals ``::``."""
+    """Return whether two addresses are equal, regardless of their notation (``::0`` equals ``::``)."""
     hosts = [ipaddress.ip_address(endpoint.host) for endpoint in (one, other)]
     return one.port == other.port and hosts[0] == hosts[1]
 
@@ -109,7 +109,7 @@ def by_address(
 
 
 def take_one(inherited: Sequence[InheritedSocket], purpose: str, wanted: Endpoint | None) -> socket.socket | None:
-    """Return the socket for a purpose that was opened for the address ``wanted``, and close the others."""
+    """Return the ``purpose`` socket that was opened for the address ``wanted``, and close its other sockets."""
     taken = None
     for each in inherited:
         if each.purpose == purpose and each.asked == wanted:

@@ -1,4 +1,4 @@
-"""Suggest the known word that is nearest to an unknown word, as the end of an error message. Pure."""
+"""Suggest the known word that is most similar to an unknown word, for the end of an error message. Pure."""
 
 from __future__ import annotations
 

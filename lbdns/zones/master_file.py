@@ -1,4 +1,4 @@
-"""Reads a master file (RFC 1035 section 5) into a Zone. dnspython parses the file; the Zone holds data in wire form."""
+"""Reads a master file (RFC 1035 section 5) with dnspython into a Zone, which stores the data in wire form."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Zone:
 
 
 def read_zone(name: str, path: Path) -> Zone:
-    """Return the zone ``name``, read from its master file. Raises ZoneFileError with file, line and reason."""
+    """Return the zone ``name``, read from its master file. Raises ZoneFileError with the file, line and reason."""
     if _never_ends(path):
         raise ZoneFileError(f"{path}: zone {name}: must be a regular file")
     try:
@@ -59,14 +59,14 @@ def read_zone(name: str, path: Path) -> Zone:
     except OSError as error:
         raise ZoneFileError(f"{path}: zone {name}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise ZoneFileError(f"{path}: zone {name}: byte {error.start} is not UTF-8 text") from None
+        raise ZoneFileError(f"{path}: zone {name}: byte {error.start} is not valid UTF-8") from None
     return parse_zone(name, text, path)
 
 
 def parse_zone(name: str, text: str, path: Path) -> Zone:
     """Return the zone that a master file's text describes.
 
-    ``path`` names the file in errors; $INCLUDE paths are relative to it. Raises ZoneFileError.
+    ``path`` names the file in errors; $INCLUDE paths are relative to that file. Raises ZoneFileError.
     """
     try:
         origin = dns.name.from_text(name + ".")
@@ -81,18 +81,18 @@ def parse_zone(name: str, text: str, path: Path) -> Zone:
         what = f"the file must have an SOA record at {name}. Is this the file of another zone?"
         raise ZoneFileError(f"{path}: zone {name}: {what}")
     if dns.rdatatype.NS not in nodes[apex]:
-        raise ZoneFileError(f"{path}: zone {name}: the file must have an NS record that names this server, at {name}.")
+        raise ZoneFileError(f"{path}: zone {name}: the file must have an NS record at {name} that names this server.")
     return Zone(name, apex, nodes, tuple(outside))
 
 
 def _never_ends(path: Path) -> bool:
-    """Return whether ``path`` is a device or a pipe, which may block forever or fill the memory."""
+    """Return whether ``path`` is a device or pipe, since reading it could block forever or exhaust memory."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @dataclass(slots=True)
 class _ExpansionLimits:
-    """Counts, and limits, the records and files that one zone's directives have added so far."""
+    """Counts and limits the records and files that the directives in one zone add."""
 
     generated: int = 0  # records
     included: int = 0  # files
@@ -105,16 +105,16 @@ class _ExpansionLimits:
             return
         self.generated += (stop - start) // step + 1
         if self.generated > MAX_GENERATED:
-            raise UnservableError(f"$GENERATE makes more than {MAX_GENERATED} records")
+            raise UnservableError(f"$GENERATE creates more than {MAX_GENERATED} records")
 
     def include(self) -> None:
         self.included += 1
         if self.included > MAX_INCLUDED:
-            raise UnservableError(f"$INCLUDE reads more than {MAX_INCLUDED} files")
+            raise UnservableError(f"$INCLUDE directives read more than {MAX_INCLUDED} files")
 
 
 class _Tokenizer(dns.tokenizer.Tokenizer):
-    """Resolves $INCLUDE paths relative to the including file, and records the line of the last word."""
+    """Resolves $INCLUDE paths relative to the including file, and records the line number of the last word."""
 
     near = ""
     _line = 1
@@ -161,7 +161,7 @@ class _Tokenizer(dns.tokenizer.Tokenizer):
 
 
 class _Reader(dns.zonefile.Reader):
-    """dnspython's reader, with $INCLUDE relative to the including file and a warning for records outside the zone."""
+    """dnspython's reader, extended with relative $INCLUDE paths and warnings about records outside the zone."""
 
     def __init__(self, tokenizer: dns.tokenizer.Tokenizer, records: ZoneRecords, outside: list[str]) -> None:
         self._outside = outside
@@ -188,7 +188,7 @@ class _Reader(dns.zonefile.Reader):
         self._tokenizer = tokenizer
 
     def _take_lines(self, text: str, at: int) -> tuple[int, PlainLine | None]:
-        """Read valid plain lines without the tokenizer; return their number and the last of them."""
+        """Read valid plain lines without the tokenizer; return the number of lines and the last line."""
         count, last = 0, None
         if self.current_origin is None:
             return 0, None
@@ -209,7 +209,7 @@ class _Reader(dns.zonefile.Reader):
         return count, last
 
     def read_all(self, what: str) -> None:
-        """Read to the end of the file. Raises ZoneFileError; ``what`` names the zone in its message."""
+        """Read to the end of the file. Raises ZoneFileError; ``what`` names the zone in the error message."""
         try:
             self.read()
         except dns.exception.DNSException as error:

@@ -10,7 +10,7 @@ ROOT: Final = b"\0"
 
 
 def from_text(text: str) -> bytes:
-    """Return the lower-case wire form of a plain host name without escapes; a final dot makes no difference.
+    """Return the lower-case wire form of a plain host name without escapes; a final dot is ignored.
 
     Raises ValueError if the name is too long.
     """

@@ -1,4 +1,4 @@
-"""Collects one zone's records as they are read; rejects unservable records while their line is still known. Sans-I/O.
+"""Collects one zone's records as they are read; rejects unservable records while their line number is known. Sans-I/O.
 
 This module replaces dnspython's transaction, which compares and copies a whole RRset for every record added.
 """
@@ -27,7 +27,7 @@ _NAMELESS: Final = frozenset((dns.rdatatype.A, dns.rdatatype.AAAA, dns.rdatatype
 
 @dataclass(frozen=True, slots=True)
 class RRset:
-    """The records of one name and type. The TTL is in seconds; each rdata is in uncompressed wire form."""
+    """The records with the same owner name and type. The TTL is in seconds; each rdata is in uncompressed wire form."""
 
     ttl: int
     rdatas: tuple[bytes, ...]
@@ -58,7 +58,7 @@ _RecordSets = dict[Kind, _RecordSet]
 
 
 class ZoneRecords:
-    """Collects the records that dnspython's reader finds. The reader uses the collector as its transaction."""
+    """Collects the records that dnspython's reader finds. The reader uses this object as its transaction."""
 
     def __init__(self, origin: dns.name.Name) -> None:
         self.manager = self
@@ -67,7 +67,7 @@ class ZoneRecords:
         self._sets: dict[bytes, _RecordSets] = {}
 
     def origin_information(self) -> tuple[dns.name.Name, bool, dns.name.Name]:
-        """Return what the reader expects from its ``manager``: origin, whether names are relative, and origin again."""
+        """Return the values that the reader expects: the origin, whether names are relative, and the origin again."""
         return self._name, False, self._name
 
     def add(self, name: dns.name.Name, ttl: int, rdata: dns.rdata.Rdata) -> None:
@@ -108,7 +108,7 @@ class ZoneRecords:
             _check_alias(sets, kind)
 
     def check_put_rdataset(self, check: Any) -> None:
-        """No-op: the reader registers its check of CNAME records here, but ``add`` already does that check."""
+        """No-op: the reader registers its check of CNAME records here, but ``add`` already performs that check."""
 
     def _set_origin(self, origin: dns.name.Name) -> None:
         """No-op: $ORIGIN does not change the origin of the zone."""
@@ -130,9 +130,9 @@ def _check_joining(found: _RecordSet, alike: bytes, rtype: dns.rdatatype.RdataTy
     what = dns.rdatatype.to_text(rtype)
     is_soa = rtype == dns.rdatatype.SOA
     if is_soa or (alike not in found.rdatas and dns.rdatatype.is_singleton(rtype)):
-        raise UnservableError(f"a second {what} record; a {'zone' if is_soa else 'name'} may have only one")
+        raise UnservableError(f"a second {what} record; a {'zone' if is_soa else 'name'} may have only one such record")
     if len(found.rdatas) >= MAX_RECORDS and alike not in found.rdatas:
-        raise UnservableError(f"more than {MAX_RECORDS} {what} records at one name")
+        raise UnservableError(f"a name may have at most {MAX_RECORDS} {what} records")
 
 
 def _check_alias(sets: _RecordSets, kind: Kind) -> None:

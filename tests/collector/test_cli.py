@@ -180,14 +180,14 @@ def test_taken_report_port(tmp_path: Path) -> None:
     with taken(socket.SOCK_DGRAM) as port:
         status, message = refused(write_config(tmp_path, collector=f'listen = ["127.0.0.1:{port}"]'))
     assert status == 1
-    assert message.splitlines()[-1].startswith(f"reports: 127.0.0.1:{port}: the port is taken; 'ss -lunp")
+    assert message.splitlines()[-1].startswith(f"reports: 127.0.0.1:{port}: the port is in use; 'ss -lunp")
 
 
 def test_taken_web_port(tmp_path: Path) -> None:
     with taken(socket.SOCK_STREAM) as port:
         status, message = refused(write_config(tmp_path, web=f"127.0.0.1:{port}"))
     assert status == 1
-    assert message.splitlines()[-1].startswith(f"web: 127.0.0.1:{port}: the port is taken; 'ss -ltnp")
+    assert message.splitlines()[-1].startswith(f"web: 127.0.0.1:{port}: the port is in use; 'ss -ltnp")
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def test_each_taken_port_is_named_with_its_flag(
             ports.check(plan)
     number = getattr(plan, port)
     assert str(caught.value) == (
-        f"{host}:{number} ({purpose}): is taken; "
-        f"stop the program that listens there, or choose another port with {flag}"
+        f"{host}:{number} ({purpose}): is in use; "
+        f"stop the program that uses this port, or choose another port with {flag}"
     )
     assert caught.value.exit_status == 1
 

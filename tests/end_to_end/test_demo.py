@@ -150,8 +150,8 @@ def test_a_taken_port_is_said_before_anything_starts(demo: Demo, tmp_path: Path)
             assert program.wait() == 1
             assert program.output == ""
             assert program.errors == (
-                f"127.0.0.1:{demo.site.dns_port} (DNS over UDP): is taken; "
-                "stop the program that listens there, or choose another port with --dns-port\n"
+                f"127.0.0.1:{demo.site.dns_port} (DNS over UDP): is in use; "
+                "stop the program that uses this port, or choose another port with --dns-port\n"
             )
     assert list(tmp_path.iterdir()) == []
 

@@ -50,7 +50,7 @@ class TestParsing:
 
     @pytest.mark.parametrize("text", ["", "\n\n", "# " + ONE.hex()])
     def test_no_secret_at_all(self, text: str) -> None:
-        with pytest.raises(ConfigError, match=r"^f: \[cookies\] secret_file: the file contains no secret; 'openssl"):
+        with pytest.raises(ConfigError, match=r"^f: \[cookies\] secret_file: the file contains no secret; run"):
             parse_cookie_secrets(text, "f")
 
     @given(st.text())

@@ -147,7 +147,7 @@ async def test_members_unknown_to_the_collector_are_logged(tmp_path: Path, caplo
         collector.source.farm = make_farm(tmp_path / "collector", members=["frodo"])
         async with follower_of(following(tmp_path, collector.address), lambda snapshot: None):
             await until(lambda: len(lines(caplog)) == 2)
-    assert "its pools lack bilbo.hobbit, gandalf.hobbit" in lines(caplog)[1]
+    assert "its pools lack the members bilbo.hobbit, gandalf.hobbit" in lines(caplog)[1]
 
 
 async def test_reload_to_another_collector(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -192,7 +192,7 @@ async def test_a_delivery_that_fails_does_not_end_it(tmp_path: Path, caplog: pyt
         await until(lambda: seen.snapshots)
         collector.source.publish(gandalf=reading(score=9))
         await until(lambda: seen.score("gandalf") == 9)
-    assert any("processing its data failed" in line for line in lines(caplog))
+    assert any("processing the collector's data failed" in line for line in lines(caplog))
 
 
 async def test_a_token_is_sent_and_another_one_after_a_reload(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ async def test_a_taken_port_ends_it_with_an_error_and_no_traceback(tmp_path: Pat
         port = sock.getsockname()[1]
         async with serving(write_config(tmp_path), "--listen", f"127.0.0.1:{port}", ready=False) as server:
             assert await server.stopped() == 1
-            assert server.log[-1].startswith(f"DNS over UDP: 127.0.0.1:{port}: the port is taken; ")
+            assert server.log[-1].startswith(f"DNS over UDP: 127.0.0.1:{port}: the port is in use; ")
             assert not server.logged("Traceback")
 
 

@@ -93,9 +93,9 @@ def test_each_worker_has_sockets_of_its_own(workers: int) -> None:
 def test_a_second_server_gets_an_error_and_not_half_of_the_queries(workers: int, opens: object) -> None:
     with opened(workers, ANY) as sockets:
         assert callable(opens)
-        with pytest.raises(ListenError, match="taken"):
+        with pytest.raises(ListenError, match="in use"):
             opens(sockets.endpoints[0])
-        with pytest.raises(ListenError, match="taken"):
+        with pytest.raises(ListenError, match="in use"):
             SocketGroups().prepare(sockets.endpoints, workers)
 
 
@@ -241,7 +241,7 @@ def test_a_taken_port(opens: Open, protocol: str, host: str) -> None:
         taken = Endpoint(host, bound_endpoint(sock).port)
         with pytest.raises(ListenError) as caught:
             opens(taken)
-    assert str(caught.value).startswith(f"DNS over {protocol}: {taken}: the port is taken; 'ss -l")
+    assert str(caught.value).startswith(f"DNS over {protocol}: {taken}: the port is in use; 'ss -l")
     assert f"sport = :{taken.port}" in str(caught.value)
     assert caught.value.exit_status == 1
 
@@ -278,7 +278,7 @@ def test_a_port_that_needs_root(opens: Open, protocol: str) -> None:
         text=True,
         check=False,
     )
-    assert done.stderr.startswith(f"DNS over {protocol}: 0.0.0.0:53: not permitted; ports below 1024 need root")
+    assert done.stderr.startswith(f"DNS over {protocol}: 0.0.0.0:53: not permitted; ports below 1024 require root")
 
 
 def test_a_listening_socket_is_left_for_the_next_start() -> None:

@@ -93,5 +93,5 @@ def test_as_many_records_as_a_message_has_room_for(
     monkeypatch.setattr(zone_records, "MAX_RECORDS", 3)
     for number in (1, 2, 3, 1):
         add("a", "A", f"192.0.2.{number}")
-    with pytest.raises(UnservableError, match="more than 3 A records"):
+    with pytest.raises(UnservableError, match="at most 3 A records"):
         add("a", "A", "192.0.2.4")

@@ -34,7 +34,9 @@ def server_commands(
     async def explain(command: ControlCommand) -> Mapping[str, Any]:
         name = command.fields.get("name")
         if not isinstance(name, str):
-            raise LbdnsError('explain: name: is missing; send {"command": "explain", "name": "best.hobbit"}')
+            raise LbdnsError(
+                'explain: name: is missing; send, for example, {"command": "explain", "name": "best.hobbit"}'
+            )
         return {"explanation": await status.selection.explain(name)}
 
     return {"reload": reload, "take-over": take_over, "explain": explain}

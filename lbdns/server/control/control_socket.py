@@ -1,8 +1,7 @@
 """The control socket receives control commands and replies to them. Every message is a JSON object on one line.
 
-For example, the reply to ``{"command": "reload"}`` is ``{"ok": true, ...}`` or ``{"ok": false, "error": "..."}``. The
-socket file's permissions determine which users may connect: the file has mode 0660 and belongs to the server's user and
-group.
+For example, the reply to ``{"command":"reload"}`` is ``{"ok":true,...}`` or ``{"ok":false,"error":"..."}``. The socket
+file's permissions determine which users may connect: the file has mode 0660 and belongs to the server's user and group.
 """
 
 from __future__ import annotations
@@ -70,9 +69,9 @@ class ControlSocket:
         return (self._file[0], self._sock.dup()) if self._file and self._sock else None
 
     async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
-        """Accept commands on ``sock``, which must already listen at ``path``; if None, open a new socket there.
+        """Accept commands on ``sock``, which must already listen at ``path``, or on a new socket if ``sock`` is None.
 
-        The file of a new socket will belong to ``owner`` (user ID and group ID). If the socket cannot be opened, only a
+        The file of a new socket belongs to ``owner`` (user ID and group ID). If the socket cannot be opened, only a
         warning is logged, because the server can answer queries without a control socket.
         """
         self._path = path
@@ -83,9 +82,9 @@ class ControlSocket:
             log.warning("[server] control: %s: %s. Commands such as 'lbdns reload' are not available", path, why)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """If ``new`` names a different path, listen there. Commands sent to that path wait until the change commits.
+        """If ``new`` specifies a new path, listen at that path. Commands sent to it wait until the change commits.
 
-        Raises ListenError if that path is not available.
+        Raises ListenError if the new path is not available.
         """
         server = new.farm.config.server
         path = server.control
@@ -110,7 +109,7 @@ class ControlSocket:
         return PreparedChange("control socket", commit, finish, rollback)
 
     async def stop_listening(self, leave: bool = False) -> None:
-        """Accept no new connections; commands in progress continue.
+        """Stop accepting connections; commands in progress continue.
 
         With ``leave``, the socket's file stays in place, because another process listens on the same socket.
         """
@@ -164,7 +163,7 @@ class ControlSocket:
         try:
             fields = json.loads(line)
             if not isinstance(fields, dict):
-                raise ValueError("this line is not an object")
+                raise ValueError("this line is not a JSON object")
         except (ValueError, RecursionError) as error:  # json raises ValueError also for bytes that are not UTF-8
             return _failed(f'a line must be one JSON object, such as {{"command": "reload"}}: {error}')
         name = fields.get("command")
@@ -213,7 +212,7 @@ async def _lines(sock: socket.socket) -> AsyncIterator[bytes]:
 
 
 async def send_line(sock: socket.socket, answer: Mapping[str, Any]) -> None:
-    """Send one object as a line of JSON. Raises OSError, or TimeoutError if the client does not read."""
+    """Send one object as a line of JSON. Raises OSError, or TimeoutError if the client does not read it."""
     async with asyncio.timeout(PATIENCE):
         await asyncio.get_running_loop().sock_sendall(sock, json.dumps(answer).encode() + b"\n")
 
@@ -223,7 +222,7 @@ def _failed(error: str) -> dict[str, Any]:
 
 
 def _inode(path: Path) -> int:
-    """Return a file's inode number, or 0 if it cannot be read, for example because root privileges were dropped."""
+    """Return a file's inode number, or 0 if the file is inaccessible, for example without root privileges."""
     try:
         return path.stat().st_ino
     except OSError:
@@ -231,7 +230,7 @@ def _inode(path: Path) -> int:
 
 
 def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
-    """Return a socket listening at ``path``; its file is owned by ``owner`` (user, group) if permissions allow.
+    """Return a socket that listens at ``path`` and belongs to ``owner`` (user, group) if permissions allow.
 
     Raises OSError.
     """
@@ -250,7 +249,7 @@ def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
             sock.bind(str(fresh))
         except OSError as error:
             if error.errno is None:  # raised by Python, not by the kernel
-                raise OSError(0, "the path is too long for a socket; it must have at most 103 bytes") from None
+                raise OSError(0, "the path is too long for a socket; it must be at most 103 bytes long") from None
             raise
         fresh.chmod(MODE)
         _give(fresh, owner)
@@ -276,7 +275,7 @@ def _must_be_dead(path: Path) -> None:
             return
         except BlockingIOError:
             pass  # its backlog is full: a server is running
-    raise OSError(0, "another server listens there; each server needs its own path")
+    raise OSError(0, "another server listens at this path; each server needs a different path")
 
 
 def _give(path: Path, owner: tuple[int, int]) -> None:

@@ -25,7 +25,7 @@ class OverrideEvents:
         self.use(farm)
 
     def use(self, farm: Farm) -> None:
-        """Look up members in ``farm`` from now on."""
+        """From now on, look up members in ``farm``."""
         self._places: dict[str, list[tuple[Pool, Member]]] = {}  # by full name
         for pool in farm.pools:
             for member in pool.members:

@@ -1,4 +1,4 @@
-"""The file that keeps overrides across restarts: read once at start, and rewritten whenever an override changes."""
+"""The file that preserves overrides across restarts, read at startup and rewritten whenever an override changes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _ASIDE: Final = 1000  # number of broken files to keep; after that, the last one
 def read(path: Path) -> tuple[Overrides, str]:
     """Return the overrides in the file, and a description of any error in the file (empty if there is none).
 
-    Blocks on the disk. A faulty file is renamed, so that the next change does not overwrite it; its valid overrides are
-    still returned.
+    Blocks on the disk. A file with errors is renamed, so that the next change does not overwrite the file; its valid
+    overrides are still returned.
     """
     try:
         document = json.loads(path.read_bytes())
@@ -72,10 +72,7 @@ def _move_aside(path: Path) -> str:
 
 
 def write(path: Path, overrides: Overrides) -> None:
-    """Replace the file; if it does not exist, create it only if there are overrides.
-
-    Blocks on the disk. Raises OSError.
-    """
+    """Replace the file; a missing file is created only if there are overrides. Blocks on the disk. Raises OSError."""
     if not overrides.items and not os.path.exists(path):  # also False without permission to look
         return
     text = json.dumps({"overrides": [override.document() for override in overrides.items]}, indent=1) + "\n"
@@ -117,7 +114,7 @@ class OverrideStore:
     async def save(self, overrides: Overrides) -> str:
         """Wait up to PATIENCE seconds for the overrides to be written to disk.
 
-        Return the reason if they have not been written, or an empty string if they have.
+        Return the reason why the overrides have not been written, or an empty string if they have.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE

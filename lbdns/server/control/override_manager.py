@@ -35,8 +35,8 @@ MIN_TIMER_WAIT: Final = 0.01  # s; the wall clock and the event loop's clock nev
 class OverrideManager:
     """Manages operators' overrides: passes them to the answerer and stores them on disk.
 
-    The caller must first call ``restore`` or pass another server's overrides to the answerer. It must then call
-    ``begin``, and finally ``stop``.
+    The caller must first call ``restore`` or pass another server's overrides to the answerer. The caller must then call
+    ``begin`` and, at the end, ``stop``.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class OverrideManager:
         return self._answerer.planner.overrides
 
     async def restore(self) -> None:
-        """Reinstate the overrides in force when the server last stopped. Call this before any query is answered."""
+        """Reinstate the overrides from the last run of the server. Call this method before any query is answered."""
         found = await self.store.load()
         if found.items:
             some = join_some((f"{each.member} {each.text()}" for each in found.items), "; ")
@@ -95,7 +95,7 @@ class OverrideManager:
         self._begun.set()
 
     async def carry_out(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
-        """Carry out a request from the user ``by``. Return the request's targets and the overrides that it ended.
+        """Carry out a request from the user ``by``; return the request's targets and the overrides that have ended.
 
         Queries that arrive after this method returns are answered according to the new overrides. Raises LbdnsError if
         the request cannot be carried out.
@@ -162,7 +162,7 @@ class OverrideManager:
         self._check()
 
     def _check(self) -> None:
-        """End expired overrides, write those that are not on disk yet, and schedule the next check."""
+        """End expired overrides, write overrides that are not on disk yet, and schedule the next check."""
         if self._timer:
             self._timer.cancel()
             self._timer = None

@@ -67,7 +67,7 @@ def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
     if not request.member:
         raise LbdnsError(f"{command}: member: is missing")
     if kind is None and request.has_end:
-        raise LbdnsError(f"{command}: for_s: must be left out, because this command ends an override")
+        raise LbdnsError(f"{command}: for_s: must be omitted, because this command ends an override")
     return request
 
 
@@ -104,7 +104,7 @@ def _seconds(fields: Mapping[str, Any]) -> float:
     if value is None:
         return math.inf
     if not _is_number(value) or not 0 < value <= LONGEST:
-        what = f"must be a number of seconds, more than 0 and at most {LONGEST:.0f}"
+        what = f"must be a number of seconds greater than 0 and at most {LONGEST:.0f}"
         raise LbdnsError(f"{fields['command']}: for_s: {what}")
     return float(value)
 

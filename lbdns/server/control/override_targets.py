@@ -40,7 +40,7 @@ def full_form(name: str) -> str:
 
 
 def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
-    """Return the targets of a request. A short name may match members in several zones if they have the same addresses.
+    """Return the targets of a request. A short name may match members of several zones that have the same addresses.
 
     Raises UnknownNameError, whose message suggests the nearest known name.
     """
@@ -62,7 +62,7 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
 
 
 def find_forgotten_targets(overrides: Overrides, request: OverrideRequest) -> OverrideTargets | None:
-    """If a request names an unconfigured member or pool that still has overrides, return the targets, else None."""
+    """Return the targets if a request names an unconfigured member or pool that still has overrides, else None."""
     wanted = full_form(request.member)
     known = any(o.member == wanted and request.pool in ("", o.pool) for o in overrides.items)
     return OverrideTargets((wanted,), ()) if known else None
@@ -101,10 +101,10 @@ def why_not_spare(
     guards: GuardsOf,
     now: float,
 ) -> str:
-    """Return why a pool cannot spare the targets, or an empty string if all pools can.
+    """Return why a pool cannot spare the targets, or an empty string if all pools can spare them.
 
-    A pool cannot spare them if the overrides ``after`` would leave it without a usable member, or with all its members
-    drained. ``now`` is in monotonic seconds.
+    A pool cannot spare its targets if the overrides ``after`` would leave the pool without a usable member or with all
+    its members drained. ``now`` is in monotonic seconds.
     """
     stale_after = farm.config.collector.stale_after
     for pool in targets.pools:
@@ -148,7 +148,7 @@ class _OverriddenPool:
         return all(self._forced_state(member) == "drained" for member in self.pool.members)
 
     def others(self, but: Sequence[str]) -> str:
-        """Return why the other members are not selected, such as ``frodo: no report for 12 s``."""
+        """Return why the pool's other members are not selected, such as ``frodo: no report for 12 s``."""
         members = zip(self.pool.members, self.guards, strict=True)
         return join_some((self._why(member, guard) for member, guard in members if member.full_name not in but), "; ")
 

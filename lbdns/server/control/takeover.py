@@ -1,15 +1,15 @@
-"""The take-over protocol: a new process receives the sockets and state of a running server, starts, and replaces it.
+"""Take-over protocol: a new process receives a running server's sockets and state, starts, and replaces that server.
 
-The new process connects to the control socket and sends ``{"command": "take-over"}``. After the reply, the new process
-sends requests on the same connection, and the old process replies to each with a message. Messages are encoded with
-msgpack, because data from another process is never unpickled::
+The new process connects to the control socket and sends ``{"command":"take-over"}``. After the reply, the new process
+sends requests on the same connection, and the old process replies to each request with a message. Messages are encoded
+with msgpack, because data from another process is never unpickled::
 
     request      reply                                      then
     (none)       sockets, snapshot, overrides, secrets      the new process starts; both answer on the same sockets
     "reports"    the collector's state                      reports wait in their sockets, which both processes hold
     "finish"     counters, after the old process has ended  the new process reads reports and opens its web interface
 
-If the connection breaks before "finish", the old server continues as before.
+If the connection breaks before the request "finish", the old server continues to run.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _TakeoverChannel(MessageChannel):
 
 
 class Successor:
-    """The running server's connection to the new process. The caller must ``close`` it."""
+    """The running server's connection to the new process. The caller must ``close`` this connection."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._channel = _TakeoverChannel(sock)
@@ -72,16 +72,16 @@ class Successor:
     async def meet(cls, command: ControlCommand) -> Successor:
         """Reply to the take-over command. Raises LbdnsError if the sender is not permitted to take over."""
         if command.uid not in (0, os.geteuid()):
-            raise LbdnsError("take-over: only root and the server's own user may take over")
+            raise LbdnsError("take-over: only root and the server's own user may request a take-over")
         await send_line(command.sock, {"ok": True})
         return cls(command.sock)
 
     def send_state(
         self, inherited: Sequence[InheritedSocket], snapshot: Snapshot, overrides: Overrides, secrets: Sequence[bytes]
     ) -> None:
-        """Send everything that the new process needs to start, and close ``inherited``.
+        """Send everything that the new process needs to start, and close the sockets in ``inherited``.
 
-        ``secrets`` are for DNS cookies.
+        ``secrets`` contains the secrets for DNS cookies.
         """
         now = time.monotonic()
         state = {
@@ -98,7 +98,7 @@ class Successor:
     async def wait_for(self, request: str) -> None:
         """Wait until the new process sends ``request``.
 
-        Raises LbdnsError if another message arrives, or none in time.
+        Raises LbdnsError if a different message arrives, or if no message arrives in time.
         """
         received, _ = await self._channel.receive(PATIENCE)
         if received != request:
@@ -117,7 +117,7 @@ class Successor:
 class Predecessor:
     """The new process's connection to the running server.
 
-    ``inherited`` holds the running server's sockets, which this process now shares.
+    ``inherited`` contains the running server's sockets, which this process now shares.
     """
 
     def __init__(
@@ -149,10 +149,10 @@ class Predecessor:
             sock.close()
             if isinstance(error, OSError):
                 why = error.strerror or "no answer"
-                raise LbdnsError(f"--take-over: {path}: {why}. Is a server running there?") from None
+                raise LbdnsError(f"--take-over: {path}: {why}. Is a server running with this control socket?") from None
             if isinstance(error, (ValueError, KeyError, TypeError)):
                 raise LbdnsError(
-                    f"--take-over: {path}: the program that listens there is not a compatible version of lbdns"
+                    f"--take-over: {path}: the program that uses this socket is not a compatible version of lbdns"
                 ) from None
             raise
 
@@ -162,7 +162,9 @@ class Predecessor:
         sockets = [adopt(descriptor) for descriptor in descriptors]
         try:
             if held["version"] != VERSION:
-                raise LbdnsError(f"--take-over: {path}: the running server has another version; restart it instead")
+                raise LbdnsError(
+                    f"--take-over: {path}: the running server has another version of this protocol; restart that server"
+                )
             inherited = [
                 InheritedSocket(str(purpose), Endpoint(str(host), int(port)), sock)
                 for (purpose, host, port), sock in zip(held["sockets"], sockets, strict=True)
@@ -184,7 +186,7 @@ class Predecessor:
         return await self._ask("reports")
 
     async def finish(self) -> AnswerCounters:
-        """Have the old server answer the queries it has read, then stop. Return its counters. Raises LbdnsError."""
+        """Make the old server answer the queries it has read, then stop. Return its counters. Raises LbdnsError."""
         counters = await self._ask("finish")
         self._channel.close()
         try:
@@ -193,7 +195,7 @@ class Predecessor:
             raise LbdnsError(f"--take-over: {self._path}: {error}") from None
 
     def close(self) -> None:
-        """Close the connection. If ``finish`` has not been called, the old server continues."""
+        """Close the connection. If ``finish`` has not been called, the old server continues to run."""
         self._channel.close()
 
     async def _ask(self, request: str) -> Any:
@@ -205,7 +207,7 @@ class Predecessor:
 
 
 async def _read_line(sock: socket.socket) -> bytes:
-    """Return one line. Reads nothing past the line, because the next bytes carry descriptors. Raises OSError."""
+    """Return one line. Reads no byte beyond the line, because the next bytes carry descriptors. Raises OSError."""
     line = b""
     while not line.endswith(b"\n") and len(line) < _MAX_LINE:
         data = await asyncio.get_running_loop().sock_recv(sock, 1)

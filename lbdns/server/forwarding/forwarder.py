@@ -1,4 +1,4 @@
-"""The forwarder: relays a limited number of queries to upstreams; clients with the same question share one answer."""
+"""Relays a limited number of queries to upstream servers; clients that send the same question share one answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Waiting = tuple[RelayedQuery, str, Reply]
 
 
 class Forwarder:
-    """Relays the queries of one answering process, in its event loop. The owner must finally call ``stop``."""
+    """Relays queries in the event loop of one answering process. The owner must call ``stop`` at the end."""
 
     def __init__(self, config: ForwardConfig, responder: Responder) -> None:
         self._config = config
@@ -52,16 +52,16 @@ class Forwarder:
             self._upstreams = Upstreams(config.upstream, self._counters)
 
     def stop(self) -> None:
-        """Cancel all waiting queries; their clients get no response."""
+        """Cancel all waiting queries; their clients receive no response."""
         for task in self._tasks:
             task.cancel()
         self._upstreams.stop()
 
     def counters(self) -> dict[str, int]:
-        """Return the counters since the start, keyed by name.
+        """Return the counters since startup, keyed by name.
 
-        Each query counted as "relayed" has been answered, has failed or is still waiting; each query counted as
-        "limited" has been refused. The other counters count attempts to ask an upstream.
+        Each query counted as "relayed" has been answered, has failed or is still waiting. Each query counted as
+        "limited" has been refused. The other counters count attempts to query an upstream.
         """
         names = ("relayed", "answered", "failed", "limited", "timeouts", "unreachable", "over_tcp", "ignored")
         return {f"forward_{name}": self._counters[name] for name in names}
@@ -114,7 +114,7 @@ def _network(host: str) -> str:
 
 
 def check_upstreams(config: Config) -> None:
-    """Raise ConfigError if an upstream's address is one on which this server itself answers queries."""
+    """Raise ConfigError if this server itself answers queries at an upstream's address."""
     if not config.forward.upstream:
         return
     import psutil  # imported here: most servers don't forward, and the import takes 20 ms

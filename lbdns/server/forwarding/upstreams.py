@@ -29,7 +29,7 @@ class _Upstream:
 
 
 class Upstreams:
-    """Asks the upstreams in their configured order, except that unresponsive ones come last."""
+    """Queries the upstreams in their configured order, but queries unresponsive upstreams last."""
 
     def __init__(self, endpoints: Iterable[Endpoint], counters: Counter[str]) -> None:
         self._upstreams = [_Upstream(endpoint) for endpoint in endpoints]
@@ -39,8 +39,8 @@ class Upstreams:
     async def ask(self, question: UpstreamQuestion) -> UpstreamResponse | None:
         """Return the first response that is not a failure, else the first failure, or None if no upstream responds.
 
-        An upstream that refuses the question or can't be reached is asked once. An upstream that times out is asked
-        again, until a total of TOTAL seconds has passed.
+        An upstream that refuses the question or can't be reached is queried only once. An upstream that times out is
+        queried again until TOTAL seconds have passed.
         """
         failure: UpstreamResponse | None = None
         try:
@@ -67,7 +67,7 @@ class Upstreams:
             probe.cancel()
 
     def _in_order(self, question: UpstreamQuestion) -> list[_Upstream]:
-        """Return the responsive upstreams, then the silent ones. Start due probes without awaiting their results."""
+        """Return the upstreams, with silent upstreams last. Start any due probes without awaiting their results."""
         answering = [upstream for upstream in self._upstreams if upstream.probe_at is None]
         silent = [upstream for upstream in self._upstreams if upstream.probe_at is not None]
         if answering:
@@ -85,7 +85,7 @@ class Upstreams:
             await self._ask_one(upstream, question)
 
     async def _ask_one(self, upstream: _Upstream, question: UpstreamQuestion) -> UpstreamResponse:
-        """Ask one upstream and return its response. Raises TimeoutError, or another OSError if asking fails."""
+        """Query one upstream and return its response. Raises TimeoutError, or another OSError if the query fails."""
         try:
             async with asyncio.timeout(TRY):
                 response = await self._over_udp(upstream.endpoint, question)
@@ -121,9 +121,9 @@ class Upstreams:
         return None
 
     async def _over_tcp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse:
-        """Ask over a new connection and return the response.
+        """Query an upstream over a new connection and return the response.
 
-        Raises OSError if asking fails or the reply does not match the question.
+        Raises OSError if the query fails or the reply does not match the question.
         """
         query = _query(question)
         reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)

@@ -40,7 +40,7 @@ class _Pool:
 
 
 class MemberNames:
-    """Finds the member that a response names, from the response's CNAME or address."""
+    """Finds the member named in a response, from the response's CNAME or address record."""
 
     def __init__(self, farm: Farm | None = None) -> None:
         self._pools: dict[bytes, _Pool] = {}

@@ -45,7 +45,7 @@ class QueryLog:
         return self._overflowed + self._gone + (self._writer.unwritten if self._writer else 0)
 
     def use(self, farm: Farm) -> None:
-        """Apply the farm's query log configuration, and reopen the file, in case it was rotated."""
+        """Apply the farm's query log configuration, and reopen the log file, in case the file was rotated."""
         self._config = farm.config.query_log
         if self._config.file is None:
             self.stop(0.0)
@@ -77,8 +77,8 @@ class QueryLog:
 class _LogThread:
     """The thread that writes the log.
 
-    The queue ``waiting`` holds samples, farms (each of which applies to the samples queued after it), and None, which
-    ends the thread.
+    The queue ``waiting`` contains samples, farms and None. A farm applies to the samples queued after it; None ends the
+    thread.
     """
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class _LogThread:
 
 
 class _LogFile:
-    """A file to which several processes append lines. Logs when writing starts to fail and when it succeeds again."""
+    """A file to which several processes append lines. Logs when writes start to fail and when they succeed again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -158,7 +158,7 @@ class _LogFile:
             self._descriptor = -1
 
     def reopen(self) -> None:
-        """Close the file, so that the next line reopens it, even if opening it failed a moment ago."""
+        """Close the file, so that the next line reopens the file even if the last attempt has just failed."""
         self.close()
         self._not_before, self._torn = 0.0, False
 
@@ -180,7 +180,7 @@ class _LogFile:
         return True
 
     def append(self, lines: Sequence[str]) -> int:
-        """Write lines, in a single system call if the kernel accepts all of them, and return the number written."""
+        """Write lines, in one system call if the kernel accepts all of them; return the number of lines written."""
         data = ("\n" * self._torn + "".join(lines)).encode("ascii")
         written = 0
         try:
@@ -191,7 +191,7 @@ class _LogFile:
         else:
             if self._failed:
                 self._failed = False
-                log.info("query log: %s is being written again", self.path)
+                log.info("query log: writing to %s succeeds again", self.path)
         had_torn, part = self._torn, data[:written]
         self._torn = not part.endswith(b"\n") if part else had_torn
         return max(0, part.count(b"\n") - had_torn)

@@ -1,4 +1,4 @@
-"""The query sampler: selects a random fraction of one socket's queries for the query log, without delaying them."""
+"""The query sampler: selects a random fraction of one socket's queries for the query log without delaying queries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def next_gap(part: float, chance: float) -> int:
 class QueryLogTap:
     """Sits between one socket and the responder, and passes each sampled query with its response to ``take``.
 
-    The caller must use the tap's ``respond`` and ``run_deferred`` instead of those passed to the constructor.
+    The caller must use the tap's ``respond`` and ``run_deferred`` instead of the functions passed to the constructor.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class QueryLogTap:
     def respond_and_log(
         self, respond: Respond, query: bytes, client: Client, transport: int = UDP
     ) -> bytes | DeferredAnswer | None:
-        """Return what ``respond`` returns, and log the query with its response."""
+        """Return the result of ``respond``, and log the query with its response."""
         begin = perf_counter()
         response = respond(query, client, transport)
         seconds = perf_counter() - begin
@@ -78,7 +78,7 @@ class QueryLogTap:
     def run_deferred(self, deferred: DeferredAnswer, reply: Reply) -> None:
         """Run a deferred answer, and log the response if the query is sampled.
 
-        Call this before the next ``respond``.
+        Call this method before the next call to ``respond``.
         """
         sampled, self._deferred = self._deferred, None
         if sampled is None or sampled[0] is not deferred:

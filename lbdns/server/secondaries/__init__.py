@@ -1,1 +1,1 @@
-"""Secondary name servers: sends them NOTIFY messages, and advances the SOA serials that they receive."""
+"""Supports secondary name servers: sends NOTIFY messages, and advances the SOA serials of zones."""

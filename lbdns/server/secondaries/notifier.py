@@ -1,4 +1,4 @@
-"""Sends NOTIFY messages (RFC 1996) to a zone's secondaries, at start and whenever the zone's serial changes."""
+"""Sends NOTIFY messages (RFC 1996) to a zone's secondaries at startup and whenever the zone's serial changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Task = tuple[bytes, NotifyTarget]
 
 
 class Notifier:
-    """Sends NOTIFY to each secondary until the secondary answers or TRIES attempts have failed."""
+    """Sends NOTIFY messages to each secondary until the secondary answers or TRIES attempts have failed."""
 
     def __init__(self, first_wait: float = FIRST_WAIT) -> None:
         self._first_wait = first_wait
@@ -43,7 +43,7 @@ class Notifier:
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     def reload(self, farm: Farm) -> None:
-        """Notify new secondaries, and those that have not been sent their zone's current serial.
+        """Notify each secondary that has not been sent the current serial of its zone.
 
         The first call notifies all secondaries, because their copies may be outdated after a restart.
         """
@@ -80,7 +80,7 @@ class Notifier:
                 tries = f"{f' signed with key {target.key!r}' if target.key else ''} to {TRIES} tries"
                 log.warning("%s: no answer%s; the secondary will notice the change at its next refresh", what, tries)
             elif rcode:
-                log.warning("%s: answered %s; is this server configured there as a primary?", what, rcode)
+                log.warning("%s: answered %s; is this server configured as a primary of that server?", what, rcode)
             else:
                 log.info("%s: answered", what)
 
@@ -111,13 +111,13 @@ class Secondaries:
     def start(self, configuration: ServeConfiguration) -> None:
         """Write the serials and notify secondaries.
 
-        The zones must be in force, because secondaries request them at once.
+        The zones must be in force, because secondaries request the zones immediately.
         """
         self._serial_file.write(configuration.farm, configuration.serials)
         self._notifier.reload(configuration.farm)
 
     async def prepare(self, new: ServeConfiguration) -> PreparedChange:
-        """Return a change that notifies secondaries when it finishes; this change must come after the answerer's."""
+        """Return a change that finishes by notifying secondaries; this must happen after the answerer's change."""
 
         async def finish() -> None:
             self.start(new)
@@ -129,9 +129,9 @@ class Secondaries:
 
 
 def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
-    """Return the address from which to send a NOTIFY, or an empty string if the routing table may choose one.
+    """Return the address from which to send a NOTIFY, or an empty string if the kernel may choose the address.
 
-    Secondaries accept a NOTIFY only from an address that they are configured to transfer from.
+    Secondaries accept a NOTIFY only from an address from which they are configured to transfer zones.
     """
     to = ipaddress.ip_address(target.host)
     for endpoint in listen:
@@ -142,7 +142,7 @@ def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
 
 
 def make_notify(zone: Zone, key: KeyConfig | None) -> dns.message.Message:
-    """Return a new NOTIFY with the zone's SOA record; converting it to wire form signs it with ``key``."""
+    """Return a new NOTIFY with the zone's SOA record; the message is signed with ``key`` on conversion to wire form."""
     # Imported here: only a server with secondaries needs the general message library
     import dns.flags
     import dns.message

@@ -37,8 +37,8 @@ ServedSerials = Mapping[str, ServedSerial]
 def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSerials]:
     """Return a copy of the farm with the serials to serve, and the serials themselves.
 
-    ``before`` holds the serials served last. Pure. The serials of removed zones are kept, because a removed zone may
-    return.
+    ``before`` contains the serials that were last served. Pure. The serials of removed zones are kept, because a
+    removed zone may be added again.
     """
     zones: dict[bytes, Zone] = {}
     served = dict(before)
@@ -61,7 +61,7 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
 
 
 def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSerial:
-    """Return the file's serial if it is ahead of the last served; else the last served, plus 1 if content changed."""
+    """Return the next serial: the file's serial if it is newer; else the last served serial, plus 1 after a change."""
     if last is None or is_ahead(file, last.serial):
         return ServedSerial(content_digest, file, file)
     changed = content_digest != last.digest
@@ -93,9 +93,9 @@ def _with_serial(zone: Zone, serial: int) -> Zone:
 
 
 class SerialFile:
-    """For farms with secondaries, keeps the serials across restarts in a file in the state folder.
+    """Stores the serials of farms with secondaries across restarts, in a file in the state folder.
 
-    If the file cannot be used, a warning is logged; serials are then correct only until the next restart.
+    If the file cannot be read or written, a warning is logged; serials are then correct only until the next restart.
     """
 
     def __init__(self) -> None:

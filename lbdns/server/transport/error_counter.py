@@ -1,4 +1,4 @@
-"""The error counter: counts queries dropped because of a bug; such a bug must not affect any other query."""
+"""The error counter: counts queries that are dropped because of a bug, which must not affect any other query."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ log = logging.getLogger("lbdns.server")
 
 
 class ErrorCounter:
-    """Counts the queries received on one socket for which answering raised an exception."""
+    """Counts the queries on one socket for which answering raised an exception."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -16,7 +16,7 @@ class ErrorCounter:
     def report(self) -> None:
         """Count one query. Call this in the exception handler: the first exception is logged with its traceback.
 
-        Further exceptions are only counted, because a client that repeats the query must not fill the log.
+        Further exceptions are only counted, so that a client that repeats the query cannot flood the log.
         """
         self.count += 1
         if self.count == 1:

@@ -34,12 +34,12 @@ class Listeners:
         return set(self._open)
 
     def counters(self) -> Counter[str]:
-        """Return the counters since the start, keyed by name. ``server_families`` describes each counter."""
+        """Return the counters since startup, keyed by name. ``server_families`` describes each counter."""
         lost = Counter(query_log_lost=self._query_log.lost)
         return sum((_counted(server) for server in self._open.values()), self._closed + lost)
 
     def levels(self) -> dict[str, int]:
-        """Return the gauges, keyed by name: ``tcp_open`` is the number of open TCP connections."""
+        """Return the gauges, keyed by name; ``tcp_open`` is the number of open TCP connections."""
         servers = self._open.values()
         return {"tcp_open": sum(len(server.connections) for server in servers if isinstance(server, TcpServer))}
 
@@ -55,7 +55,7 @@ class Listeners:
         server.tap(tap)
 
     async def take_up(self, sockets: Mapping[int, socket.socket]) -> None:
-        """Take ownership of these sockets, and answer on them as well."""
+        """Take ownership of these sockets, and start answering queries on them."""
         loop = asyncio.get_running_loop()
         for number, sock in sockets.items():
             if sock.type == socket.SOCK_DGRAM:
@@ -68,10 +68,10 @@ class Listeners:
                 await tcp.start(loop)
 
     async def leave(self, numbers: set[int], *, for_good: bool) -> None:
-        """Stop answering on these sockets, after answering the queries that have arrived.
+        """Stop answering on these sockets, after answering the queries that have already arrived.
 
         With ``for_good``, no other process answers on these sockets, so the kernel must not deliver further queries to
-        them. Otherwise the sockets stay open for the processes that share them.
+        them. Without ``for_good``, the sockets stay open for the processes that share them.
         """
         loop = asyncio.get_running_loop()
         for number in numbers:
@@ -91,10 +91,10 @@ class Listeners:
 
 
 def receive_no_more(sock: socket.socket) -> None:
-    """Stop the kernel from delivering datagrams to a UDP socket; datagrams already in the socket stay there.
+    """Stop the kernel from delivering datagrams to a UDP socket; datagrams that are already queued stay in the socket.
 
-    Otherwise, queries that arrive between the last read and the close would be lost. Another socket of the SO_REUSEPORT
-    group receives these queries instead.
+    Without this, queries that arrive between the last read and the close would be lost. Another socket in the
+    SO_REUSEPORT group receives such queries instead.
     """
     # Connect the socket to itself: a connected socket receives datagrams only from its peer
     address = sock.getsockname()

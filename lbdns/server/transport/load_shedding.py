@@ -1,9 +1,9 @@
 """Load shedding: drops most uncommon queries when a UDP socket receives more queries than the process can answer.
 
-Common queries take very little CPU time; any other query takes many times as much. A flood of garbage, or of queries
-for nonexistent names, would take up all the CPU time, and common queries waiting behind it would be lost. Therefore,
-once a socket has been non-empty for more than PATIENCE seconds, only a few queries of each batch take the slow path;
-all others that need this path are dropped. Sans-I/O: the caller passes the time.
+Common queries take very little CPU time; any other query takes many times as much. A flood of malformed queries or of
+queries for nonexistent names would consume all CPU time, and common queries queued behind the flood would be lost.
+Therefore, once a socket has been non-empty for more than PATIENCE seconds, only a few queries in each batch take the
+slow path; all other queries that need the slow path are dropped. Sans-I/O: the caller supplies the current time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LoadShedder:
             self.until = now + HOLD
 
     def sheds(self) -> bool:
-        """Return whether to drop the next query that would take the slow path. Call this only before ``until``."""
+        """Return whether to drop the next query that needs the slow path. Call this only before the time ``until``."""
         self._left -= 1
         if self._left < 0:
             self.shed += 1

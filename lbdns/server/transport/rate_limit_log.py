@@ -26,7 +26,7 @@ class RateLimitLog:
         self._timer = asyncio.get_running_loop().call_later(every, self._run)
 
     def stop(self) -> None:
-        """Log any growth that has not been logged yet, and stop."""
+        """Log any growth of the counters that has not been logged yet, and stop."""
         self._timer.cancel()
         self._log_growth()
 
@@ -41,7 +41,7 @@ class RateLimitLog:
         self._logged = now
         if dropped or truncated:
             log.warning(
-                "rate limit: %d responses dropped, %d truncated, the last one to %s. Unless this is "
+                "rate limit: %d responses dropped, %d truncated, the last one to %s. If this is not "
                 "an attack, add the client's network to [rate_limit] exempt or raise responses_per_second",
                 dropped, truncated, self._responder.limiter.last,
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""DNS over TCP (RFC 7766): limits connections, answers many queries on each, and makes zone transfers take turns."""
+"""DNS over TCP (RFC 7766): limits connections, answers many queries per connection, and interleaves zone transfers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class TcpServer:
             connection.transport.close()
 
     def opened(self, connection: _Connection) -> None:
-        """Add a new connection. If this exceeds a limit, close the connection that has been idle longest."""
+        """Add a new connection. If the new connection exceeds a limit, close the one that has been idle longest."""
         self.accepted += 1
         self.connections[connection] = None
         self._per_address[connection.address] += 1
@@ -83,7 +83,7 @@ class TcpServer:
             self._close_oldest(None)
 
     def closed(self, connection: _Connection) -> None:
-        """Remove a connection, unless it has already been removed."""
+        """Remove a connection if it has not been removed already."""
         if self.connections.pop(connection, self) is None:
             self._per_address[connection.address] -= 1
             if not self._per_address[connection.address]:
@@ -117,15 +117,15 @@ class TransferSender(Protocol):
     def send_one(self) -> bool:
         """Send the next message of the transfer. Return whether another message can be sent immediately.
 
-        Returns False at the end of the transfer, and while the client does not read.
+        Returns False at the end of the transfer, and while the client is not reading.
         """
 
 
 class TransferQueue:
     """Lets connections take turns sending zone transfers, one message per iteration of the event loop.
 
-    A query therefore waits for no more than one message. At most TRANSFERS_AT_ONCE transfers are in progress; others
-    wait.
+    A query therefore waits for at most one transfer message. At most TRANSFERS_AT_ONCE transfers are in progress at a
+    time; further transfers wait.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class TransferQueue:
         self._promote()
 
     def resume(self, sender: TransferSender) -> None:
-        """Continue a transfer after the client has read more of its data."""
+        """Continue a transfer after the client has read more data."""
         if sender in self._begun and sender not in self._ready:
             self._ready.append(sender)
             self._schedule()
@@ -174,7 +174,7 @@ class TransferQueue:
 
 
 class _Connection(asyncio.Protocol):
-    """One client's connection, closed at ``deadline`` (on the loop's clock). Each query postpones the deadline."""
+    """A client's connection, which is closed at ``deadline`` (loop time). Each query postpones the deadline."""
 
     def __init__(self, server: TcpServer, loop: asyncio.AbstractEventLoop) -> None:
         self._server = server
@@ -238,7 +238,7 @@ class _Connection(asyncio.Protocol):
             self._answer()
 
     def _answer(self) -> None:
-        """Answer up to AT_ONCE complete messages in the buffer, then let other connections have their turn."""
+        """Answer up to AT_ONCE complete messages in the buffer, then yield to other connections."""
         buffer, begin, at, queries = self._buffer, perf_counter(), 0, 0
         responses: list[bytes] = []
         self._server.responder.tick(self._loop.time(), time())
@@ -271,7 +271,7 @@ class _Connection(asyncio.Protocol):
             self._finish_turn(more=queries == AT_ONCE)
 
     def send_one(self) -> bool:
-        """Send the next message of the transfer. Return whether another can be sent immediately."""
+        """Send the next message of the transfer. Return whether another message can be sent immediately."""
         if self._transfer is None or self._full or self.transport.is_closing():
             return False
         self.deadline = self._loop.time() + IDLE

@@ -1,4 +1,4 @@
-"""DNS over UDP: answers the queries in a non-blocking socket whenever the event loop finds the socket readable."""
+"""DNS over UDP: reads and answers queries whenever the event loop reports that a socket is readable."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class UdpServer:
         loop.add_reader(self.sock, self._drain)
 
     def stop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Answer the waiting queries, up to a full receive buffer's worth, and close the socket."""
+        """Answer the waiting queries, at most as many as fit in a full receive buffer, and close the socket."""
         loop.remove_reader(self.sock)
         for _ in range(LAST_DRAINS):
             if self._drain() < self._most:
@@ -86,7 +86,7 @@ class UdpServer:
         return self._overflows if self._closed else self._overflows + overflows(self.sock)
 
     def _drain(self) -> int:
-        """Read and answer up to ``_most`` waiting queries, so that other work gets its turn; return their number."""
+        """Read and answer at most ``_most`` queries, so that other work is not delayed; return the number read."""
         begin, now = perf_counter(), monotonic()
         responder = self._responder
         responder.tick(now, time())
@@ -117,7 +117,7 @@ class UdpServer:
         return DRAIN
 
     def _answer_any(self) -> int:
-        """Answer on a socket bound to a wildcard address; send each response from the address that was queried."""
+        """Answer queries on a socket bound to a wildcard address; send each response from the queried address."""
         receive, send, respond = self.sock.recvmsg, self.sock.sendmsg, self._respond
         for queries in range(DRAIN):
             try:
@@ -202,6 +202,6 @@ def _from_ipv4(info: _Info) -> _Info:
 def _from_ipv6(info: _Info) -> _Info:
     """Return the ancillary data for IPv6.
 
-    It includes the interface, without which a link-local address is ambiguous.
+    The data includes the interface, without which a link-local address is ambiguous.
     """
     return [(level, kind, data) for level, kind, data in info if kind == socket.IPV6_PKTINFO]

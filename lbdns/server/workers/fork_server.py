@@ -1,7 +1,7 @@
 """The fork server: a small process, without threads or an event loop, that forks workers for the main process.
 
-The main process forks the fork server before it starts threads, which do not survive a fork, and after it has imported
-everything that workers need. Later imports may fail: once root privileges are dropped, the interpreter's files may be
+The main process forks the fork server after importing everything that workers need, and before starting threads, which
+do not survive a fork. Later imports may fail: once root privileges are dropped, the interpreter's files may be
 unreadable. The fork server runs until the main process ends.
 """
 
@@ -44,7 +44,7 @@ class ForkServer:
 
 
 def start_fork_server(user: str, work: WorkerMain) -> ForkServer:
-    """Fork the fork server, which switches to ``user`` at once. The calling process must have only one thread."""
+    """Fork the fork server, which immediately switches to ``user``. The calling process must have only one thread."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if not pid:
@@ -54,7 +54,7 @@ def start_fork_server(user: str, work: WorkerMain) -> ForkServer:
 
 
 def _never_return(work: Callable[[], None]) -> NoReturn:
-    """Run ``work``, then always end this process, because the call stack above belongs to the parent."""
+    """Run ``work``, then end this process in any case, because the calling functions belong to the parent."""
     status = 1
     try:
         work()
@@ -144,7 +144,7 @@ class _ForkServerProcess:
                 send_piece(self._sock, data, descriptors)
 
     def _wait_for_workers(self) -> None:
-        """Wait for the workers, which end after the main process has ended; kill those that hang."""
+        """Wait for the workers, which end after the main process has ended; kill any that hang."""
         self._selector.unregister(self._sock)
         end = time.monotonic() + SHUTDOWN_PATIENCE
         while self._children and (left := end - time.monotonic()) > 0:

@@ -1,7 +1,7 @@
 """Messages with file descriptors over a Unix stream socket.
 
-A message consists of a length, a descriptor count and a payload. A descriptor travels with one of the first bytes of
-its message (unix(7), SCM_RIGHTS), so all descriptors have arrived when the message is complete.
+A message consists of a length, a descriptor count and a payload. Descriptors are sent with the first bytes of their
+message (unix(7), SCM_RIGHTS), so all descriptors have arrived when the message is complete.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class MessageReader:
 
 
 def split_message(payload: bytes, descriptors: Sequence[int]) -> Iterator[tuple[bytes, Sequence[int]]]:
-    """Yield the arguments of each sendmsg call: data, and the descriptors to send with its first byte."""
+    """Yield the arguments of each sendmsg call: data, and the descriptors to send with the data's first byte."""
     data = _HEADER.pack(len(payload), len(descriptors)) + payload
     assert len(descriptors) <= AT_ONCE * len(data), "more descriptors than bytes to carry them"
     at = 0
@@ -72,7 +72,8 @@ def send_piece(sock: socket.socket, data: bytes | memoryview, descriptors: Seque
 def receive_piece(sock: socket.socket) -> tuple[bytes, list[int]]:
     """Call recvmsg once.
 
-    Return the data (empty at the end of the stream) and the descriptors, which are closed on exec. Raises OSError.
+    Return the data (empty at the end of the stream) and the descriptors, which are marked close-on-exec. Raises
+    OSError.
     """
     size = array.array("i").itemsize
     flags = socket.MSG_CMSG_CLOEXEC

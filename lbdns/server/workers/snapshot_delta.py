@@ -12,8 +12,8 @@ from lbdns.model.snapshot import Reading, Snapshot
 def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> bytes:
     """Return the delta that turns the readings ``before`` into ``snapshot`` in another process.
 
-    That process keeps its objects for unchanged readings, and for metrics that a new reading shares with the previous
-    one. Choosers detect changes by comparing the identity of these objects.
+    The other process keeps its objects for unchanged readings, and for metrics that a new reading shares with the
+    previous reading. Choosers detect changes by comparing the identities of these objects.
     """
     after = snapshot.readings
     changed: dict[str, tuple[Any, ...]] = {}

@@ -12,7 +12,8 @@ The main process sends pickled messages: an ``Assignment``, or a tuple of a keyw
     "explain", (request, pool, owner name)    reply with "explanation"
     "end", None             answer what has been read, then exit
 
-Workers reply in msgpack, never in pickle: a process that faces the network must not execute code in the main process.
+Workers reply in msgpack, never in pickle, because a process that faces the network must not be able to execute code in
+the main process.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ LAST_COUNTERS_PATIENCE: Final = 5.0  # s for the main process to read the last c
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A configuration for one worker. The descriptors of the ``fresh`` sockets travel with the message."""
+    """A configuration for one worker. The descriptors of the ``fresh`` sockets are sent with the message."""
 
     generation: int
     farm: bytes  # pickled once for all workers; empty: the farm has not changed
@@ -67,7 +68,7 @@ class _Prepared:
 
 
 def run(number: int, sock: socket.socket) -> None:
-    """Run worker ``number`` until the main process stops the worker or itself ends."""
+    """Run worker ``number`` until the main process stops the worker or exits."""
     asyncio.run(_Worker(number, sock).run())
 
 
@@ -102,7 +103,7 @@ class _Worker:
         self._inbox.put_nowait((pickle.loads(payload), descriptors))
 
     async def _handle(self, message: WorkerMessage, descriptors: Sequence[int]) -> bool:
-        """Handle a message. Return False if the worker must then exit."""
+        """Handle a message. Return False if the worker must exit afterwards."""
         if isinstance(message, Assignment):
             # In a task, so that snapshots and overrides still take effect while a large table is built
             self._preparing = asyncio.get_running_loop().create_task(self._prepare(message, descriptors))

@@ -1,7 +1,7 @@
-"""Adds up the counters of all workers, and sends each worker the total answers given by the others.
+"""Adds up the counters of all workers, and sends each worker the number of answers from all other workers.
 
-The kernel distributes queries by the client's address and port. If only a few resolvers send queries, one worker may
-give nearly all answers, so no worker can infer the total from its own answers.
+The kernel distributes queries according to the client's address and port. If only a few resolvers send queries, one
+worker may send nearly all answers, so no worker can infer the total from its own answers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AnswerTotals = Mapping[tuple[str, str], int]
 
 
 class WorkerCounters:
-    """Adds up the counters that workers report. The sums never decrease, even though a new process starts at zero."""
+    """Adds up the counters that workers report. The sums never decrease, although new processes start at zero."""
 
     def __init__(self) -> None:
         self._past: AnswerCounters = NO_COUNTS  # of processes that have ended
@@ -31,7 +31,7 @@ class WorkerCounters:
         self._by_pool: dict[str, Counter[str]] | None = None  # the answers in the sum; None: to be computed
 
     def take(self, number: int, counters: AnswerCounters) -> None:
-        """Replace the counters of the current process of worker ``number``."""
+        """Replace the counters of worker ``number``'s current process."""
         self._by_worker[number] = counters
         self._sum = self._by_pool = None
 
@@ -59,19 +59,19 @@ def write_answers(answers: AnswerTotals) -> list[list[str | int]]:
 
 
 def read_answers(state: Any) -> AnswerTotals:
-    """Return the totals that ``write_answers`` wrote. Raises ValueError or TypeError if ``state`` is not valid."""
+    """Return the totals that ``write_answers`` encoded. Raises ValueError or TypeError if ``state`` is not valid."""
     return {(str(pool), str(policy)): read_count(count) for pool, policy, count in state}
 
 
 class AnswerSharing:
-    """Sends each worker the totals of the answers that all other workers have given.
+    """Sends each worker the total number of answers, per pool and policy, from all other workers.
 
     Totals never decrease, since they include the answers of processes that have ended. A message that cannot be sent
     does no harm, because the next message contains newer totals.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:
-        """``send`` sends a worker the other workers' changed totals, and returns whether sending succeeded."""
+        """``send`` sends one worker the totals that have changed, and returns whether sending succeeded."""
         self._loop, self._send = loop, send
         self._own: dict[int, AnswerTotals] = {}  # by worker that has a process
         self._sent: dict[int, dict[tuple[str, str], int]] = {}
@@ -90,7 +90,7 @@ class AnswerSharing:
         return number in self._sent
 
     def lose(self, number: int) -> None:
-        """Remove the ended process of worker ``number``. The answers of that process stay in the totals."""
+        """Remove the ended process of worker ``number``. The totals still include the answers of that process."""
         self._own.pop(number, None)
         self._sent.pop(number, None)
 
@@ -110,7 +110,7 @@ class AnswerSharing:
             self._timer.cancel()
 
     def _share(self) -> None:
-        """Send each worker the changed totals, then pause, so that 256 workers with 1000 pools do not use up a core."""
+        """Send each worker the changed totals, then pause: 256 workers with 1000 pools must not saturate a core."""
         began = self._loop.time()
         self._timer = None
         left_out = False

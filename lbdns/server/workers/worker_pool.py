@@ -50,7 +50,7 @@ class _Generation:
 
 
 class WorkerPool:
-    """An answerer that consists of several workers, with the same configuration, snapshot and overrides in each."""
+    """An answerer that consists of several workers with the same configuration, snapshot and overrides."""
 
     def __init__(
         self, farm: Farm, fork_server: ForkServer, workers: int, on_loss: Callable[[str], None], events: EventLog
@@ -79,7 +79,7 @@ class WorkerPool:
     # Configurations
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
-        """Have every worker build its answer table.
+        """Make every worker build its answer table.
 
         A worker that hangs or dies during preparation is replaced, and the new process prepares as well. If the new
         process also fails, the change is rolled back.
@@ -128,7 +128,7 @@ class WorkerPool:
             worker.send(("other_answers", self._sharing.begin(worker.number)))
 
     async def _all_ready(self, generation: int) -> None:
-        """Wait until every worker has prepared; replace those that are late. Raises LbdnsError if a worker fails."""
+        """Wait until every worker has prepared; replace workers that are late. Raises LbdnsError if a worker fails."""
 
         def late() -> list[WorkerProcess]:
             return [worker for worker in self._workers if worker.ready < generation]
@@ -145,7 +145,7 @@ class WorkerPool:
             raise LbdnsError(f"workers: {numbers}: can't use the new configuration; see the log")
 
     async def _all_active(self, new: _Generation) -> None:
-        """Wait until every worker answers from the committed configuration; replace those that are late."""
+        """Wait until every worker answers from the committed configuration; replace workers that are late."""
 
         def late() -> list[WorkerProcess]:
             return [worker for worker in self._workers if worker.active < new.number]
@@ -288,7 +288,7 @@ class WorkerPool:
         await self._supervisor.stop()
 
     async def _until(self, condition: Callable[[], bool], patience: float) -> bool:
-        """Wait up to ``patience`` seconds for ``condition`` to become true; return whether it did.
+        """Wait up to ``patience`` seconds for ``condition`` to become true; return whether it is true.
 
         The condition is checked whenever a worker replies or ends.
         """

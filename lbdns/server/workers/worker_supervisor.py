@@ -50,7 +50,7 @@ class WorkerProcess:
         return self.channel is None or self.channel.is_behind
 
     def connect(self, channel: MessageChannel) -> None:
-        """Use ``channel`` to reach a new process, which has received nothing yet."""
+        """Use ``channel`` to communicate with a new process, which has received nothing yet."""
         self.channel, self.pid = channel, 0
         self._readings, self._sockets = EMPTY_SNAPSHOT.readings, frozenset()
 
@@ -65,7 +65,7 @@ class WorkerProcess:
             self.channel.send(pickle.dumps(message, pickle.HIGHEST_PROTOCOL), sockets)
 
     def send_assignment(self, generation: int, farm: bytes, new: AnsweringConfiguration) -> None:
-        """Have the process prepare ``new``. ``farm`` is the pickled farm, empty if the process already has it."""
+        """Make the process prepare ``new``. ``farm`` is the pickled farm, or empty if the process already has it."""
         sockets = new.sockets[self.number]
         fresh = tuple(sockets.keys() - self._sockets)
         assignment = Assignment(generation, farm, new.secrets, len(new.sockets), tuple(sockets), fresh)
@@ -73,15 +73,15 @@ class WorkerProcess:
         self.send(assignment, tuple(sockets[number] for number in fresh))
 
     def send_switch(self, generation: int) -> None:
-        """Have the process answer from the assignment that was sent last."""
+        """Make the process answer from the assignment that was sent last."""
         self._sockets = self._next_sockets
         self.send(("switch", generation))
 
     def send_snapshot(self, snapshot: Snapshot, written: dict[int, bytes]) -> None:
         """Send the changes since the last snapshot that was sent.
 
-        Does nothing if the process is behind; that process later receives all changes at once. ``written`` caches
-        deltas, keyed by the identity of the readings they start from, because most workers need the same delta.
+        Does nothing if the process is behind; that process later receives all changes in one message. ``written``
+        caches deltas, keyed by the identity of the readings they start from, because most workers need the same delta.
         """
         if self.is_behind or self._readings is snapshot.readings:
             return
@@ -105,7 +105,7 @@ class WorkerOwner(Protocol):
         """Called when the process has read everything that was sent to it."""
 
     def ended(self, worker: WorkerProcess) -> None:
-        """Called when the process has ended or is about to end. ``started`` follows unless the supervisor stops."""
+        """Called when the process has ended or is about to end. Unless the supervisor stops, ``started`` follows."""
 
 
 class WorkerSupervisor:
@@ -130,7 +130,7 @@ class WorkerSupervisor:
         self.restarts = 0  # so far
 
     def start(self, worker: WorkerProcess) -> None:
-        """Have the fork server start a process for ``worker``, and connect to that process."""
+        """Make the fork server start a process for ``worker``, and connect to that process."""
         if self._stopping:
             return
         if self._fork_server is None:
@@ -165,7 +165,7 @@ class WorkerSupervisor:
             timer.cancel()
 
     async def stop(self) -> None:
-        """Wait until the fork server and all workers have ended and their sockets are thus closed."""
+        """Wait until the fork server and all workers have ended, which also closes their sockets."""
         if self._fork_server:
             self._fork_server.close()
         await asyncio.to_thread(_wait_for, self._fork_server_pid, SHUTDOWN_PATIENCE + 1.0)
@@ -189,7 +189,7 @@ class WorkerSupervisor:
     def _lose_fork_server(self) -> None:
         self._fork_server = None
         if not self._stopping:
-            what = "the process that starts workers has ended: a worker that dies can't be replaced without a restart"
+            what = "the process that starts workers has ended; workers that die can't be replaced until a restart"
             self.report(what)
 
     def _receive_notice(self, payload: bytes, _: list[int]) -> None:

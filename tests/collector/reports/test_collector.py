@@ -120,7 +120,7 @@ async def test_a_taken_port_is_a_clear_error(tmp_path: Path) -> None:
     with taken_port() as taken:
         port = taken.getsockname()[1]
         collector = Collector(make_farm(tmp_path, collector=listen("127.0.0.1:0", f"127.0.0.1:{port}")), (KEY,))
-        with pytest.raises(ListenError, match=rf"reports: 127\.0\.0\.1:{port}: the port is taken; .*ss -lunp"):
+        with pytest.raises(ListenError, match=rf"reports: 127\.0\.0\.1:{port}: the port is in use; .*ss -lunp"):
             await collector.start(lambda snapshot: None)
         assert collector.addresses == ()
 
@@ -173,7 +173,7 @@ async def test_reload_that_fails_changes_nothing(tmp_path: Path) -> None:
             free = other.getsockname()[1]
             other.close()
             bad = listen(f"127.0.0.1:{free}", f"127.0.0.1:{taken.getsockname()[1]}")
-            with pytest.raises(ListenError, match="taken") as failure:
+            with pytest.raises(ListenError, match="in use") as failure:
                 await apply(
                     [collector],
                     CheckedConfiguration(make_farm(tmp_path, members=["frodo"], collector=bad), (OTHER_KEY,)),
@@ -234,7 +234,7 @@ def test_no_key_file_is_no_keys(tmp_path: Path) -> None:
 def test_a_key_file_without_master_key_is_an_error(tmp_path: Path) -> None:
     path = write_key(tmp_path)
     path.write_text(agent_line(KEY.agent_key("gandalf")) + "\n")
-    with pytest.raises(ConfigError, match=r"report\.key: key file: holds no master key.*lbdns keygen"):
+    with pytest.raises(ConfigError, match=r"report\.key: key file: contains no master key.*lbdns keygen"):
         load_report_keys(make_farm(tmp_path, collector='key_file = "report.key"').config)
 
 

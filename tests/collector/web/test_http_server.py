@@ -25,7 +25,7 @@ def test_a_taken_port_is_a_clear_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(
-            ListenError, match=rf"web: 127\.0\.0\.1:{port}: the port is taken; .*ss -ltnp.*\[web\] listen"
+            ListenError, match=rf"web: 127\.0\.0\.1:{port}: the port is in use; .*ss -ltnp.*\[web\] listen"
         ):
             open_web_socket(Endpoint("127.0.0.1", port))
 

@@ -108,7 +108,7 @@ async def test_a_failing_command_replies_with_its_error(tmp_path: Path, caplog: 
     [
         (b"reload\n", "one JSON object"),
         (b"\xff\xfe\n", "one JSON object"),
-        (b"[1]\n", "not an object"),
+        (b"[1]\n", "not a JSON object"),
         (b"{}\n", "there is no 'None'"),
         (b'{"command": 5}\n', "there is no '5'"),
         (b'{"command": "ecko"}\n', "Perhaps you meant 'echo'?"),
@@ -199,7 +199,7 @@ async def test_an_unavailable_path_is_a_warning_at_start(
             assert record.getMessage().startswith(f"[server] control: {where}: ")
         assert (tmp_path / "file").read_text() == "precious"
         if trouble == "alive":
-            assert "another server listens there" in caplog.text
+            assert "another server listens at this path" in caplog.text
             assert (await reply_to(path, "echo"))["ok"], "the other one's is not touched"
 
 

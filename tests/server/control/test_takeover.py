@@ -123,7 +123,7 @@ async def test_places_that_are_no_longer_wanted_are_closed_and_new_ones_opened(t
         # Where DNS was answered reports are received now: the old socket has to go first
         async with serving(path, "--take-over", ready=False) as new:
             assert await new.stopped() == 1
-            assert "taken" in new.log[-1]
+            assert "in use" in new.log[-1]
         assert await member(old)
         listen_on(tmp_path, two, three, web="off")
         async with serving(path, "--take-over") as new:
@@ -239,7 +239,7 @@ async def test_only_for_root_and_the_servers_own_user() -> None:
 async def test_a_take_over_without_a_server(tmp_path: Path) -> None:
     async with serving(write_config(tmp_path), "--take-over", ready=False) as new:
         assert await new.stopped() == 1
-        assert "No such file or directory. Is a server running there?" in new.log[-1]
+        assert "No such file or directory. Is a server running with this control socket?" in new.log[-1]
         assert not alive(descendants(new.process.pid))
 
 

@@ -274,7 +274,7 @@ async def test_the_server_ends_if_a_worker_cannot_be_replaced(tmp_path: Path) ->
     async with several_workers(tmp_path) as server:
         worker = workers_of(server)[0]
         os.kill(fork_server_of(server), signal.SIGKILL)
-        await server.waits_for("can't be replaced without a restart")
+        await server.waits_for("can't be replaced until a restart")
         with clients(server) as asking:
             asking.send()
             assert await asking.receive(), "but until then it goes on"

@@ -83,7 +83,7 @@ AT_START: list[tuple[str, Callable[[Site], None], str]] = [
     (
         "a key file with an agent's key",
         lambda site: write(site.key_file, site.agent_key_file("frodo").read_text()),
-        "{}/report.key: key file: holds no master key",
+        "{}/report.key: key file: contains no master key",
     ),
     (
         "a user that doesn't exist",

@@ -16,7 +16,7 @@ def _listen(table: TomlTable, name: str, default: Endpoint) -> Endpoint | None:
     try:
         return None if text == "off" else parse_listen(text, HTTP_PORT)
     except ValueError as error:
-        table.wrong(name, f'{error}; or "off"')
+        table.wrong(name, f'{error}; or write "off"')
         return default
 
 

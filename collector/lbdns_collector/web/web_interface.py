@@ -32,7 +32,7 @@ OFF: Final = WebConfig(listen=None)
 
 def open_web_socket(endpoint: Endpoint) -> socket.socket:
     """Return a listening socket. Raises ListenError."""
-    return bind(endpoint, socket.SOCK_STREAM, "web", '[web] listen, or "off"', backlog=BACKLOG)
+    return bind(endpoint, socket.SOCK_STREAM, "web", '[web] listen (or set it to "off")', backlog=BACKLOG)
 
 
 class WebInterface:

@@ -114,7 +114,7 @@ def test_a_farm_from_a_running_server(site: Site, tmp_path: Path, capsys: pytest
     with serving(site), life(site):
         assert run(command, "lbdns-sim", [*arguments, "--record", str(path), "--json"]) == 0
         captured = capsys.readouterr()
-        with pytest.raises(ConfigError, match=r"there is no pool 'wbe'\. Perhaps you meant 'web'"):
+        with pytest.raises(ConfigError, match=r"there is no pool named 'wbe'\. Perhaps you meant 'web'"):
             record_live(url(site), "wbe", 1.0)
     assert "Recording" in captured.err
     document = json.loads(captured.out)

@@ -97,7 +97,7 @@ def _show(module: BenchmarkModule, results: Results) -> None:
         console.print(found)
     load, cores, python = (results[name] for name in _CONDITIONS)
     note = f"; {results['note']}" if results.get("note") else ""
-    console.print(f"load before: {load} on {cores} cores, Python {python}{note}")
+    console.print(f"load average before the run: {load} on {cores} cores, Python {python}{note}")
     if "met" in results:
         console.print(f"target ({module.TARGET_TEXT}): {'met' if results['met'] else 'MISSED'}")
 
@@ -168,7 +168,7 @@ def rounds(count: int) -> Iterator[int]:
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return the median across the rounds of ``ours`` divided by ``theirs``, ignoring rounds where ``theirs`` is 0."""
+    """Return the median of ``ours`` divided by ``theirs`` across all rounds in which ``theirs`` is not 0."""
     found = [a / b for a, b in zip(ours, theirs, strict=True) if b]
     return round(statistics.median(found), 3) if found else 0.0
 

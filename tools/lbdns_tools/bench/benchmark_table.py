@@ -55,7 +55,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("report to answer, p50", "ms", ("p50_ms",), 0.5),
     ),
     "history_size": Benchmark(
-        "history_size", "size of a recorded history, the cost of recording it, and the time to read plots from it",
+        "history_size", "size of a recorded history, cost of recording, and time to read plot data",
         "--members 50 --hours 0.5",
         Headline("size", "bytes", ("bytes",), 0.05),
         Headline("recording", "% of a core", ("cpu_percent",), 0.3),
@@ -88,7 +88,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     ),
     "dns.peers": Benchmark(
         "dns.peers",
-        "queries/s and CPU time per query, compared with NSD, Knot, gdnsd, PowerDNS, CoreDNS or other checkouts",
+        "queries/s and CPU time per query, compared with other DNS servers or with other versions of lbdns",
         "--rounds 3 --seconds 2 --peers --compare-planes",
         Headline("CPU per query, native plane", "us", ("servers", "lbdns native", "cpu_us_per_query"), 0.15),
         Headline("CPU per query, python plane", "us", ("servers", "lbdns python", "cpu_us_per_query"), 0.15),

@@ -29,7 +29,7 @@ class BenchmarkError(LbdnsError):
 
 
 def need(program: str, package: str) -> str:
-    """Return the path of ``program``. Raises BenchmarkError with the Debian package to install if it is missing."""
+    """Return the path of ``program``. If the program is missing, raise BenchmarkError with its Debian package."""
     found = installed_programs.find(program)
     if found is None:
         raise BenchmarkError(f"{program} is not installed; on Debian: apt-get install {package}")

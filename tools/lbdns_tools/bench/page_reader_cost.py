@@ -93,7 +93,7 @@ def reader_counts(log: Path) -> dict[str, float]:
 
 
 def await_readers(log: Path) -> None:
-    """Wait until pages and events have reached the readers. Raises BenchmarkError."""
+    """Wait until the readers have received pages and events. Raises BenchmarkError."""
     deadline = time.monotonic() + START
     while not ((counts := reader_counts(log)) and counts["answers"] >= KEEPERS and counts["event_bytes"]):
         if time.monotonic() > deadline:

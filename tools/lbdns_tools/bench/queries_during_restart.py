@@ -166,7 +166,7 @@ class ServerUnderLoad:
         took = time.monotonic() - began
         if status != 0 or self._all[-1].poll() is not None:
             raise LbdnsError(f"the old server exited with status {status}, the new server with {self._all[-1].poll()}")
-        return f"replaced by {workers} workers in {took * 1000:.0f} ms"
+        return f"replaced by a server with {workers} workers in {took * 1000:.0f} ms"
 
     def kill_worker(self, number: int) -> str:
         """Send SIGKILL to one worker, selected by ``number`` in turn."""
@@ -232,7 +232,9 @@ def tables(results: command.Results) -> command.Tables:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--queries", int, 1, 10**9, 100_000, "minimum number of queries")
-    command.add_number(parser, "--rate", float, 0, 10**6, 0, "queries/s; 0 means as fast as answers arrive")
+    command.add_number(
+        parser, "--rate", float, 0, 10**6, 0, "query rate per second, where 0 means as fast as answers arrive"
+    )
     command.add_number(parser, "--workers", int, 1, 64, 2, "number of workers that the server runs")
     command.add_number(parser, "--reloads", int, 0, 1000, 0, "number of consecutive reloads")
     command.add_number(parser, "--kills", int, 0, 1000, 0, "number of workers to kill in succession")

@@ -110,7 +110,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.figures(f"scrape of /metrics, median of {TIMES}", results)]
+    return [command.figures(f"scrape of /metrics (median of {TIMES} scrapes)", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

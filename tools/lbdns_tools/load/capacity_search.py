@@ -26,7 +26,7 @@ MAX_TRIALS: Final = 60  # per search: an hour if each takes 60 s
 
 @dataclass(frozen=True, slots=True)
 class FailureCriteria:
-    """The criteria for failing a trial. A latency limit of 0 s accepts any latency. Raises ValueError."""
+    """The criteria by which trials pass or fail. A latency limit of 0 s accepts any latency. Raises ValueError."""
 
     error_percent: float = 1.0  # highest share of errors that passes
     percentile: int = 99

@@ -72,7 +72,7 @@ class LatencyHistogram:
             seen += count_here
             if seen >= rank:
                 return min(self.longest, _middle(place))
-        raise AssertionError("the rank must not exceed the count")
+        raise AssertionError("the rank must not exceed the number of times")
 
     def state(self) -> list[float]:
         """Return a list of the sum, the longest time, and the index and count of each non-empty bucket."""

@@ -55,7 +55,7 @@ def _sweep(text: str, item: str) -> Iterator[Fraction]:
     match = _ITEM.match(item)
     if not match:
         raise ValueError(
-            f"{item!r} is neither a number nor a sweep; {HOW}" if item else f"{text!r}: a number is missing"
+            f"{item!r} is neither a number nor a sweep of numbers; {HOW}" if item else f"{text!r}: a number is missing"
         )
     point = Fraction(match[1])
     if match[2] is None:
@@ -93,7 +93,7 @@ def parse_span(text: str) -> tuple[float, float]:
 
 
 def parse_resolver(text: str) -> Endpoint:
-    """Parse the address of a DNS server. Raises ValueError."""
+    """Parse the address and port of a DNS server. Raises ValueError."""
     endpoint = parse_endpoint(text, DNS_PORT)
     if not endpoint.is_address:
         raise ValueError(f"{text!r}: the resolver must be an IP address, for example 127.0.0.1:{endpoint.port}")

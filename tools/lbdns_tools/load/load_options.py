@@ -62,9 +62,9 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--think", type=SECONDS, help="Pause of each client between a response and the next request. [default: 0]"
     ),
-    click.option("--rate", type=RATES, help="Request rate per second, regardless of response times."),
+    click.option("--rate", type=RATES, help="Number of requests per second, regardless of response times."),
     click.option("--ramp", type=RAMP, help="Rate that changes linearly over --seconds, for example 10..200."),
-    _file("--trace", "FILE.csv", "Read rates from a column of FILE.csv and spread them over --seconds."),
+    _file("--trace", "FILE.csv", "Read a series of rates from a column of FILE.csv, to be spread over --seconds."),
     click.option("--trace-column", metavar="NAME|N", help="Column to read if the --trace file has several columns."),
     _rate("--min", "min_rate", False, "Scale the trace to a lowest rate of R requests/s. [default: 0 with --max]"),
     _rate("--max", "max_rate", True, "Scale the trace to a highest rate of R requests/s."),
@@ -199,7 +199,9 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 def _check_values(options: Mapping[str, Any]) -> None:
     if "warm_up" in options and "requests" in options and not any(name in options for name in OPEN_LOADS):
-        raise click.UsageError("--warm-up and --requests cannot be combined with clients; specify --seconds")
+        raise click.UsageError(
+            "--warm-up and --requests cannot be combined with clients; replace --requests by --seconds"
+        )
     low, high = options.get("min_rate", 0.0), options.get("max_rate", MAX_RATE)
     if low > high:
         raise click.UsageError(f"--min must not exceed --max: {low:g} is more than {high:g}")

@@ -142,7 +142,7 @@ class InterruptedRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunMeasurement:
-    """Measures runs with ``processes`` load processes, assigning them to ``places`` in turn.
+    """Measures runs with ``processes`` load processes, which are assigned to ``places`` in turn.
 
     If ``processes`` is 0, the number of processes is one per processor, but at least one per place.
     """

@@ -116,7 +116,7 @@ def saturation(parts: Sequence[ProcessMeasurement]) -> str:
         reasons.append(f"no file descriptor was free for {descriptors} requests: raise the limit (ulimit -n)")
     others = sum(sum(part.local.values()) for part in parts) - ports - descriptors
     if others:
-        reasons.append(f"the kernel had no memory for {others} requests")
+        reasons.append(f"{others} requests failed because the kernel ran out of memory")
     busy = [number for number, part in enumerate(parts, 1) if part.cpu_share >= BUSY]
     if busy:
         share = max(part.cpu_share for part in parts)

@@ -91,7 +91,7 @@ def parse_url(text: str) -> RequestTarget:
 def _wrong_host(parts: SplitResult) -> str:
     if "@" in parts.netloc:
         return "the URL must not contain a user name"
-    return "the port must not be 0" if parts.hostname else "the host is missing"
+    return "the port in the URL must not be 0" if parts.hostname else "the host is missing"
 
 
 def one_url(text: str) -> RequestMix:

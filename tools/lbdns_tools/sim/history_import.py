@@ -75,7 +75,7 @@ def _pool(reader: HistoryReader, pool: str) -> RecordedPool:
         names = ", ".join(known)
         raise ConfigError(f"--replay: {reader.path}: specify a pool with FILE:POOL; the history contains {names}")
     if pool not in known:
-        raise ConfigError(f"--replay: {reader.path}: the history contains no pool {pool!r}{nearest(pool, known)}")
+        raise ConfigError(f"--replay: {reader.path}: the history contains no pool named {pool!r}{nearest(pool, known)}")
     return known[pool]
 
 

@@ -186,7 +186,7 @@ def _chosen(status: Mapping[str, Any], name: str | None, url: str) -> Mapping[st
             raise ConfigError(f"{url}: the server has several pools; specify one with --pool: {', '.join(names)}")
         return pools[0]
     if name not in names:
-        raise ConfigError(f"{url}: there is no pool {name!r}{nearest(name, names)}")
+        raise ConfigError(f"{url}: there is no pool named {name!r}{nearest(name, names)}")
     return pools[names.index(name)]
 
 

@@ -28,7 +28,8 @@ class QuerySpan:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedPolicy:
-    """The answers under one policy. ``timeline`` contains the answers per member for each step of ``step`` seconds."""
+    """The answers that one policy would give. ``timeline`` contains the answers per member in steps of ``step``
+    seconds."""
 
     policy: str
     members: tuple[str, ...]

@@ -83,7 +83,7 @@ class SimulatedAgent:
 
 
 class ReportScorer(Protocol):
-    """Replaces the scenario's own score. For each report, ``observe`` is called before ``of``."""
+    """Scores reports in place of the scenario's score. For each report, ``observe`` is called before ``of``."""
 
     def observe(self, member: str, metrics: Mapping[str, float], now: float) -> None: ...
     def of(self, metrics: Mapping[str, float]) -> int: ...

@@ -83,7 +83,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Poisson arrivals (open), N clients that look up every S seconds, 0 meaning before each request (closed), or N "
         "resolvers that cache answers for S seconds, by default 5 to 30 (caches). [default: open]",
     ),
-    _several("--surge surges", "FACTOR@T-T2", parsers.parse_surge, "Multiply the request rate by FACTOR from T to T2."),
+    _several(
+        "--surge surges",
+        "FACTOR@T-T2",
+        parsers.parse_surge,
+        "Multiply the request rate by FACTOR from second T to second T2.",
+    ),
     # Which policies, and what they know
     _list(
         "--policy policies",

@@ -97,7 +97,7 @@ def shares(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
         series.append((result.policy, [(i + 0.5) * AVERAGED for i in range(len(sums))], sums))
     figure = _stacked([server.name for server in scenario.servers], series)
     _shade(figure.axes, scenario)
-    figure.suptitle(f"Share of answers by server over time, {_text(scenario)}", fontsize=12)
+    figure.suptitle(f"Share of answers per server over time: {_text(scenario)}", fontsize=12)
     return figure
 
 
@@ -106,7 +106,7 @@ def replayed_shares(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolic
     everything = [*([("really answered", real)] if real else []), *((f"{r.policy} (replayed)", r) for r in replays)]
     series = [(name, [(i + 0.5) * r.step for i in range(len(r.timeline))], r.timeline) for name, r in everything]
     figure = _stacked(list(replays[0].members), series)
-    figure.suptitle("Share of answers by server over time, from a recording", fontsize=12)
+    figure.suptitle("Share of recorded and replayed answers per server over time", fontsize=12)
     return figure
 
 
@@ -155,7 +155,7 @@ def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
     figure = (_lines if len(names) <= len(COLOURS) else _map)(names, series, highest)
     _shade(figure.axes[: len(series)], scenario)
     figure.axes[len(series) - 1].set_xlabel(f"time, s (reports every {scenario.interval:g} s)")
-    figure.suptitle(f"Load of each server over time, {_text(scenario)}", fontsize=12)
+    figure.suptitle(f"Load of each server over time: {_text(scenario)}", fontsize=12)
     return figure
 
 

@@ -6,8 +6,8 @@ round. There are three kinds of load. With A queries only, the server stores eve
 of A and AAAA queries, the second query in each pair reuses the selection made for the first. The third kind of load,
 queries for round.robin, is not subject to affinity. In most rows, dnsperf sends all queries from one address. In the
 rows 'from N addresses', another generator sends queries from each client address in turn, so a client's stored
-selection has left the processor's cache by the client's next query. This other generator does not saturate a native
-server.
+selection has left the processor's cache by the client's next query. The generator with many addresses is too slow to
+saturate a server on the native plane.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def tables(results: command.Results) -> command.Tables:
     heads = ("queries", "on: us/query", "off: us/query", "on / off")
     for plane, found in results["planes"].items():
         rows = [(name, *one.values()) for name, one in found.items()]
-        yield command.table(f"CPU time per query, {plane} plane, median of rounds", heads, rows)
+        yield command.table(f"CPU time per query on the {plane} plane (median of all rounds)", heads, rows)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -62,12 +62,12 @@ def summary(rounds: dict[str, list[dict[str, float]]]) -> dict[str, command.Resu
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.side_by_side("latency under load, median of rounds", results["servers"])]
+    return [command.side_by_side("latency under load (median of all rounds)", results["servers"])]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rounds", int, 1, 50, 5, "number of rounds; each round measures every server")
-    command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds under load in each round")
+    command.add_number(parser, "--seconds", float, 1, 60, 5, "duration of the load in each round, in seconds")
     command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load, as a share of the maximum query rate")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
     parser.add_argument(

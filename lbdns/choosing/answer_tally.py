@@ -28,20 +28,20 @@ class AnswerTally:
         self._fresh: frozenset[int] = frozenset()  # members with a new report in the current round
 
     def take_over(self, old: AnswerTally, places: Sequence[int | None]) -> None:
-        """Continue from the counts of ``old``.
+        """Continue from the counts in ``old``.
 
-        ``places`` holds each member's index in ``old``, or None for a new member.
+        ``places`` lists each member's index in ``old``, or None for a new member.
         """
         self.charges = [0.0 if place is None else old.charges[place] for place in places]
         self.recent.take_over(old.recent, places)
         self._by_policy, self._own = old._by_policy, old._own
 
     def answers(self, policy: str) -> WindowRate:
-        """Return the rate of answers by ``policy``, summed over all processes of this server."""
+        """Return the rate of answers from ``policy``, summed over all processes of this server."""
         return self._by_policy.setdefault(policy, WindowRate(AVERAGE))
 
     def start_round(self, fresh: Iterable[int]) -> None:
-        """Reset the charges of the members with indexes ``fresh``: their new reports already reflect the selections."""
+        """Reset the charges of the members ``fresh`` (indexes), because their new reports reflect the selections."""
         self._fresh = frozenset(fresh)
         for i in self._fresh:
             self.charges[i] = 0.0
@@ -62,20 +62,20 @@ class AnswerTally:
                 self.charges[i] += count * multiplier
 
     def multiplier(self, now: float) -> float:
-        """Return the number of answers that all processes of all servers together give per answer from this process."""
+        """Return how many answers all processes of all servers send in total for each answer from this process."""
         own = self._own.count(now)
         every = sum(answers.count(now) for answers in self._by_policy.values())
         return self.servers * max(1.0, every / own) if own else float(self.servers)
 
     def rate(self, policy: str, now: float) -> float:
-        """Return the rate in answers/s by ``policy`` across all DNS servers, as a 10 s average."""
+        """Return the 10 s average of answers/s from ``policy`` across all DNS servers."""
         return self.answers(policy).rate(now) * self.servers
 
     def recent_rate(self, policy: str, now: float) -> float:
-        """Return the last second's answers/s by ``policy`` if a crowd has just arrived, otherwise the average."""
+        """Return the last second's answers/s from ``policy`` if a crowd has just arrived, otherwise the average."""
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:
-        """Return the total answers/s of all policies whose rates show a crowd that has just arrived; 0 if none do."""
+        """Return the total answers/s of all policies whose rates show that a crowd has just arrived, or 0."""
         rates = [(answers.rate(now), answers.recent_rate(now, JUST_NOW)) for answers in self._by_policy.values()]
         return self.servers * sum(recent for average, recent in rates if recent > average)

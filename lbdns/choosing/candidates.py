@@ -1,6 +1,6 @@
-"""The candidates of a pool, which are the members that may be selected.
+"""The candidates of a pool: the members that may be selected.
 
-They depend on liveness, overrides, guard rails and spare capacity.
+The candidates depend on liveness, overrides, guard rails and spare capacity.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lbdns.policies.best import HORIZON
 
 
 class Candidates:
-    """Keeps a pool's candidates up to date. Only reads ``pool`` and ``tally``.
+    """Keeps a pool's candidates up to date. Does not modify ``pool`` or ``tally``.
 
     ``stale_after`` is in report intervals. ``min_usable`` is a fraction of the members, from 0 to 1. ``ramp_up`` is the
     length of slow start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve
@@ -46,9 +46,9 @@ class Candidates:
         self.liveness: Liveness = assess(pool.readings, [""] * len(pool.names), 0.0, stale_after, min_usable)
 
     def take_over(self, old: Candidates, places: Sequence[int | None]) -> None:
-        """Continue from the states of ``old``.
+        """Continue from the states in ``old``.
 
-        ``places`` holds each member's index in ``old``, or None for a new member.
+        ``places`` lists each member's index in ``old``, or None for a new member.
         """
         self.guard_rails.take_over(old.guard_rails, places)
         states = zip(self.liveness.states, places, strict=True)
@@ -58,7 +58,7 @@ class Candidates:
     def update(self, fresh: Collection[int], now: float) -> bool:
         """Update the candidates as of ``now``. Return whether a state changed, in which case new plans are needed.
 
-        ``pool`` must already have recorded the snapshot. ``fresh`` holds the indexes of the members with a new report.
+        ``pool`` must already have recorded the snapshot. ``fresh`` lists the indexes of members with a new report.
         """
         for i in fresh:
             if (reading := self._pool.members[i].reading) is not None:
@@ -88,7 +88,7 @@ class Candidates:
 
     @property
     def next_change(self) -> float:
-        """Return the monotonic time in seconds at which the candidates change if no report arrives; inf if never."""
+        """Return the monotonic time (s) at which the candidates will change if no report arrives, or inf if never."""
         overdue = (self._pool.members[i].overdue_at for i in self.liveness.candidates)
         next_overdue = min((at for at in overdue if at > self._now), default=math.inf)
         return min(self.liveness.next_change, next_overdue, self.guard_rails.next_change(self._now))
@@ -99,14 +99,14 @@ class Candidates:
 
     @property
     def quarantine_exempt(self) -> frozenset[int]:
-        """Return the candidates that would be quarantined if the pool could carry its load without those members."""
+        """Return the candidates that would be quarantined if the pool could carry its load without them."""
         return frozenset(self.liveness.candidates).intersection(self.guard_rails.caught)
 
     def overdue(self, now: float) -> Collection[int]:
         """Return the candidates that must not be selected because their reports are overdue.
 
-        If the other members could not carry the load, the result omits some overdue members. Members with the newest
-        reports are omitted first.
+        If the other members could not carry the load alone, some overdue members are omitted from the result, those
+        with the newest reports first.
         """
         members, candidates = self._pool.members, self.liveness.candidates
         late = [i for i in candidates if now >= members[i].overdue_at and i not in self._forced_up]

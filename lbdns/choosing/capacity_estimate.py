@@ -1,7 +1,7 @@
 """Capacity estimates: the requests/s that each member can serve, estimated from its requests per CPU second.
 
-The estimate covers about the last minute. It uses the web server's own CPU seconds, because the utilisation of the
-whole host would misjudge a host that also runs other programs.
+The estimate covers about the last minute. The estimate uses the web server's own CPU seconds, because the utilisation
+of the whole host would be misleading if the host also runs other programs.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class RequestCost:
     def observe(self, metrics: Mapping[str, float], seconds: float, status_requests: float = 0.0) -> None:
         """Record the metrics of a report that came ``seconds`` after the previous report.
 
-        If a counter has decreased (because of a restart), its value only becomes the new baseline. ``status_requests``
-        is the number of the agent's own requests for the server status, which are subtracted. Those requests use almost
-        no CPU time: if they counted, every server would look ten times too fast when a crowd arrives after an idle
-        night.
+        If a counter has decreased (because of a restart), its value is used only as the new baseline. The
+        ``status_requests`` (the number of the agent's own server-status requests) are subtracted. These requests use
+        almost no CPU time: if they were counted, every server would seem ten times too fast when a crowd arrives after
+        an idle night.
         """
         last, self._last = self._last, metrics
         self.counted = self.counted or "requests_total" in metrics
@@ -72,7 +72,7 @@ class RequestCost:
 
     @property
     def relative_variance(self) -> float:
-        """Return the variance of ``requests / cpu_seconds`` divided by the squared mean; inf without observations."""
+        """Return the variance of ``requests / cpu_seconds`` relative to the squared mean, or inf if unknown."""
         if self.requests <= 0 or self.cpu_seconds <= 0:
             return math.inf
         each = self.cpu_seconds / self.requests
@@ -89,8 +89,8 @@ def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str)
 def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> tuple[float, ...]:
     """Return each member's capacity in requests/s, or its number of cores until the pool has served enough requests.
 
-    ``cores`` holds None for a member that does not report its cores. That member is assumed to have the other members'
-    average number of cores, or 1 core if no member reports its cores.
+    ``cores`` contains None for a member that does not report its cores. Such a member is assumed to have the other
+    members' average number of cores, or 1 core if no member reports its cores.
     """
     count = with_mean_for_missing(cores)
     if not enough_observed(costs):
@@ -107,9 +107,9 @@ def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> t
 
 
 def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
-    """Return the factor by which serving is faster now than over the last minute; 1 unless the change is large.
+    """Return the factor by which requests are now served faster than over the last minute, or 1 for a small change.
 
-    Without this factor, a pool would seem to have room for twenty times its load when CGI programs replace its static
+    Without this factor, a pool would seem able to carry twenty times its load when CGI programs replace its static
     pages.
     """
     requests = sum(cost.recent_requests for cost in costs)
@@ -124,8 +124,8 @@ def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) 
 def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list[float]:
     """Return ``values`` shrunk towards their mean to the extent that their differences can be explained by chance.
 
-    This is an empirical Bayes estimate. ``variances`` are relative to the squares of the values; a value that was not
-    observed has infinite variance. Equal members get equal results, so that they keep taking turns.
+    The result is an empirical Bayes estimate. ``variances`` are relative to the squares of the values; a value that was
+    not observed has infinite variance. Equal members get equal results, so that they continue to take turns.
     """
     known = [
         (v, max(variance, MIN_VARIANCE)) for v, variance in zip(values, variances, strict=True) if variance < math.inf
@@ -143,7 +143,7 @@ def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list
 def _variance_between_members(known: Sequence[tuple[float, float]]) -> float:
     """Return the relative variance between the members' true values, by the method of Paule and Mandel (1982).
 
-    ``known`` holds (value, relative variance) pairs. The result is the variance for which the observed differences are
+    ``known`` lists (value, relative variance) pairs. The result is the variance at which the observed differences are
     as large as expected.
     """
 
@@ -175,9 +175,9 @@ def enough_observed(costs: Sequence[RequestCost]) -> bool:
 
 
 def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
-    """Return each member's load: its requests in progress or waiting, or its runnable tasks if there are more of them.
+    """Return each member's load: its requests in progress or waiting, or its runnable tasks, whichever are more.
 
-    A member that reports neither is assumed to have the same ratio of load to capacity as the other members combined.
+    A member that reports no load is assumed to have the same ratio of load to capacity as the other members combined.
     """
     known = [load_of(member) for member in metrics]
     full = sum(load for load in known if load is not None)
@@ -204,11 +204,11 @@ def _is_plausible(metric: tuple[str, float]) -> bool:
 
 
 def load_of(metrics: Mapping[str, float]) -> float | None:
-    """Return a member's requests in progress or waiting to be accepted; None if the member does not report them.
+    """Return a member's requests in progress or waiting to be accepted, or None if the member does not report them.
 
-    A web server whose workers are all busy hides the rest of its load in the listen queue. Without ``busy_workers``,
-    the load is the run queue or the listen queue, whichever is longer. The listen queue alone is not informative,
-    because it is empty on every server that keeps up.
+    If all workers of a web server are busy, the rest of its load is in the listen queue. Without ``busy_workers``, the
+    load is the run queue or the listen queue, whichever is longer. The listen queue alone is not informative, because
+    the listen queue is empty on every server that keeps up with its requests.
     """
     waiting, run_queue = metrics.get("listen_queue", 0.0), metrics.get("run_queue")
     if "busy_workers" in metrics:

@@ -58,7 +58,7 @@ class Chooser:
     def take_over(self, old: Chooser) -> None:
         """Continue from the state in ``old`` for all members that exist in both.
 
-        Call this before the first ``observe``.
+        Call this method before the first call of ``observe``.
         """
         places = {member: place for place, member in enumerate(old.members)}
         mapping = [places.get(member) for member in self.members]
@@ -73,7 +73,7 @@ class Chooser:
 
     @property
     def next_change(self) -> float:
-        """Return the monotonic time in seconds at which plans become outdated if no report arrives; inf if never."""
+        """Return the monotonic time (s) at which plans will become outdated if no report arrives, or inf if never."""
         return self._candidates.next_change
 
     def guards(self, now: float) -> tuple[Guard, ...]:
@@ -81,7 +81,7 @@ class Chooser:
         return self._candidates.guards(now)
 
     def observe(self, snapshot: Snapshot, overrides: PoolOverrides, now: float) -> bool:
-        """Record a snapshot and the operators' overrides. Return whether new plans are needed because of a change."""
+        """Record a snapshot and the operators' overrides. Return whether any change makes new plans necessary."""
         overridden = overrides != self.pool.overrides
         self.pool.overrides = overrides
         fresh = self.pool.observe(snapshot)
@@ -90,19 +90,20 @@ class Chooser:
         return overridden or bool(fresh) or changed
 
     def count_elsewhere(self, policy: str, count: int, now: float) -> None:
-        """Add the ``count`` answers by ``policy`` that this server's other processes have given since the last call."""
+        """Add ``count`` answers from ``policy``, sent by this server's other processes since the last call."""
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
-        """Add to each member's total the number of its selections, across all processes, since the last call.
+        """Add each member's number of selections since the last call, across all processes, to the member's total.
 
-        Only processes that make no plans call this. A process that makes plans passes its selections to ``plan``.
+        Only processes that make no plans call this method. A process that makes plans passes its selections to
+        ``plan``.
         """
         self._tally.recent.add(counts, now)
         self.guard_rails.count_selections(counts, now, self.servers)
 
     def plan(self, policy: str, previous: Selections | None, now: float) -> Plan:
-        """Return a new plan of ``policy``; ``previous`` holds the selections made from its previous plan."""
+        """Return a new plan of ``policy``; ``previous`` contains the selections made from its previous plan."""
         liveness = self.liveness
         self._tally.add_own(policy, previous, now)
         if previous:
@@ -122,7 +123,7 @@ class Chooser:
         return plan
 
     def _applies_to_alarmed(self, spec: PolicySpec, view: PoolView) -> bool:
-        """Return whether the policy weighs loads and every candidate is in alarm, so that all loads are known."""
+        """Return whether the policy weighs loads and every candidate is in alarm, which means that loads are known."""
         states = self.liveness.states
         all_alarmed = all(states[i] == "alarm" for i in self.liveness.candidates)
         return spec.weighs_load and view.measured and view.answers_allowed <= 0 and all_alarmed
@@ -132,9 +133,9 @@ class Chooser:
     ) -> Plan:
         """Return the plan that ``policy`` would make in place of ``live``, which has just made its plan.
 
-        Does not change the chooser. Call this only while the pool does not fail open. ``previous`` holds the shadow's
-        selections from its own previous plan. With ``shadow_scores``, members are compared by the readings'
-        ``shadow_score``.
+        Does not change the chooser. Call this method only while the pool does not fail open. ``previous`` contains the
+        shadow's selections from its own previous plan. If ``shadow_scores`` is true, members are compared by the
+        ``shadow_score`` of their readings.
         """
         view = self.view(live, now)
         if shadow_scores:

@@ -1,8 +1,8 @@
 """Contention: the share of a web server's capacity that remains while other programs run on its host.
 
-The estimated capacity assumes that the web server has its host's CPUs to itself. While other programs run, the server
-gets fewer CPU seconds and waits longer for them. A server judged only by its estimated capacity would then seem nearly
-empty.
+The estimated capacity assumes that no other program uses the host's CPUs. While other programs run, the web server gets
+fewer CPU seconds and waits longer for CPU time. Compared with its estimated capacity alone, the server would then seem
+nearly idle.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PRIOR: Final = 0.5  # requests in progress for a second: weight of the prior bel
 
 
 class Contention:
-    """Estimates how much capacity other programs have left to a member's web server over the last few seconds."""
+    """Estimates how much capacity other programs have left for a member's web server over the last few seconds."""
 
     def __init__(self) -> None:
         self._got = self._wanted = 0.0
@@ -25,7 +25,7 @@ class Contention:
     def observe(self, metrics: Mapping[str, float], seconds: float) -> None:
         """Record the metrics of a report that came ``seconds`` after the previous report.
 
-        A report that lacks CPU times or busy workers changes nothing.
+        A report that lacks CPU times or busy workers does not change the estimate.
         """
         last, self._last = self._last, metrics
         needed = ("httpd_cpu_seconds", "cpu_idle", "busy_workers")

@@ -18,7 +18,7 @@ MATTERS: Final = 1.5  # times the average: for a smaller burst, the average is g
 class WindowRate:
     """The rate of events over a sliding window of ``span`` seconds.
 
-    Events are counted in slices, each a twentieth of the window long. The actual window is up to one slice shorter than
+    Events are counted in slices, each one twentieth of the window. The actual window is up to one slice shorter than
     ``span``.
     """
 
@@ -34,7 +34,7 @@ class WindowRate:
         self._marks: deque[tuple[float, int]] = deque()  # (time, total) about half a slice apart, the newest last
 
     def add(self, now: float, count: int) -> None:
-        """Add ``count`` events that occurred since the last call. ``now`` is in seconds and must not go back."""
+        """Add ``count`` events that occurred since the last call. ``now`` is in seconds and must not decrease."""
         self._advance(now)
         self._counts[self._newest % self.SLICES] += count
         self._total += count
@@ -51,15 +51,15 @@ class WindowRate:
         return sum(self._counts)
 
     def rate(self, now: float) -> float:
-        """Return events/s over the window, which is shorter for the first ``span`` seconds after the first ``add``."""
+        """Return events/s over the window, which is shorter in the first ``span`` seconds after the first ``add``."""
         lasted = self.span if self._began is None else min(self.span, max(MIN_SPAN, now - self._began))
         return self.count(now) / lasted
 
     def recent_rate(self, now: float, seconds: float) -> float:
         """Return events/s over roughly the last ``seconds`` if this rate is significantly higher than ``rate``.
 
-        Otherwise return ``rate``. The recent span begins at a call to ``add``: if calls are rare, the events reported
-        by a single call must not look like a burst.
+        Otherwise, return ``rate``. The recent span always begins at a call to ``add``, so that if calls are rare, the
+        events reported by a single call do not look like a burst.
         """
         average = self.rate(now)
         mark = next((mark for mark in reversed(self._marks) if mark[0] <= now - seconds), None)
@@ -82,9 +82,9 @@ class WindowRate:
 
 
 class ExponentialMean:
-    """The mean of a sampled value; older samples fade with time constant ``tau`` in seconds.
+    """The mean of a sampled value, in which older samples fade with time constant ``tau`` in seconds.
 
-    Samples are weighted by the time they cover. ``value`` is None before the first sample.
+    Samples are weighted by the time that they cover. ``value`` is None before the first sample.
     """
 
     def __init__(self, tau: float) -> None:
@@ -100,9 +100,9 @@ class ExponentialMean:
 
 
 class FadingCounts:
-    """Counts by index; older counts fade with time constant ``tau`` in seconds. Only their ratios are meaningful.
+    """Counts by index, in which older counts fade with time constant ``tau`` (s). Only their ratios are meaningful.
 
-    The weight of new counts grows with time while old counts stay unchanged, so no periodic updates are needed.
+    The weight of new counts grows with time while old counts remain unchanged, so no periodic updates are needed.
     """
 
     RESCALE_AFTER: Final = 100.0  # time constants; e ** 100 is far from overflowing
@@ -113,15 +113,15 @@ class FadingCounts:
         self._since: float | None = None
 
     def take_over(self, old: FadingCounts, places: Sequence[int | None]) -> None:
-        """Continue from the counts of ``old``.
+        """Continue from the counts in ``old``.
 
-        ``places`` holds each count's index in ``old``, or None for a new count.
+        ``places`` lists each count's index in ``old``, or None for a new count.
         """
         self._since = old._since
         self.values = [0.0 if place is None else old.values[place] for place in places]
 
     def add(self, counts: Sequence[int], now: float) -> None:
-        """Add the ``counts`` accumulated since the last call. ``now`` is in seconds and must not go back."""
+        """Add the ``counts`` accumulated since the last call. ``now`` is in seconds and must not decrease."""
         if self._since is None:
             self._since = now
         age = (now - self._since) / self.tau

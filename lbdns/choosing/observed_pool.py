@@ -18,7 +18,7 @@ OVERDUE_AFTER: Final = 2.0  # observed intervals without a report
 
 
 class ObservedMember:
-    """The observations of one member. Pass each new reading to ``observe`` once, in order."""
+    """The observations of one member. The caller must pass each new reading to ``observe`` once, in order."""
 
     def __init__(self) -> None:
         self.reading: Reading | None = None
@@ -50,10 +50,10 @@ class ObservedMember:
         self.overdue_at = reading.received + OVERDUE_AFTER * self.interval
 
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
-        """Return ``metrics``; if only ``busy_workers`` is missing, add its last value if that value is still valid.
+        """Return ``metrics``; if only ``busy_workers`` is missing, add the last reported value if it is still valid.
 
-        Otherwise a server too busy to serve its status page would be judged by its run queue alone, seem empty and get
-        more clients.
+        Without this value, a server that is too busy to serve its status page would be judged by its run queue alone,
+        seem idle and get more clients.
         """
         if "busy_workers" in metrics:
             self._busy_workers, self._busy_workers_at = metrics["busy_workers"], now
@@ -71,9 +71,9 @@ class ObservedPool:
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
 
     def take_over(self, old: ObservedPool, places: Sequence[int | None]) -> None:
-        """Continue from the observations of ``old``.
+        """Continue from the observations in ``old``.
 
-        ``places`` holds each member's index in ``old``, or None for a new member.
+        ``places`` lists each member's index in ``old``, or None for a new member.
         """
         self.members = [
             mine if place is None else old.members[place] for mine, place in zip(self.members, places, strict=True)
@@ -101,7 +101,7 @@ class ObservedPool:
 
     @property
     def measured(self) -> bool:
-        """Return whether capacities are in observed requests/s; if not, only their ratios are meaningful."""
+        """Return whether capacities are in observed requests/s; if False, only their ratios are meaningful."""
         return enough_observed([member.request_cost for member in self.members])
 
     def observed_capacities(self) -> tuple[float, ...]:

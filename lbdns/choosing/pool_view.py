@@ -1,4 +1,4 @@
-"""Builds a policy's view of a pool: the members with their load, capacity and charge, and the pool's rates."""
+"""Builds a policy's view of a pool: each member's load, capacity and charge, and the rates of the whole pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds the counters of one or more answering processes in a single value that can be added to others. Pure."""
+"""Combines the counters of one or more answering processes in a value that can be added to others. Pure."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class AnswerCounters:
         return sum(self.durations)
 
     def by_pool(self) -> dict[str, Counter[str]]:
-        """Return, for each pool, the number of answers that named each member.
+        """Return the number of answers that named each member, for each pool.
 
-        Counts are keyed by the member's full name and summed over all policies.
+        Counts are keyed by the members' full names and summed over all policies.
         """
         found: dict[str, Counter[str]] = {}
         for (pool, _, member), count in self.answers.items():
@@ -79,7 +79,7 @@ class AnswerCounters:
         return replace(self, levels={}) if self.levels else self
 
     def state(self) -> dict[str, Any]:
-        """Return the counters as plain data, for msgpack. ``read_counters`` reads them."""
+        """Return the counters as plain data for msgpack. ``read_counters`` converts the data back."""
         return {
             "durations": list(self.durations),
             "seconds": self.seconds,
@@ -96,7 +96,7 @@ NO_ANSWERS: Final[Counter[str]] = Counter()
 
 
 def read_counters(state: Any) -> AnswerCounters:
-    """Return the counters that ``AnswerCounters.state`` returned. Raises ValueError if the state is malformed."""
+    """Restore counters from the result of ``AnswerCounters.state``. Raises ValueError if ``state`` is malformed."""
     try:
         durations = tuple(map(read_count, state["durations"]))
         return AnswerCounters(
@@ -141,7 +141,7 @@ def count_answers(
 def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[Counter[str], Counter[str]]:
     """Return the number of queries per type and the number of responses per RCODE, each keyed by name.
 
-    Types outside TYPE_NAMES count as "other".
+    Types that are not in TYPE_NAMES are counted as "other".
     """
     types, rcodes = Counter[str](), Counter[str]()
     for (_, qtype, _, rcode), count in chain.from_iterable(counts.items() for counts in asked):
@@ -169,7 +169,7 @@ def _read_named(state: Any) -> dict[str, int]:
 
 
 def read_count(value: Any) -> int:
-    """Return ``value``, a count read from plain data. Raises ValueError unless it is a non-negative integer."""
+    """Return ``value``, a count from plain data. Raises ValueError if ``value`` is not a non-negative integer."""
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is not a valid count")
     return value

@@ -1,4 +1,4 @@
-"""Event loop lag: how late the event loop runs a timer, and thus any other callback, such as one that reads queries."""
+"""Event loop lag: how late the event loop runs timers, and therefore other callbacks, such as those for queries."""
 
 from __future__ import annotations
 

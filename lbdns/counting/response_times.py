@@ -1,4 +1,4 @@
-"""Response times: a histogram that is updated once per wake-up, not per query, so its cost is negligible. Sans-I/O."""
+"""Response times: a histogram that is updated once per wake-up rather than per query, at negligible cost. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ResponseTimes:
         self.total = 0.0
 
     def add(self, queries: int, seconds: float) -> None:
-        """Record that this many queries were answered, one after another, in ``seconds`` in total."""
+        """Record that ``queries`` queries were answered, one after another, in a total of ``seconds`` seconds."""
         self.counts[bisect_left(BOUNDS, seconds / queries)] += queries
         self.total += seconds
 
@@ -34,5 +34,5 @@ class ResponseTimes:
 
 
 def cumulative(counts: Sequence[int]) -> list[tuple[str, int]]:
-    """Return cumulative Prometheus buckets: each upper bound, as text, and the number of queries at or below it."""
+    """Return cumulative Prometheus buckets: pairs of an upper bound (as text) and the number of queries up to it."""
     return list(zip((*map(repr, BOUNDS), "+Inf"), accumulate(counts), strict=True))

@@ -1,4 +1,4 @@
-"""The event log of a program. Each event becomes one log line, one row in the history and one mark on the page.
+"""The event log of a program. Each event becomes a log line, a row in the history and a mark on the live page.
 
 Code that detects an event must record it in the program's ``EventLog``, and must not log it separately.
 """
@@ -54,7 +54,7 @@ class LoggedEvent:
 
 
 class EventLog:
-    """Keeps the newest events of a program, and passes new events to subscribers. Use each log from a single thread."""
+    """Keeps a program's newest events, and passes new events to subscribers. Use each event log in only one thread."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         #: Per kind and level: the number of events so far, and the newest event
@@ -77,7 +77,7 @@ class EventLog:
     ) -> None:
         """Log ``text``, keep the event, and pass it to all subscribers.
 
-        ``text`` must make sense on its own, so it must name the pool and the member where they matter.
+        ``text`` must make sense on its own, so it must name the pool and member if they matter.
         """
         name = logging.getLevelName(level).lower()
         event = LoggedEvent(next(self._numbers), self._clock(), kind, name, text, pool, member)
@@ -94,6 +94,6 @@ class EventLog:
         return found[-limit:] if limit > 0 else []
 
     def subscribe(self, callback: Callable[[LoggedEvent], None]) -> Callable[[], None]:
-        """Call ``callback`` with each new event. Returns a function that ends the subscription."""
+        """Call ``callback`` with each new event from now on. Return a function that ends the subscription."""
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)

@@ -1,4 +1,4 @@
-"""Server-sent events (WHATWG HTML, section 9.2): writer and incremental reader. Sans-I/O: bytes in, bytes out."""
+"""Writes server-sent events (WHATWG HTML, section 9.2) and reads them incrementally. Sans-I/O: bytes in, bytes out."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class ServerSentEvent:
 
 
 def encode_event(name: str, data: bytes) -> bytes:
-    """Return the bytes of one event. ``data`` must not contain line breaks."""
+    """Return one event as bytes. ``data`` must not contain line breaks."""
     return b"event: %s\ndata: %s\n\n" % (name.encode("ascii"), data)
 
 
 class ServerSentEventReader:
     """Reassembles events from a stream that arrives in pieces of any size.
 
-    Lines end in LF or CRLF. Several data lines are joined with LF; comments and unknown fields are skipped. An event
-    without a name is called "message".
+    Lines end in LF or CRLF. Multiple data lines are joined with LF; comments and unknown fields are skipped. An event
+    without a name is named "message".
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class ServerSentEventReader:
         self._data: list[bytes] = []
 
     def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
-        """Yield the events that ``piece`` completes. Raises ValueError if an event exceeds MAX_EVENT bytes."""
+        """Yield each event completed by ``piece``. Raises ValueError if an event exceeds MAX_EVENT bytes."""
         *lines, rest = piece.split(b"\n")
         for line in lines:
             self._rest += line

@@ -1,1 +1,1 @@
-"""The history records reports, answers and events in a SQLite file, which is written by a separate thread."""
+"""The history: records reports, answers and events in a SQLite file, which a separate thread writes."""

@@ -1,10 +1,10 @@
 """The column codec: packs columns of numbers into few bytes, and unpacks them. Pure functions.
 
-The first byte of a packed column identifies its format; no format needs a Python loop where C code can do the work.
-Format "rounded" keeps 11 significant bits (an error of at most 0.025 %) as the upper three bytes of a float32. Most
-digits of a measurement are noise, which does not compress; with 200 members, digits make up most of the file. Format
-"steps" is for counters, times and scores, which must not be rounded: it stores differences between whole multiples of 1
-or 1e-6. Format "exact" stores everything else as float64.
+The first byte of a packed column identifies its format. In every format, C code does the work wherever possible. Format
+"rounded" keeps 11 significant bits (an error of at most 0.025 %) as the upper three bytes of a float32. Most digits of
+a measurement are noise, which does not compress; with 200 members, digits make up most of the file. Format "steps" is
+for counters, times and scores, which must not be rounded. It stores differences between integer multiples of 1 or 1e-6.
+Format "exact" stores all other values as float64.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ MAX_COLUMN: Final = 64 * 2**20  # bytes after unpacking: a damaged file must not
 def encode(values: Sequence[float], *, exact: bool = False) -> bytes:
     """Pack ``values``, each of which is finite or ABSENT.
 
-    With ``exact``, whole numbers stay exact, and other values are rounded to multiples of 1e-6.
+    If ``exact`` is true, integers stay exact, and other values are rounded to multiples of 1e-6.
 
-    Without ``exact``, values are rounded, and values beyond the range of float32 become infinite.
+    If ``exact`` is false, values are rounded, and values beyond the range of float32 become infinite.
     """
     if exact:
         return _encode_exact(values)
@@ -92,13 +92,13 @@ def _steps(numbers: Sequence[int]) -> bytes:
 
 
 def _split(values: array[N]) -> bytes:
-    """Return all values' first bytes, then all second bytes, and so on: zlib compresses similar neighbours better."""
+    """Return all first bytes, then all second bytes, and so on, because zlib compresses similar neighbours better."""
     data, size = _little(values).tobytes(), values.itemsize
     return b"".join(data[place::size] for place in range(size))
 
 
 def _join(typecode: str, data: bytes) -> array[Any]:
-    """Return the values from bytes produced by ``_split``. Raises ValueError."""
+    """Restore the values from bytes produced by ``_split``. Raises ValueError."""
     size = array(typecode).itemsize
     if len(data) % size:
         raise ValueError("column is truncated")

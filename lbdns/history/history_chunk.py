@@ -1,4 +1,4 @@
-"""History tiers and chunks: consecutive samples are stored as rows in a tier's table, one blob per column. Sans-I/O."""
+"""History tiers and chunks: a tier's table stores consecutive samples in chunks, with one row per column. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TierName = Literal["raw", "10s", "1min"]
 
 @dataclass(frozen=True, slots=True)
 class HistoryTier:
-    """One resolution of the history: one moment per ``step`` seconds, and one compressed chunk per ``chunk`` seconds.
+    """One resolution of the history: a moment every ``step`` seconds, and a compressed chunk every ``chunk`` seconds.
 
     Longer chunks take less space and are faster to read, but each commit rewrites the last chunk.
     """
@@ -48,13 +48,13 @@ TIERS: Final = (RAW, TEN_SECONDS, MINUTE)  # the finest first
 
 
 def retention(config: HistoryConfig) -> Mapping[TierName, float]:
-    """Return the number of seconds for which each tier's data is kept; 0 means that the tier is not recorded."""
+    """Return how many seconds each tier's data is kept; 0 means that the tier is not recorded."""
     return {"raw": config.keep_raw, "10s": config.keep_10s, "1min": config.keep_1min}
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkColumn:
-    """A column of a chunk. ``blob`` contains each member's packed values for all times; ``names`` lists the members."""
+    """A column of a chunk. ``names`` lists the members; ``blob`` contains each member's packed values for all times."""
 
     pool: str
     column: str
@@ -70,7 +70,7 @@ class HistoryChunk:
     moments: list[HistoryMoment] = field(default_factory=list)
 
     def accepts(self, moment: HistoryMoment) -> bool:
-        """Return whether ``moment`` fits: the chunk is not full, has the same members, and ends before ``moment``."""
+        """Return whether ``moment`` fits: after the last moment, within the chunk's time span, with the same members."""
         if not self.moments:
             return True
         last = self.moments[-1]
@@ -106,14 +106,14 @@ class HistoryChunk:
 
 
 class Downsampler:
-    """Collects moments of one tier, and returns one moment per step of the next coarser tier."""
+    """Collects moments of one tier, and combines them into one moment per step of the next coarser tier."""
 
     def __init__(self, step: float) -> None:
         self._step = step
         self._gathered: list[HistoryMoment] = []
 
     def add(self, moment: HistoryMoment) -> HistoryMoment | None:
-        """Add ``moment``. Return the mean of the previous step if ``moment`` begins a new step, else None."""
+        """Add ``moment``. Return the previous step's mean if ``moment`` begins a new step, otherwise None."""
         found = None
         if self._gathered and self._slot(moment) != self._slot(self._gathered[0]):
             found = self.finish()
@@ -130,9 +130,9 @@ class Downsampler:
 
 
 def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
-    """Combine ``moments`` into one at ``time``: sums for counts, last values for counters, means for the rest.
+    """Combine ``moments`` into one at ``time``: sums for counts, last values for counters, means for other columns.
 
-    If members were added or removed in between, uses only moments with the same members as the last moment.
+    If members were added or removed in the meantime, uses only moments with the same members as the last moment.
     """
     groups = {}
     for key, last in moments[-1].groups.items():

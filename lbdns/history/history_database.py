@@ -32,7 +32,7 @@ class NoSuchSeriesError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column of a chunk: ``names`` lists the members, and ``values`` holds all values of each member in turn."""
+    """A column of a chunk. ``names`` lists the members; ``values`` contains all values of each member in turn."""
 
     names: tuple[str, ...]
     values: Sequence[float]
@@ -42,7 +42,7 @@ class StoredColumn:
 def open_database(path: Path) -> Iterator[HistoryDatabase]:
     """Open the file for reading. All queries see the same consistent state of the file. Raises LbdnsError."""
     if not path.exists():
-        raise NoHistoryError(f"{path}: there is no history; 'lbdns serve' records one unless [history] on = false")
+        raise NoHistoryError(f"{path}: there is no history; 'lbdns serve' records it unless [history] on = false")
     try:
         with closing(_connect(path)) as connection:
             if not check_ours(connection, path):
@@ -70,7 +70,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 class HistoryDatabase:
-    """The history file, open for reading. Its methods raise sqlite3.Error."""
+    """The history file, open for reading. All methods may raise sqlite3.Error."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -115,7 +115,7 @@ class HistoryDatabase:
         return found
 
     def chunks(self, tier: HistoryTier, start: float, end: float) -> Iterator[int]:
-        """Yield, in order, the keys (milliseconds) of all chunks that may hold moments from ``start`` to ``end``.
+        """Yield, in order, the keys (ms) of all chunks that may contain moments from ``start`` to ``end``.
 
         Rows are looked up one by one, so that SQLite reads only the rows that the caller uses.
         """
@@ -128,7 +128,7 @@ class HistoryDatabase:
             after = key(milliseconds + 1, 0)
 
     def column(self, tier: HistoryTier, chunk: int, pool: str, name: str) -> StoredColumn | None:
-        """Return one column of a chunk, or None if it is empty or damaged. Other columns remain readable."""
+        """Return one column of a chunk, or None if the column is missing or damaged. Other columns remain readable."""
         row = self._blob(tier, chunk, pool, name)
         try:
             return StoredColumn(self._names(row[0]), decode(row[1])) if row else None

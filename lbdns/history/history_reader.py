@@ -1,4 +1,4 @@
-"""Reads the history: metrics over time, events, and all values for each recorded second. Needs no running server."""
+"""Reads the history: metrics over time, events, and all values for each recorded second. No server need be running."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RecordedPool:
 
 @dataclass(frozen=True, slots=True)
 class RawMoment:
-    """One recorded second of one pool. ``columns`` maps column names to one value per member (NaN if missing)."""
+    """One recorded second of a pool. ``columns`` maps each column name to one value per member (NaN if missing)."""
 
     time: float  # Unix seconds
     members: tuple[str, ...]
@@ -45,7 +45,7 @@ class RawMoment:
 class HistorySeries:
     """One metric over time, keyed by member.
 
-    ``times`` lists the starts (Unix seconds) of intervals of ``step_s`` seconds.
+    ``times`` lists the start times (Unix seconds) of intervals that are ``step_s`` seconds long.
     """
 
     pool: str
@@ -61,7 +61,7 @@ class HistorySeries:
 
 
 class HistoryReader:
-    """Reads one history file, opening the file for each call. All methods can raise LbdnsError."""
+    """Reads one history file, which each call opens anew. All methods can raise LbdnsError."""
 
     def __init__(self, path: Path, rest: Callable[[], None] = lambda: None) -> None:
         """``rest`` is called after each small piece of work, as in ``HistoryRecorder``."""
@@ -87,9 +87,9 @@ class HistoryReader:
     def series(
         self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
     ) -> HistorySeries:
-        """Return a metric for ``members`` (for all if empty) from ``start`` to ``end`` (Unix seconds).
+        """Return a metric for ``members`` (if empty, for all members) from ``start`` to ``end`` (Unix seconds).
 
-        The series has no more than about ``points`` points. An empty ``pool`` means the server, whose metrics are
+        The series has at most about ``points`` points. An empty ``pool`` stands for the server, whose metrics are
         queries, types and rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):
@@ -124,7 +124,7 @@ class HistoryReader:
             return [LoggedEvent(*row) for row in reversed(rows)]
 
     def raw(self, pool: str, start: float, end: float) -> Iterator[RawMoment]:
-        """Yield each second of a pool, from ``start`` to ``end`` (Unix seconds), for which raw values still exist."""
+        """Yield each second from ``start`` to ``end`` (Unix seconds) for which the pool's raw values still exist."""
         with open_database(self.path) as db:
             db.check(pool, "age_s")
             columns = [name for name in db.columns(pool) if name != ALARM]
@@ -145,9 +145,9 @@ def _gather(
     step: float,
     rest: Callable[[], None],
 ) -> tuple[tuple[float, ...], Mapping[str, tuple[float | None, ...]]]:
-    """Return the times of a series' points, and the points' values, keyed by member.
+    """Return the times of a series' points, and the values at these points, keyed by member.
 
-    ``place`` is the pool and the column.
+    ``place`` consists of the pool and the column.
     """
     chunks = [
         (milliseconds, times.values)
@@ -175,7 +175,7 @@ def _gather(
 
 
 def _weights(db: HistoryDatabase, tier: HistoryTier, milliseconds: int, count: int) -> Sequence[float]:
-    """Return the number of seconds that each moment of a chunk covers; 0 if unknown."""
+    """Return the number of seconds that each moment of a chunk covers, or 0 if unknown."""
     seconds = db.column(tier, milliseconds, SERVER, SECONDS)
     if seconds is None or len(seconds.values) != count:
         return [0.0] * count
@@ -183,7 +183,7 @@ def _weights(db: HistoryDatabase, tier: HistoryTier, milliseconds: int, count: i
 
 
 def _runs(times: Sequence[float], points: SeriesPoints) -> list[tuple[int, int, int]]:
-    """Return the runs of moments that share a point, each as a (point, first moment, end) tuple."""
+    """Return the runs of moments that share a point, each run as a (point, first moment, end) tuple."""
     runs = []
     for point, places in groupby(range(len(times)), lambda at: points.of.get(times[at])):
         if point is not None:
@@ -215,8 +215,8 @@ def _moments(
 def choose_tier(begins: Mapping[TierName, float], start: float, end: float, points: int) -> HistoryTier:
     """Return the coarsest tier with at least ``points`` moments between ``start`` and ``end``.
 
-    If that tier's data does not reach back to ``start``, return the nearest tier whose data does or, failing that, the
-    tier whose data reaches back furthest. ``begins`` maps each tier to the Unix time at which its data begins.
+    If that tier's data does not go back to ``start``, return the nearest tier whose data does. If no tier's data does,
+    return the tier with the oldest data. ``begins`` maps each tier to the Unix time at which its data begins.
     """
     step = (end - start) / points
     at = max((i for i, tier in enumerate(TIERS) if tier.step <= step), default=0)
@@ -232,13 +232,13 @@ def choose_tier(begins: Mapping[TierName, float], start: float, end: float, poin
 
 
 def point_step(tier: HistoryTier, start: float, end: float, points: int) -> float:
-    """Return the seconds per point: the smallest multiple of the tier's step that gives at most ``points`` points."""
+    """Return the seconds per point: the smallest multiple of the tier's step that yields at most ``points`` points."""
     return tier.step * max(1, math.ceil((end - start) / points / tier.step - 1e-9))
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoints:
-    """The points of a series: ``times`` lists their times, and ``of`` maps each moment to the index of its point."""
+    """The points of a series. ``times`` lists the points' times; ``of`` maps each moment to the index of its point."""
 
     times: tuple[float, ...]
     of: Mapping[float, int]
@@ -247,8 +247,8 @@ class SeriesPoints:
 def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> SeriesPoints:
     """Return the points for ``moments`` (Unix seconds).
 
-    Moments within one step share a point, and a gap is marked by a point without values. If raw moments need not share
-    points, each point is at the exact time of its moment.
+    Moments within one step share a point, and a point without values marks a gap. If raw moments need not share points,
+    each point has the exact time of its moment.
     """
     alone = tier is RAW and step <= tier.step
     times: list[float] = []
@@ -273,11 +273,11 @@ class PointSums:
     def add(
         self, member: str, values: Sequence[float], weights: Sequence[float], runs: Sequence[tuple[int, int, int]]
     ) -> None:
-        """Add ``values`` of consecutive moments (NaN if missing).
+        """Add the ``values`` at consecutive moments (NaN if missing).
 
         Each item of ``runs`` is a (point, first moment, end) tuple.
 
-        A count's weight is the number of seconds that it covers, so that the means are rates.
+        The weight of a count is the number of seconds that the count covers, so that the means are rates.
         """
         sums, counts = self._sums.setdefault(member, ([0.0] * self._points, [0.0] * self._points))
         for point, begin, end in runs:
@@ -292,14 +292,14 @@ class PointSums:
                     counts[point] += weight
 
     def means(self) -> Iterator[tuple[str, tuple[float | None, ...]]]:
-        """Yield each member with the mean value at each of its points."""
+        """Yield each member, together with the mean values at all points."""
         for member, both in self._sums.items():
             values = [_value(total / count) if count > 0 else None for total, count in zip(*both, strict=True)]
             yield member, tuple(values)
 
 
 def _value(value: float) -> float | None:
-    """Round to about seven digits, so that documents stay short; return None if the value is not finite."""
+    """Return ``value`` rounded to about seven digits to keep documents short, or None if ``value`` is not finite."""
     if not math.isfinite(value):
         return None
     return float(f"{value:.7g}") if abs(value) < 1e6 else round(value, 1)

@@ -1,4 +1,4 @@
-"""The history recorder: fills and writes the chunks of all tiers, and deletes old data. Uses no clock and no thread."""
+"""The history recorder: fills and writes the chunks of all tiers, and deletes old data. Uses no clock or thread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_EVENTS: Final = 1000  # events that wait while the file cannot be written
 
 
 class HistoryRecorder:
-    """Holds unwritten data and the open history file. ``config`` may be replaced at any time."""
+    """Manages the unwritten data and the open history file. ``config`` may be replaced at any time."""
 
     def __init__(self, path: Path, config: HistoryConfig, rest: Callable[[], None] = lambda: None) -> None:
         """``rest`` is called after each small piece of work; it can pause so that other threads can run."""
@@ -54,7 +54,7 @@ class HistoryRecorder:
         self._unwritten = 0  # samples
 
     def add_event(self, event: LoggedEvent) -> int:
-        """Queue an event, and return the number of older events dropped to make room."""
+        """Queue an event, and return how many older events were dropped to make room."""
         full = len(self._events) == MAX_EVENTS
         self._events.append(event)
         return int(full)

@@ -1,9 +1,9 @@
-"""History samples: the state of all pools, taken once a second and turned into columns with one value per member.
+"""History samples: the state of all pools, sampled once a second and converted to columns with one value per member.
 
 Sans-I/O.
 
-Counts are stored as differences: a column in ``COUNTS`` holds the increase since the previous sample, and the chunk's
-column ``seconds`` holds the time since that sample.
+Counts are stored as differences: a column in ``COUNTS`` contains the increase since the previous sample, and the
+chunk's column ``seconds`` contains the time since the previous sample.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RAW_ONLY: Final = frozenset({"state", "gone"})
 OWN: Final[Mapping[str, str]] = {
     "answers": "answers/s",
     "score": "score",
-    "usable": "fraction of the time that the member was usable",
+    "usable": "fraction of time for which the member was usable",
     "age_s": "age of the newest report, s",
     "interval": "report interval, s",
     "reports": "reports/s, at most 1",
@@ -66,7 +66,7 @@ class PoolHistorySample:
 class HistorySample:
     """The state of all pools at one moment: ``time`` is in Unix seconds, ``now`` in the readings' monotonic seconds.
 
-    ``types`` and ``rcodes`` hold the numbers of queries and responses so far, keyed by name. ``stale_after`` is in
+    ``types`` and ``rcodes`` contain the numbers of queries and responses so far, keyed by name. ``stale_after`` is in
     report intervals.
     """
 
@@ -95,7 +95,8 @@ def take_history_sample(
 ) -> HistorySample:
     """Return a sample of ``farm``. ``states`` and ``answers`` map pool names to sequences in the order of members.
 
-    Sequences of a different length are treated as unknown: an answering process may still use another configuration.
+    A sequence of the wrong length is treated as unknown, because an answering process may still use an older
+    configuration.
     """
     pools = [_pool_sample(p, snapshot, states.get(p.name, ()), answers.get(p.name, ())) for p in farm.pools]
     stale_after = farm.config.collector.stale_after
@@ -118,7 +119,7 @@ def _pool_sample(pool: Pool, snapshot: Snapshot, states: Sequence[State], answer
 
 @dataclass(slots=True)
 class ColumnGroup:
-    """Columns of one pool, or of the server, at one moment. Each row has one value per name in ``names``."""
+    """The columns of one pool or of the server at one moment. Each row has one value per name in ``names``."""
 
     names: tuple[str, ...]
     rows: dict[str, ColumnRow] = field(default_factory=dict)
@@ -126,7 +127,7 @@ class ColumnGroup:
 
 @dataclass(frozen=True, slots=True)
 class HistoryMoment:
-    """A sample in columns.
+    """A sample that has been converted to columns.
 
     ``seconds`` is the time since the previous sample, or ABSENT. ``alarms`` is keyed by pool and member.
     """
@@ -138,7 +139,7 @@ class HistoryMoment:
 
 
 class ColumnBuilder:
-    """Turns successive samples into moments, by comparing each sample with the previous one."""
+    """Converts successive samples to moments by comparing each sample with the previous sample."""
 
     def __init__(self) -> None:
         self._before: HistorySample | None = None
@@ -147,7 +148,7 @@ class ColumnBuilder:
         self._known: dict[tuple[str, str], dict[str, None]] = {}  # names in the order of their first appearance
 
     def build(self, sample: HistorySample) -> HistoryMoment:
-        """Return the moment for ``sample``, which must be later than all previous samples."""
+        """Return the moment for ``sample``, which must be newer than all previous samples."""
         before, self._before = self._before, sample
         seconds = sample.now - before.now if before and sample.now > before.now else ABSENT
         groups = {(pool.name, ""): self._group(pool, sample) for pool in sample.pools}
@@ -180,7 +181,7 @@ class ColumnBuilder:
         return ColumnGroup(pool.members, rows)
 
     def _fresh(self, pool: PoolHistorySample) -> ColumnRow:
-        """Return 1 for each member that has reported since the previous sample, and 0 for the others."""
+        """Return 1 for each member that has reported since the previous sample, and 0 for each other member."""
         found = []
         for name, reading in zip(pool.members, pool.readings, strict=True):
             received = -1.0 if reading is None else reading.received
@@ -223,7 +224,7 @@ def _with_new_names(known: dict[str, None], names: Iterable[str], limit: int) ->
 
 
 def _holds(reading: Reading | None, sample: HistorySample, fresh: float) -> bool:
-    """Return whether a reading is still valid. A silent member has no valid reading, so its plot ends."""
+    """Return whether a reading is still valid. A silent member has no valid reading, so its line in the plot ends."""
     if reading is None:
         return False
     return bool(fresh) or not (reading.gone or sample.now >= silent_at(reading, sample.stale_after))

@@ -1,4 +1,4 @@
-"""The history's SQLite file, opened for writing: creates it, fills it and limits its size. For one thread."""
+"""Creates and writes the history's SQLite file, and limits its size. Must be used from a single thread."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _SCHEMA: Final = (
 
 
 def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether the file holds a history; False if it is empty.
+    """Return True if the file contains a history, or False if the file is empty.
 
-    Raises LbdnsError for any other content or version.
+    Raises LbdnsError if the file has any other content or version.
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -58,12 +58,12 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def key(milliseconds: int, series: int) -> int:
-    """Return the row key for one column of a chunk. Sorting by key keeps a chunk's rows together, oldest first."""
+    """Return the row key for one column of a chunk. Rows sorted by key are grouped by chunk, oldest chunk first."""
     return milliseconds << SERIES_BITS | series
 
 
 class HistoryStore:
-    """The open history file. Methods raise sqlite3.Error or OSError; the caller must then call ``close``."""
+    """The open history file. If a method raises sqlite3.Error or OSError, the caller must call ``close``."""
 
     def __init__(self, path: Path) -> None:
         """Open or create the file. Also raises LbdnsError if the file is not a history."""
@@ -97,7 +97,7 @@ class HistoryStore:
 
     @property
     def is_there(self) -> bool:
-        """Whether the path still refers to the open file; a deleted file would keep growing, unseen, while open."""
+        """Whether the path still refers to the open file: a deleted file would continue to grow unseen while open."""
         try:
             return self.path.stat().st_ino == self._inode
         except FileNotFoundError:
@@ -118,10 +118,10 @@ class HistoryStore:
         events: Iterable[LoggedEvent],
         pools: Mapping[str, tuple[str, Mapping[str, str]]],
     ) -> None:
-        """Write everything in one transaction. ``pools`` maps new or changed pools to their zone and policies.
+        """Write all data in one transaction. ``pools`` maps new or changed pools to their zone and policies.
 
-        Each chunk is a (tier, key in milliseconds, columns) tuple. Each chunk replaces any stored chunk with the same
-        key.
+        Each chunk is a (tier, key in milliseconds, columns) tuple, and replaces any stored chunk with the same key in
+        the same tier.
         """
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
@@ -159,7 +159,7 @@ class HistoryStore:
         return self._layouts[names]
 
     def prune(self, oldest: Mapping[str, float], oldest_event: float) -> None:
-        """Delete some of the rows older than ``oldest`` (Unix seconds, keyed by table), and release free pages."""
+        """Delete some of the rows older than the Unix times in ``oldest``, keyed by table, and release free pages."""
         run = self._connection.execute
         limits = [(table, "id", key(max(0, round(time * 1000)), 0)) for table, time in oldest.items()]
         for table, column, limit in (*limits, ("events", "time", oldest_event)):
@@ -177,7 +177,7 @@ class HistoryStore:
 
 
 def move_aside(path: Path) -> Path:
-    """Rename a damaged file for later examination, replacing an earlier damaged file. Raises OSError."""
+    """Rename a damaged file for later examination, replacing any earlier damaged file. Raises OSError."""
     aside = path.with_name(f"{path.name}.damaged")
     os.replace(path, aside)
     for suffix in ("-wal", "-shm"):

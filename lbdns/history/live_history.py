@@ -40,7 +40,7 @@ BREATH: Final = 0.0001  # s: enough for the event loop's thread to get the inter
 class HistoryStatus:
     """The state of recording.
 
-    ``dropped`` counts lost samples and events; ``bytes`` is the size of the file and its log.
+    ``dropped`` counts lost samples and events; ``bytes`` is the total size of the file and its write-ahead log.
     """
 
     on: bool
@@ -51,7 +51,7 @@ class HistoryStatus:
 
 
 class LiveHistory:
-    """Records one program's history, and reads it in threads. Call all methods in the event loop."""
+    """Records one program's history, and reads the history in threads. Call all methods from the event loop."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class LiveHistory:
         self._last_taken = -math.inf  # monotonic seconds of the last sample
 
     async def start(self) -> None:
-        """Start recording if the configuration enables it. Does not open the file yet, and never raises."""
+        """Start recording if the configuration enables the history. Never raises; the file is opened later."""
         if self._config.on and self._writer is None:
             loop = asyncio.get_running_loop()
 
@@ -85,7 +85,7 @@ class LiveHistory:
             self._writer.thread.start()
 
     async def stop(self) -> None:
-        """Write all queued samples and events, and stop."""
+        """Write all queued samples and events, and stop recording."""
         writer, self._writer = self._writer, None
         if self._unsubscribe:
             self._unsubscribe()
@@ -95,7 +95,7 @@ class LiveHistory:
             self._dropped += writer.dropped
 
     async def reconfigure(self, config: HistoryConfig, path: Path | None = None) -> None:
-        """Switch to another configuration and, if ``path`` is given, to another file."""
+        """Switch to a new configuration and, if ``path`` is given, to another file."""
         moved = path is not None and path != self.path
         if self._writer is not None and (moved or not config.on):
             await self.stop()
@@ -107,7 +107,7 @@ class LiveHistory:
         await self.start()
 
     def record_sample(self, sample: HistorySample) -> None:
-        """Queue a sample for writing. Call this method once a second; a call takes a microsecond."""
+        """Queue a sample for writing. Call this method once per second; each call takes about a microsecond."""
         if self._writer is None:
             return
         pause = sample.size / MAX_MEMBERS - 0.5  # 0.5: the caller's period is not exact
@@ -131,7 +131,7 @@ class LiveHistory:
     async def series(
         self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
     ) -> HistorySeries:
-        """Run ``HistoryReader.series`` in a thread. The last few seconds may be missing."""
+        """Run ``HistoryReader.series`` in a thread. Data from the last few seconds may be missing."""
         if not self.path.exists():
             return HistorySeries(pool, metric, "raw", 1.0, (), {})
         read = HistoryReader(self.path, _breathe).series
@@ -143,9 +143,9 @@ class LiveHistory:
 
 
 class _HistoryWriter:
-    """The writing thread and its queue.
+    """The writer thread and its queue.
 
-    Each shared attribute is set on only one side, either the event loop's or the thread's.
+    Each shared attribute is set by only one side: either the event loop or the thread.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class _HistoryWriter:
         self.thread = threading.Thread(target=self._run, name="history", daemon=True)
 
     def stop(self) -> None:
-        """Wait until everything is written. Do not call this method in the event loop."""
+        """Wait up to STOP seconds until all data is written. Do not call this method from the event loop."""
         self._stopping.set()
         self.thread.join(STOP)
 
@@ -173,7 +173,7 @@ class _HistoryWriter:
         return self._overflowed + self._lost
 
     def put(self, item: HistorySample | LoggedEvent) -> None:
-        """Queue a sample or an event; if the queue is full, drop and count the item."""
+        """Queue a sample or an event. If the queue is full, drop the item and count it as lost."""
         # No lock: both threads can use a deque's ends safely, and a length that is off by one does no harm
         size = item.size if isinstance(item, HistorySample) else 0
         if len(self._waiting) >= MAX_WAITING or len(self._waiting) * size > MAX_READINGS:
@@ -190,7 +190,7 @@ class _HistoryWriter:
         self._turn(self.recorder.finish)
 
     def _turn(self, commit: Callable[[], None]) -> None:
-        """Write all queued items. After a failure and until the next attempt, keep events and drop samples."""
+        """Write all queued items. Between a failure and the next attempt, keep events and drop samples."""
         resting = bool(self.error) and time.monotonic() < self._failed_at + self._retry
         try:
             for _ in range(len(self._waiting)):
@@ -232,7 +232,7 @@ class _HistoryWriter:
         if self.error != before:
             known = isinstance(error, LbdnsError)
             what = self.error if known else f"{path}: cannot write the history: {self.error}"
-            self._log(f"{what}; recording stops until writing works again", logging.WARNING)
+            self._log(f"{what}; recording is suspended until writing succeeds again", logging.WARNING)
 
 
 def _breathe() -> None:

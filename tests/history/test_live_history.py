@@ -130,7 +130,7 @@ async def test_a_folder_that_cannot_be_made_is_logged_once_and_retried(tmp_path:
     texts = told(history)
     assert len(texts) == 2
     assert "cannot write the history" in texts[0]
-    assert "recording stops until writing works again" in texts[0]
+    assert "recording is suspended until writing succeeds again" in texts[0]
     assert "recording resumed" in texts[1]
     # Samples are lost, events are not
     assert "something happened meanwhile" in [event.text for event in await history.events()]

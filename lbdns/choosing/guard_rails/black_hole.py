@@ -1,14 +1,14 @@
 """Black-hole detection: uses reported metrics to find members that are selected but serve nothing. Sans-I/O.
 
-The host of a dead web server has nothing to do, so its score and load make it look like the best member. Rules:
+The host of a dead web server is idle, so its score and load make the host look like the best member. Rules:
 
-1. The agent still reports, but can no longer read the server-status page. This rule needs no selections, because
-   quarantining a member that gets no traffic costs nothing. The agent's own request serves as the probe: once the
-   counters are available again, the quarantine ends.
-2. The member is selected, but the only requests it serves are the agent's own, while its errors rise or connections
-   wait to be accepted. A lack of requests alone proves nothing, because resolvers cache names and browsers cache pages.
-   A quarantined member is occasionally selected as a probe, because without traffic nothing shows that it works.
-3. A member that never reported its requests is never quarantined.
+1. A member is quarantined if its agent still reports, but can no longer read the server-status page. This rule needs no
+   selections, because quarantining a member without traffic costs nothing. The agent's own request serves as the probe:
+   once the counters are available again, the quarantine ends.
+2. A member is quarantined if it is selected but serves only the agent's own requests, while its errors rise or
+   connections wait to be accepted. A lack of requests alone proves nothing, because resolvers cache names and browsers
+   cache pages. A quarantined member is occasionally selected as a probe, because only traffic can show that it works.
+3. A member that has never reported its requests is never quarantined.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MEMORY: Final = 60.0  # s for which errors count against a member with so little
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """A symptom that reports can show, and the evidence required to quarantine a member that shows it."""
+    """A symptom that reports can show, and the evidence required to quarantine a member with this symptom."""
 
     text: str
     reports: int  # consecutive reports that must show it
@@ -50,8 +50,8 @@ FAILING: Final = Symptom("it serves no requests, and its errors are rising", rep
 class BlackHoleWatch:
     """Collects evidence against one member, report by report.
 
-    The caller passes every new reading to ``observe``, adds selections to ``selections``, and calls ``probed`` when the
-    member has been selected while ``caught``.
+    The caller passes every new reading to ``observe``, adds the member's selections to ``selections``, and calls
+    ``probed`` if the member was selected while ``caught`` was set.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class BlackHoleWatch:
         self._wait, self._released = FIRST_PROBE, -math.inf
 
     def probed(self, now: float) -> None:
-        """Record that the member was selected while caught; if a probe was due, schedule the next one."""
+        """Record that the member was selected while caught; if a probe was due, schedule the next probe."""
         if self.caught and self.caught.probed and now >= self.probe_at:
             # Selections are counted late: a report since the probe may already show the probe's result
             self._was_probed = self._newest_bad < self.probe_at
@@ -79,7 +79,7 @@ class BlackHoleWatch:
             self.probe_at = now + self._wait
 
     def observe(self, reading: Reading) -> None:
-        """Judge a new report. Alarms and "bye" reports are skipped: they may repeat the previous metrics."""
+        """Assess a new report. Alarms and "bye" reports are skipped, because they may repeat the previous metrics."""
         if reading.alarm or reading.gone:
             return
         before, self._newest = self._newest, reading
@@ -98,7 +98,7 @@ class BlackHoleWatch:
     def _judge(self, before: Reading | None, reading: Reading, served: bool | None) -> Symptom | None:
         """Return the symptom that the current report shows.
 
-        ``served`` is true if requests were served, None if unknown.
+        ``served`` is whether requests were served, or None if unknown.
         """
         metrics = reading.metrics
         waiting = metrics.get("listen_queue")
@@ -154,7 +154,7 @@ class BlackHoleWatch:
 
 
 def _served(before: Reading, reading: Reading) -> bool | None:
-    """Return whether the member served more requests than the agent's own (one per interval); None if unknown."""
+    """Return whether the member served requests other than the agent's (one per interval), or None if unknown."""
     now, then = reading.metrics.get("requests_total"), before.metrics.get("requests_total")
     if now is None or then is None or now < then:
         return None

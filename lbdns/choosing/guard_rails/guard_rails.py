@@ -1,4 +1,4 @@
-"""The guard rails of one pool: decide which members are in slow start and which are quarantined despite good reports.
+"""The guard rails of one pool: decide which members are in slow start, and which to quarantine despite good reports.
 
 Reports determine a member's state (``lbdns.model.liveness``). A guard reduces the share of a usable member. Sans-I/O.
 """
@@ -29,7 +29,7 @@ class Guard:
     ramp: float = 1.0  # share of its weight during slow start
 
     def text(self, now: float) -> str:
-        """Return a description of the guard; empty if the member gets its full share."""
+        """Return a description of the guard, or an empty string if the member gets its full share."""
         if self.why:
             what = "quarantined" if self.quarantined else "needed, but"
             return f"{what}: {self.why}, for {max(0.0, now - self.since):.0f} s"
@@ -60,7 +60,7 @@ class GuardRails:
     def take_over(self, old: GuardRails, places: Sequence[int | None]) -> None:
         """Continue from the state of ``old``.
 
-        ``places`` holds each member's index in ``old``, or None for a new member.
+        ``places`` lists each member's index in ``old``, or None for a new member.
         """
         self.slow_start.take_over(old.slow_start, places)
         if old._black_hole and self._black_hole:
@@ -94,7 +94,7 @@ class GuardRails:
             self._suspected.discard(member)
 
     def count_selections(self, counts: Sequence[int], now: float, servers: int) -> None:
-        """Add the number of times that one of ``servers`` DNS servers has selected each member since the last call."""
+        """Add how often one of ``servers`` DNS servers has selected each member since the last call."""
         for watch, count in zip(self._watches, counts, strict=False):
             if count:
                 watch.selections += count * servers
@@ -117,7 +117,7 @@ class GuardRails:
         """Return the members that may be selected: the candidates in ``liveness`` except the quarantined ones.
 
         While the pool fails open, no member is quarantined. Members that an operator has forced up are never
-        quarantined. The members in ``needed_despite_alarm`` are candidates although they give an alarm.
+        quarantined. The members in ``needed_despite_alarm`` are candidates despite being in alarm.
         """
         self._needed = tuple(needed_despite_alarm)
         live = tuple(sorted((*liveness.candidates, *self._needed))) if self._needed else liveness.candidates
@@ -133,7 +133,7 @@ class GuardRails:
         return tuple(i for i in live if i not in self.quarantined)
 
     def _is_doubtful(self) -> bool:
-        """Return whether, for any caught member, the monitoring rather than the server may have failed."""
+        """Return whether, for any caught member, monitoring may have failed rather than the web server."""
         watches = [self._watches[i] for i in self.caught]
         since = [watch.since for watch in watches]
         return any(watch.caught and not watch.caught.certain for watch in watches) or (
@@ -150,24 +150,24 @@ class GuardRails:
         self._alarmed_for.clear()
 
     def probes(self, now: float) -> list[int]:
-        """Return the caught members that must now be selected once each, as a probe.
+        """Return the caught members that must now be selected once each, as probes.
 
-        Members that the pool cannot do without are included: they have the lowest score, so some policies might never
-        select them.
+        The list includes members that the pool cannot do without: they have the lowest score, so some policies might
+        never select them.
         """
         return [i for i in self.caught if now >= self._watches[i].probe_at]
 
     def next_change(self, now: float) -> float:
-        """Return the monotonic time after ``now`` at which plans expire if no report arrives; inf if never."""
+        """Return the monotonic time after ``now`` at which plans expire if no report arrives, or inf if never."""
         if not self.caught and not self.slow_start.running:
             return math.inf
         probes = (at for i in self.caught if (at := self._watches[i].probe_at) > now)
         return min(min(probes, default=math.inf), now + RAMP_STEP if self.slow_start.running else math.inf)
 
     def guards(self, now: float, ramps: Mapping[int, float]) -> tuple[Guard, ...]:
-        """Return each member's guard; ``ramps`` holds the shares of the members in slow start.
+        """Return each member's guard; ``ramps`` contains the shares of the members in slow start.
 
-        If no member has a guard, every call returns the same object, so that callers can use ``is`` to compare results.
+        If no member has a guard, every call returns the same object, so that callers can compare results with ``is``.
         """
         if not self.caught and not self._needed and not self.slow_start.running:
             return self._no_guards
@@ -177,7 +177,7 @@ class GuardRails:
         watch = self._watches[member]
         if member in self._needed and member in self._alarms:
             text, since = self._alarms[member]
-            return Guard(f"it gives an alarm ({text})", since, ramp=ramp)
+            return Guard(f"it is in alarm ({text})", since, ramp=ramp)
         if member not in self.caught or watch.caught is None:
             return Guard(ramp=ramp) if ramp < 1 else NO_GUARD
         return Guard(watch.caught.text, watch.since, member in self.quarantined, ramp)

@@ -1,8 +1,8 @@
-"""Slow start: a returning member gets its share gradually while the other members carry the load. Sans-I/O.
+"""Slow start: gradually raises a returning member's share while the other members carry the load. Sans-I/O.
 
-A returning member is empty and has the best score. It would therefore get most new clients at once, before its caches
-are warm and its processes have started. A member that repeatedly fails and returns would disturb the whole pool each
-time.
+A returning member is idle and has the best score. Without slow start, it would immediately get most new clients, before
+its caches are warm and its processes have started. A member that repeatedly fails and returns would disturb the whole
+pool each time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SlowStart:
     def take_over(self, old: SlowStart, places: Sequence[int | None]) -> None:
         """Continue from the state of ``old``.
 
-        ``places`` holds each member's index in ``old``, or None for a new member.
+        ``places`` lists each member's index in ``old``, or None for a new member.
         """
         self._first_reports_until = old._first_reports_until
         self._candidates = tuple(i for i, place in enumerate(places) if place in old._candidates)
@@ -49,7 +49,7 @@ class SlowStart:
         """Reset the state after a fail-open, during which all members were selected until ``now``.
 
         Members that become candidates with their next reports have been serving all along and need no slow start.
-        ``interval`` is the longest time between reports, in seconds.
+        ``interval`` is the longest report interval in seconds.
         """
         self._candidates = ()
         self._seen.clear()
@@ -59,7 +59,7 @@ class SlowStart:
     def observe(self, candidates: tuple[int, ...], now: float, alarmed_for: Mapping[int, float]) -> None:
         """Begin slow start for each member that has become a candidate by ``now``.
 
-        ``alarmed_for`` maps each member that an alarm excluded to the length of that exclusion in seconds. Such members
+        ``alarmed_for`` maps each member that an alarm excluded to the length of this exclusion in seconds. Such members
         are still warm, so their slow start lasts no longer than the alarm did.
         """
         if candidates == self._candidates:
@@ -78,7 +78,7 @@ class SlowStart:
                 self._spans[i] = (now, now + factor * min(self._seconds, alarmed_for.get(i, self._seconds)))
 
     def ramps(self, now: float) -> dict[int, float]:
-        """Return, for each member in slow start, its current share of its weight, from FLOOR to 1."""
+        """Return the current share of its weight, from FLOOR to 1, for each member in slow start."""
         if not self._spans:
             return {}
         self._spans = {i: (began, end) for i, (began, end) in self._spans.items() if now < end}

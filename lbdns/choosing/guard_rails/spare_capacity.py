@@ -16,10 +16,10 @@ def spare(
 ) -> list[int]:
     """Return the members of ``suspended`` that the pool can do without.
 
-    ``suspended`` is sorted from the least bad member to the worst; the least bad are put back into use first.
-    ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` is in requests/s, like
-    ``capacity``; 0 if unknown. Without ``others``, no member can be spared: if all members look bad, a monitoring
-    failure is the most likely cause.
+    ``suspended`` is sorted from the least bad member to the worst; the least bad members return to use first. The
+    ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` and ``capacity`` are in
+    requests/s; ``demand`` is 0 if unknown. Without ``others``, no member can be spared: if all members look bad, a
+    monitoring failure is the most likely cause.
     """
     if not others:
         return []
@@ -39,11 +39,11 @@ def needed_despite_alarm(
     demand: float,
     horizon: float,
 ) -> list[int]:
-    """Return the members of ``alarmed`` that ``others`` cannot do without while ``demand`` requests/s come in.
+    """Return the members of ``alarmed`` that the pool needs, in addition to ``others``, to serve ``demand`` requests/s.
 
     All alarmed members can be spared if the other members can serve all waiting and new requests within ``horizon``
-    seconds. Otherwise, an alarmed member is still spared if its load per capacity is above the level that the others
-    will reach. Such a member works off its queue in the meantime, so no capacity is lost. ``load`` is in requests.
+    seconds. Even if not, an alarmed member can be spared if its load per capacity is above the level that the other
+    members will reach. Such a member meanwhile works off its queue, so no capacity is lost. ``load`` is in requests.
     """
     waiting = sum(load[i] for i in others)
     level = (waiting + horizon * demand) / sum(capacity[i] for i in others)
@@ -55,7 +55,7 @@ def needed_despite_alarm(
 def raised_ramps(
     ramps: Mapping[int, float], members: Sequence[int], capacity: Sequence[float], demand: float
 ) -> dict[int, float]:
-    """Return ``ramps``, the shares of members in slow start, raised until ``members`` together carry ``demand``."""
+    """Return ``ramps``, the shares of members in slow start, raised until ``members`` can together carry ``demand``."""
     rest = sum(capacity[i] for i in members if i not in ramps)
     starting = sum(capacity[i] for i in members if i in ramps)
     least = min(1.0, (MARGIN * demand - rest) / starting) if starting > 0 else 0.0

@@ -1,4 +1,4 @@
-"""``python -m lbdns`` is the program ``lbdns``."""
+"""``python -m lbdns`` runs the ``lbdns`` command."""
 
 from lbdns.cli import main
 

@@ -25,7 +25,7 @@ def build_score(config: Config) -> Score:
 
 
 def build_shadow_score(config: Config) -> Score | None:
-    """Return the score that ``[collector] shadow_score`` selects; None if that setting is absent."""
+    """Return the score that ``[collector] shadow_score`` selects, or None if that setting is absent."""
     name = config.collector.shadow_score
     return _named(name, config) if name else None
 

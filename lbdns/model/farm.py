@@ -1,4 +1,4 @@
-"""The farm: a configuration joined with its zones, with all its names looked up in them.
+"""The farm: a configuration combined with its zones, in which all of the configuration's names have been looked up.
 
 A farm is either built completely or not at all.
 """
@@ -68,7 +68,7 @@ class Farm:
 
 
 def load_farm(path: Path) -> Farm:
-    """Read a configuration and its zones. Raises ConfigError with every error found."""
+    """Read a configuration and its zones. Raises ConfigError, which lists every error found."""
     config = load_config(path)
     zones: list[Zone] = []
     findings: list[str] = []
@@ -89,7 +89,7 @@ def load_farm(path: Path) -> Farm:
 
 
 def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
-    """Join a configuration with its zones. Raises ConfigError with every error found."""
+    """Build a farm from a configuration and its zones. Raises ConfigError, which lists every error found."""
     by_name = {zone.name: zone for zone in zones}
     findings: list[str] = []
     pools: list[Pool] = []
@@ -98,7 +98,7 @@ def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
         zone = by_name.get(pool.zone)
         if zone is None:
             known = ", ".join(sorted(by_name)) or "none"
-            findings.append(f"{where}: zone: there is no [[zone]] {pool.zone!r}; configured: {known}")
+            findings.append(f"{where}: zone: there is no [[zone]] {pool.zone!r}; configured zones: {known}")
             continue
         too_long = list(_too_long(pool, zone))
         if too_long:
@@ -122,7 +122,7 @@ def _owner(name: str, zone: Zone) -> bytes:
 
 
 def _too_long(pool: PoolConfig, zone: Zone) -> Iterable[str]:
-    """Yield an error for each name of a pool that, with its zone, exceeds 255 octets (RFC 1035 section 2.3.4)."""
+    """Yield an error for each of a pool's names that exceeds 255 octets with its zone (RFC 1035 section 2.3.4)."""
     for key, texts in (("members", pool.members), ("names", pool.names)):
         for text in texts:
             try:
@@ -163,7 +163,7 @@ def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
 
 
 def _not_ours(owner: bytes, zone: Zone) -> str:
-    """Return the reason (a delegation or a DNAME) why the zone is not authoritative for ``owner``; empty if it is."""
+    """Return why (a delegation or a DNAME) the zone is not authoritative for ``owner``, or an empty string if it is."""
     for above in names.suffixes(owner):
         node = zone.nodes.get(above, {})
         if NS in node and above != zone.origin:
@@ -189,10 +189,10 @@ def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHo
                 tuple(member.full_name for member in namesakes), frozenset(namesakes[0].addresses)
             )
         else:
-            full = " and ".join(member.full_name for member in namesakes)
+            full = " or ".join(member.full_name for member in namesakes)
             warnings.append(
                 f"{config.path}: members: {name!r} is a different machine in each zone; "
-                f"start the agents with --name {full}, because reports that name only {name!r} are dropped"
+                f"start each agent with its full name (--name {full}), because reports from {name!r} are dropped"
             )
     for full_name, member in members.items():
         hosts.setdefault(full_name, ReportingHost((full_name,), frozenset(member.addresses)))

@@ -1,4 +1,4 @@
-"""Liveness: derives each member's state (usable, silent, alarm ...) from its reading, and decides when pools fail open.
+"""Liveness: derives each member's state (such as usable or silent) from its reading, and decides when pools fail open.
 
 Pure functions: the time is passed as an argument.
 """
@@ -57,10 +57,10 @@ def assess(
 ) -> Liveness:
     """Return the states and candidates of a pool; ``readings`` and ``forced`` are in the order of its members.
 
-    Candidates are the usable members. The pool fails open if no member is usable, or if too few members are usable
-    because many reports stopped at once. Every member that is not drained is then a candidate. In such cases, a
-    monitoring failure is more likely than a failure of all servers. ``min_usable`` is a fraction of the members that
-    are not drained.
+    Normally, the candidates are the usable members. The pool fails open if no member is usable, or if too few members
+    are usable because reports from many members stopped at the same time. Every member that is not drained is then a
+    candidate. In such cases, a monitoring failure is more likely than a failure of all servers. ``min_usable`` is a
+    fraction of the members that are not drained.
     """
     states = tuple(state_of(r, now, stale_after, f) for r, f in zip(readings, forced, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")

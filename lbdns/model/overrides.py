@@ -1,6 +1,6 @@
 """Operators' overrides, which drain members, force them up or down, or set their weights, regardless of reports.
 
-The objects are immutable. ``lbdns.server.control`` receives the orders and keeps them on disk.
+The objects are immutable. ``lbdns.server.control`` receives the operators' orders and stores them on disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_REASON: Final = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One override that is in force: an operator's order for one member.
+    """An override that is in force: an operator's order for one member.
 
     ``member`` is a full name; ``since`` and ``until`` are in Unix seconds.
     """
@@ -99,7 +99,7 @@ class PoolOverrides:
     factors: Mapping[str, float] = field(default_factory=dict)
 
     def forced_state(self, member: str) -> ForcedState:
-        """Return the state forced on ``member`` (full name); empty if no state is forced."""
+        """Return the state forced on ``member`` (full name), or an empty string if no state is forced."""
         return self.forced.get(member, "")
 
 
@@ -116,7 +116,7 @@ class Overrides:
     _by_pool: dict[str, PoolOverrides] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def put(self, override: Override) -> Overrides:
-        """Return a copy with ``override`` added, dropping any override that has the same ``place``."""
+        """Return a copy with ``override`` added in place of any override that has the same ``place``."""
         return Overrides((*(o for o in self.items if o.place != override.place), override))
 
     def without(self, removed: Iterable[Override]) -> Overrides:
@@ -130,13 +130,13 @@ class Overrides:
 
     @property
     def next_end(self) -> float:
-        """Return the Unix time in seconds at which the next override expires; inf if none expires."""
+        """Return the Unix time in seconds at which the next override expires, or inf if no override expires."""
         return min((o.until for o in self.items), default=math.inf)
 
     def of(self, pool: str, member: str) -> list[Override]:
         """Return the overrides of ``member`` (full name) in ``pool``.
 
-        An override for this pool takes precedence over an override for every pool.
+        An override for ``pool`` takes precedence over an override for all pools.
         """
         if not self.items:
             return []

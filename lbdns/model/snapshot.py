@@ -1,4 +1,4 @@
-"""The snapshot: the immutable table of all members' newest readings, the source for answers and pages."""
+"""The snapshot: the immutable table of all members' newest readings, from which answers and pages are made."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Reading:
     """The newest accepted report of one member, with its score.
 
     ``received`` is in seconds on the receiver's monotonic clock; ``interval`` is the agent's declared interval in
-    seconds. ``gone`` is true after a "bye". ``alarm`` is the agent's reason for requesting no traffic; it is empty if
-    there is no such request. ``metrics`` come from the report; an alarm or a "bye" without metrics keeps the previous
-    metrics. ``shadow_score`` is the score that ``[collector] shadow_score`` gives to the report; None if that setting
-    is absent.
+    seconds. ``gone`` is true after a "bye". ``alarm`` is the agent's reason for requesting no traffic, or an empty
+    string if there is no alarm. ``metrics`` come from the report; an alarm or a "bye" without metrics keeps the
+    previous metrics. ``shadow_score`` is the report's score according to ``[collector] shadow_score``, or None if that
+    setting is absent.
     """
 
     received: float

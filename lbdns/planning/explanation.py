@@ -1,7 +1,7 @@
-"""Explains which member the next answer for a name selects, and why, as one JSON document.
+"""Explains which member will be selected next for a name, and why, in one JSON document.
 
-``lbdns explain``, the HTTP interface, the page and the TXT answers show the document. docs/reference/explain.md
-describes every key. Pure functions: the time is passed as an argument.
+``lbdns explain``, the HTTP interface, the live page and the TXT answers present this document.
+docs/reference/explain.md describes every key. Pure functions: the time is passed as an argument.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def find_owner(farm: Farm, name: str) -> tuple[Pool, str] | None:
 
 
 def full_owner(pool: Pool, owner: str) -> str:
-    """Return the full form of an owner name of ``pool``, without the final dot; the root is "."."""
+    """Return the full form of ``owner``, a name in ``pool``, without the final dot (for the root: ".")."""
     zone = pool.zone.name
     return (zone or ".") if owner == "@" else f"{owner}.{zone}" if zone else owner
 
@@ -72,9 +72,9 @@ def unknown_name(farm: Farm, name: str) -> str:
 def explain(
     pool: Pool, owner: str, chooser: Chooser, cursor: PlanCursor, overrides: Overrides, parts: ScoreParts, now: float
 ) -> dict[str, Any]:
-    """Return an explanation of which member the next answer for ``owner`` selects; ``now`` is in monotonic seconds.
+    """Return an explanation of which member will be selected next for ``owner``; ``now`` is in monotonic seconds.
 
-    This function changes no state, so it does not affect the next answer.
+    This function changes no state and therefore does not affect the next answer.
     """
     policy = pool.config.names[owner]
     view, liveness, plan, taken = chooser.view(policy, now), chooser.liveness, cursor.plan, cursor.taken
@@ -155,7 +155,7 @@ def _members(
 
 
 def _by_member(overrides: Overrides) -> Mapping[str, Sequence[Override]]:
-    """Group overrides by full name: searching all overrides for each of 200 members would dominate the run time."""
+    """Group overrides by full member name, because searching all overrides for each of 200 members would be slow."""
     found: dict[str, list[Override]] = defaultdict(list)
     for override in overrides.items:
         found[override.member].append(override)
@@ -163,7 +163,7 @@ def _by_member(overrides: Overrides) -> Mapping[str, Sequence[Override]]:
 
 
 def _first_until(policy: str, plan: Plan) -> int:
-    """Return the length of the plan's first part if the policy gives a different reason for it, otherwise 0."""
+    """Return the length of the plan's first part if the policy has a separate reason for that part, otherwise 0."""
     return plan.repeat_from if POLICIES[policy].why_first and plan.repeat_from > plan.probes else 0
 
 
@@ -183,8 +183,8 @@ def next_selections(plan: Plan, taken: int, count: int) -> Sequence[int]:
 def probabilities(policy: str, plan: Plan, taken: int) -> Mapping[int, float]:
     """Return each member's share of the next selections, keyed by member index.
 
-    In light traffic, these selections are the rest of the plan's first part. Otherwise they are one full round of the
-    plan, so that the result does not depend on the current place in the round.
+    In light traffic, these selections are the rest of the plan's first part. Otherwise, these selections are one full
+    round of the plan, so that the result does not depend on the current place in the round.
     """
     until = _first_until(policy, plan)
     if taken < until:
@@ -230,8 +230,8 @@ def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str
 def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
     """Return the points that each metric adds to the score of ``reading``.
 
-    The result is empty if the points do not add up to the score. That happens if another collector computed the score,
-    or if the weights have changed since.
+    The result is empty if the points do not add up to the score. They do not if another collector computed the score or
+    if the weights have changed in the meantime.
     """
     found = parts(reading.metrics)
     fits = int(sum(found.values()) + ROUNDING) == reading.score
@@ -239,7 +239,7 @@ def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
 
 
 def reason(state: State, reading: Reading | None, overrides: Sequence[Override], now: float) -> str:
-    """Return a description of why a member is in its state; empty if the member is usable and has no override."""
+    """Return why a member is in its state, or an empty string if the member is usable and has no override."""
     if state == "usable" and not overrides:
         return ""
     by_slot = {override.slot: override for override in overrides}

@@ -23,7 +23,7 @@ AnswerCounts = Callable[[str], Counter[str]]
 
 
 class FailOpenTimes:
-    """Counts how often pools have failed open, and for how long. Times are in monotonic seconds."""
+    """Records how often and for how long pools have failed open. Times are in monotonic seconds."""
 
     def __init__(self) -> None:
         self.count = 0  # summed over all pools
@@ -46,10 +46,10 @@ class FailOpenTimes:
 
 
 class FarmPlans:
-    """The choosers, plan cursors and shadows of all pools, and the inputs that all of them share."""
+    """The choosers, plan cursors and shadows of all pools, together with their shared inputs."""
 
     def __init__(self, announcer: StateAnnouncer, answers: AnswerCounts | None, detects_black_holes: bool) -> None:
-        """``answers`` returns other processes' selections; it is None if this process makes selections itself."""
+        """``answers`` returns other processes' selections, and is None if this process selects members itself."""
         self.choosers: dict[str, Chooser] = {}
         self.cursors: PlanCursors = {}
         self.shadows = ShadowPlans()
@@ -84,7 +84,7 @@ class FarmPlans:
         self._counted.clear()
 
     def answers(self) -> Counter[tuple[str, str]]:
-        """Return the number of answers by this process so far, keyed by pool (including removed ones) and policy."""
+        """Return the number of this process's answers so far, keyed by pool (including removed pools) and policy."""
         found = self._ended.copy()
         for key, cursor in self.cursors.items():
             found[key] += cursor.counts().total()
@@ -92,11 +92,11 @@ class FarmPlans:
 
     @property
     def next_change(self) -> float:
-        """Return the monotonic time in seconds at which plans become outdated if no report arrives; inf if never."""
+        """Return the monotonic time (s) at which plans will become outdated if no report arrives, or inf if never."""
         return min((chooser.next_change for chooser in self.choosers.values()), default=math.inf)
 
     def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
-        """If anything has changed in ``pool``, make new plans and announce the changes. Return whether anything has."""
+        """If ``pool`` has changed, make new plans and announce the changes. Return whether ``pool`` has changed."""
         chooser = self.choosers[pool.name]
         before, guards_before = chooser.liveness, chooser.guards(now)
         if self._answers:
@@ -124,7 +124,7 @@ class FarmPlans:
         return True
 
     def _count_selections(self, pool: Pool, answers: AnswerCounts, now: float) -> None:
-        """Pass other processes' selections to the chooser, but only while it needs them: counting is expensive."""
+        """Pass other processes' selections to the chooser only while it needs them, because counting is expensive."""
         chooser = self.choosers[pool.name]
         if not chooser.guard_rails.needs_counts:
             self._counted.pop(pool.name, None)

@@ -43,7 +43,7 @@ class Planner:
         events: EventLog | None = None,
         answers: AnswerCounts | None = None,
     ) -> None:
-        """``events`` records changes of state; it is None if another process records them.
+        """``events`` records changes of state; ``events`` is None if another process records these changes.
 
         ``answers`` returns how often each member of a pool has been selected so far, keyed by full name. Pass
         ``answers`` in processes that have no cursors but receive other processes' counts. If there are neither cursors
@@ -68,7 +68,7 @@ class Planner:
     def use(self, farm: Farm, cursors: PlanCursors) -> None:
         """Switch to another configuration while keeping the state of members that remain.
 
-        Until a pool has its turn, its cursors continue with their old plans.
+        Until a pool is planned, its cursors continue with their old plans.
         """
         self._plans.use(farm, cursors, self._loop.time())
         self._farm = farm
@@ -87,9 +87,9 @@ class Planner:
         )
 
     def count_elsewhere(self, answers: Mapping[tuple[str, str], int]) -> None:
-        """Record the total number of answers by this server's other processes, keyed by pool and policy.
+        """Record the total number of answers from this server's other processes, keyed by pool and policy.
 
-        If a key is missing, its last total remains. The first call only sets the baseline for later calls.
+        If a key is missing, its last total remains valid. The first call only sets the baseline for later calls.
         """
         if self._elsewhere is None:
             self._elsewhere = dict(answers)
@@ -101,7 +101,7 @@ class Planner:
                 self._plans.choosers[pool].count_elsewhere(policy, count, self._loop.time())
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` after each change of snapshot, states or farm. The returned function unsubscribes it."""
+        """Call ``callback`` after any change to the snapshot, states or farm. Return a function that unsubscribes it."""
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 
@@ -111,14 +111,14 @@ class Planner:
             self._timer.cancel()
 
     def _restart(self, first: Sequence[Pool] = ()) -> None:
-        """Begin a new pass at once, even during a pass or a pause."""
+        """Begin a new pass immediately, even during a pass or a pause."""
         self._pause_until = -math.inf
         self._due.clear()
         self._changed = True
         self._begin(first)
 
     def _begin(self, first: Sequence[Pool] = ()) -> None:
-        """Begin a pass over all pools, starting with those in ``first``. A pass in progress is finished first."""
+        """Begin a pass over all pools, starting with the pools in ``first``. A pass in progress is finished first."""
         if self._due:
             self._repeat = True
             return
@@ -157,7 +157,7 @@ class Planner:
                 callback()
 
     def answers(self) -> Counter[tuple[str, str]]:
-        """Return the number of answers by this process so far, keyed by pool (including removed ones) and policy."""
+        """Return the number of this process's answers so far, keyed by pool (including removed pools) and policy."""
         return self._plans.answers()
 
     def shadow_counters(self) -> AnswerCounters:
@@ -171,7 +171,7 @@ class Planner:
 
     @property
     def failing_open(self) -> dict[str, bool]:
-        """Return, for each pool, whether it is currently failing open."""
+        """Return whether each pool is currently failing open, keyed by pool name."""
         return {name: bool(chooser.liveness.fail_open) for name, chooser in self._plans.choosers.items()}
 
     def fail_open_seconds(self, pool: str) -> float:
@@ -189,7 +189,7 @@ class Planner:
         return choosers[pool].guards(self._loop.time()) if pool in choosers else ()
 
     def explain(self, pool: Pool, owner: str, parts: ScoreParts) -> dict[str, Any] | None:
-        """Return the explanation of the next answer for ``owner`` of ``pool``; None if no plan exists for ``owner``."""
+        """Return the explanation of the next answer for ``owner`` in ``pool``, or None if ``owner`` has no plan."""
         plans = self._plans
         chooser = plans.choosers.get(pool.name)
         cursor = plans.cursors.get((pool.name, pool.config.names.get(owner, "")))

@@ -1,6 +1,6 @@
-"""Shadow mode: runs another policy or score alongside each live policy, and counts its would-be selections.
+"""Shadow mode: runs another policy or score alongside each live policy, and counts the selections it would make.
 
-Queries never touch a shadow. When a live plan ends, its shadow makes the same number of selections at once.
+Queries are never answered from a shadow. When a live plan ends, its shadow immediately makes as many selections.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ShadowConfig:
 
 
 def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConfig, ...]:
-    """Return the shadows of a pool: at most one per policy, and none that would do the same as its live policy."""
+    """Return a pool's shadows: at most one per policy, and none that would behave exactly like its live policy."""
     found = []
     for live in dict.fromkeys(pool.names.values()):
         policy = pool.shadow or live
@@ -48,10 +48,10 @@ def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConf
 
 
 class ShadowCursor:
-    """The place in a shadow's plan, its selections, and how many live selections the shadow would have diverted.
+    """Tracks a shadow's place in its plan, its selections, and how many live selections it would have diverted.
 
-    Live and shadow selections are compared by member once per plan; the order within a plan makes no difference. At the
-    end of each live plan, the caller calls ``end_plan`` and then ``set_plan``.
+    Live and shadow selections are compared by member once per plan; the order within a plan does not matter. At the end
+    of each live plan, the caller calls ``end_plan`` and then ``set_plan``.
     """
 
     def __init__(self, members: int) -> None:
@@ -79,7 +79,7 @@ class ShadowCursor:
     def take_over(self, old: ShadowCursor, mapping: Sequence[int | None]) -> None:
         """Continue where ``old`` stopped. Call ``old.end_plan`` first.
 
-        ``mapping`` holds the new index of each member of ``old``, or None for a member that was removed.
+        ``mapping`` contains the new index of each member of ``old``, or None for a member that was removed.
         """
         for now, total in zip(mapping, old.totals, strict=True):
             if now is not None:
@@ -115,7 +115,7 @@ class ShadowPlans:
         self._cursors: dict[ShadowKey, ShadowCursor] = {}
 
     def use(self, farm: Farm, before: Mapping[ShadowKey, PlanCursor]) -> None:
-        """Switch to another configuration; ``before`` holds the old live cursors, whose plans have ended."""
+        """Switch to another configuration; ``before`` contains the old live cursors, whose plans have ended."""
         configs, members, cursors = self._configs, self._members, self._cursors
         self._configs, self._members, self._cursors = {}, {}, {}
         for pool in farm.pools:
@@ -130,9 +130,9 @@ class ShadowPlans:
                     cursor.take_over(cursors[key], [places.get(name) for name in members[pool.name]])
 
     def follow(self, pool: str, policy: str, live: Selections, plan: Plan, chooser: Chooser, now: float) -> None:
-        """When a live plan of ``policy`` ends, end its shadow's plan too, and begin the shadow's next plan.
+        """End the shadow's plan when a live plan of ``policy`` ends, and begin the shadow's next plan.
 
-        ``live`` holds the live plan's selections; ``plan`` is the next live plan.
+        ``live`` contains the live plan's selections; ``plan`` is the next live plan.
         """
         config = self._configs.get((pool, policy))
         if config is None:
@@ -147,7 +147,7 @@ class ShadowPlans:
     def counters(self, live: Mapping[ShadowKey, PlanCursor]) -> AnswerCounters:
         """Return the selections that all shadows have made up to the current place of the ``live`` cursors.
 
-        Diversions are counted up to the beginning of the current plans, because differences may still even out within a
+        Diversions are counted only in plans that have ended, because differences may still even out within a current
         plan.
         """
         answers: dict[tuple[str, str, str, str], int] = {}

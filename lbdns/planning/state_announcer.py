@@ -15,10 +15,10 @@ from lbdns.planning.explanation import reason
 
 
 class StateAnnouncer:
-    """Writes the changes in a pool to ``events``; writes nothing if ``events`` is None.
+    """Records the changes in a pool in ``events``, or does nothing if ``events`` is None.
 
-    ``selects`` is true if this program selects members. A collector without a DNS server selects none, so it does not
-    announce that a pool fails open.
+    ``selects`` is true if this program selects members. A collector without a DNS server selects no members, so it does
+    not announce that a pool fails open.
     """
 
     def __init__(self, events: EventLog | None, selects: bool) -> None:
@@ -58,7 +58,7 @@ class StateAnnouncer:
             if guard.quarantined:
                 text = f"{member.name} is quarantined: {guard.why}"
             elif guard.why:
-                text = f"{member.name} is selected again, although {guard.why}: the others cannot carry the load"
+                text = f"{member.name} is selected again, although {guard.why}: the other members cannot carry the load"
             elif state == "usable":
                 level = logging.INFO
                 text = f"{member.name} is no longer quarantined ({was.why}, for {now - was.since:.0f} s)"

@@ -1,14 +1,14 @@
 """``best``: selects the member with the highest score in light traffic, and uses level filling in heavy traffic.
 
 Level filling distributes the requests expected within a certain time (the horizon) so that every member ends up equally
-far above its ideal load (see ``operating_point``). The emptiest members are filled first, and no member is filled above
-the level of the others. Level filling does not herd, because each member's level already includes the requests assigned
-to it before the next report.
+far above its ideal load (see ``operating_point``). The members at the lowest levels are filled first, and no member is
+filled above the level of the other members. Level filling does not cause herding, because requests that a plan assigns
+to a member immediately raise the member's level.
 
-If one answer brings many requests (because clients keep it or resolvers cache it), the DNS server cannot tell how long
-the clients that got this answer will stay. In that case, small differences in load are ignored and large ones are
-corrected slowly. Correcting every difference would constantly move clients between members, and each move would cause a
-new difference in the next report.
+If one answer brings many requests (because clients keep the answer or resolvers cache it), the DNS server cannot tell
+how long the clients that received this answer will stay. In that case, small differences in load are ignored and large
+differences are corrected slowly. Correcting every difference would constantly move clients between members, and each
+move would cause a new difference in the next report.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ BEST: Final = PolicySpec(
 
 
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
-    """Return each member's share of the expected requests (sum 1)."""
+    """Return each member's share of the expected requests. The shares add up to 1."""
     candidates = view.on_time
     shares = [0.0] * len(view.members)
     if not candidates:
@@ -119,10 +119,10 @@ def fill_to_level(
 def expected_rates(view: PoolView) -> tuple[float, float]:
     """Return the currently expected requests/s and answers/s.
 
-    An arriving crowd appears in the answers at once, but in the requests only when they are complete, and in the
-    averages only after some seconds. Each answer to the crowd is assumed to bring the usual number of requests, but at
-    least one. If the crowd looks up names but sends no requests, traffic is split by capacity for a while, which does
-    no harm.
+    An arriving crowd shows immediately in the answers, but in the requests only when the requests are complete, and in
+    the averages only after some seconds. Each answer to the crowd is assumed to bring the usual number of requests, but
+    at least one. If the crowd looks up names but sends no requests, traffic is harmlessly split by capacity for a
+    while.
     """
     if not view.crowd_arriving:
         return view.requests_per_s, view.answers_per_s
@@ -134,11 +134,11 @@ def expected_rates(view: PoolView) -> tuple[float, float]:
 def with_backlog(
     point: OperatingPoint, loads: Sequence[float], capacities: Sequence[float], cores: Sequence[float]
 ) -> tuple[float, ...]:
-    """Return each member's ideal load if the pool has more requests in progress than ``point`` accounts for.
+    """Return each member's ideal load, including its part of the requests in progress that ``point`` doesn't include.
 
-    The backlog is split so that it is worked off as soon as possible. Members that serve traffic anyway take parts of
-    the backlog in proportion to their capacity. A member that should stay empty takes a part only if waiting for
-    another member would take longer than being served by this one.
+    This backlog is split so that it is cleared as soon as possible. Members that serve traffic in any case take parts
+    of the backlog in proportion to their capacity. A member that should stay idle takes a part only if requests would
+    wait longer for another member than the idle member takes to serve them.
     """
     backlog = sum(loads) - sum(point.loads)
     if backlog <= 0:

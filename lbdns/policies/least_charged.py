@@ -1,4 +1,4 @@
-"""``least_charged``: each answer names the least full member, taking selections since its last report into account.
+"""``least_charged``: selects the least loaded member, counting selections since the member's last report.
 
 The policy approximates join-shortest-queue with delayed reports; it works best at low rates and behind caches.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ChargedLoads:
     """Each member's load relative to its capacity, including the charge of every selection since its last report.
 
-    ``members`` holds the indexes to select from. One selection counts as ``view.multiplier`` requests, because other
+    ``members`` lists the indexes to select from. One selection counts as ``view.multiplier`` requests, because other
     processes and DNS servers make selections at the same time.
     """
 
@@ -38,7 +38,7 @@ class ChargedLoads:
 
 
 def least_charged(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Return a plan for policy ``least_charged``; equally full members take turns."""
+    """Return a plan for policy ``least_charged``; equally loaded members take turns."""
     charges = ChargedLoads(view)
     turns = rotation(charges.members, previous).order
     heap = [(charges.fullness(member), turn, member) for turn, member in enumerate(turns)]
@@ -53,5 +53,5 @@ def least_charged(view: PoolView, previous: Selections | None, rng: Random) -> P
 
 
 LEAST_CHARGED: Final = PolicySpec(
-    "least_charged", least_charged, why="least full for its capacity, counting selections since its last report"
+    "least_charged", least_charged, why="least loaded for its capacity, counting selections since its last report"
 )

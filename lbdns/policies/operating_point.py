@@ -1,12 +1,13 @@
 """The operating point: the requests/s that each member should serve so that the total response time is lowest.
 
 A member with ``m`` cores that serve ``a`` requests/s each takes about ``1 / (a * (1 - p ** m))`` seconds per request at
-utilisation ``p``. The formula is exact for one and two cores and within a few percent for more (M/M/m; the cores share
-the work, so the distribution of request sizes hardly matters). The total response time is lowest where one more
-request/s costs the same at every member. That marginal cost has a closed form, which leaves one unknown to search for.
+utilisation ``p``. The formula is exact for one and two cores, and accurate to a few percent for more cores (M/M/m; the
+cores share the work, so the distribution of request sizes hardly matters). The total response time is lowest where one
+more request/s costs the same at every member. This marginal cost has a closed form, so only one unknown must be found.
 
-As a result, slow cores stay empty while fast ones have room, and large members run fuller than small ones. Shares in
-proportion to capacity are right only under high load; under low load they lengthen the response time.
+As a result, slow cores stay idle while fast cores have spare capacity, and large members run at a higher utilisation
+than small members. Shares in proportion to capacity are optimal only under high load; under low load, such shares
+lengthen the response time.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class OperatingPoint:
 def operating_point(
     capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
 ) -> OperatingPoint:
-    """Return the best split of ``rate`` requests/s over members that can serve ``capacities`` (requests/s, above 0).
+    """Return the best split of ``rate`` requests/s across members that can serve ``capacities`` (requests/s, above 0).
 
     ``cores`` may contain fractions, because CPU quotas can be fractional; less than one core counts as one. A rate
     above the total capacity is split like the maximum rate that the pool can serve. The result has at most
@@ -75,7 +76,7 @@ def operating_point(
 
 
 def parallel_requests(cores: float) -> float:
-    """Return the number of requests that a member can serve at once without them slowing each other down."""
+    """Return the number of requests that a member can serve in parallel without slowing any of them down."""
     return max(1.0, round(cores))
 
 
@@ -87,7 +88,7 @@ def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
 def _split(servers: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
     """Return the operating point at which one more request/s costs ``cost`` seconds at every member.
 
-    ``servers`` holds pairs (capacity, number of parallel requests m). Solves cost * capacity / m = (1 + (m - 1) * x) /
+    ``servers`` lists (capacity, number of parallel requests m) pairs. Solves cost * capacity / m = (1 + (m - 1) * x) /
     (1 - x) ** 2 for x = p ** m.
     """
     rates, loads = [], []

@@ -1,9 +1,9 @@
 """The data types for selection: the view of a pool that a policy reads, and the plan that the policy returns.
 
 A policy is a pure function ``(view, previous, rng) -> Plan``. ``view`` is the pool as the newest reports show it.
-``previous`` holds the selections from the policy's previous plan (None if there was none). ``rng`` is the only source
-of randomness. Answers then take the plan's members one after another, so a query only advances a counter, whatever the
-policy.
+``previous`` contains the selections from the policy's previous plan (None if there was none). ``rng`` is the only
+source of randomness. Answers then take the plan's members one after another, so a query only advances a counter,
+regardless of the policy.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PoolView:
     def on_time(self) -> list[int]:
         """Return the candidates that are not overdue, or all candidates if at least half are overdue.
 
-        In the latter case, the network is probably at fault.
+        If at least half of the candidates are overdue, the network is probably at fault.
         """
         candidates = self.candidates
         found = [i for i in candidates if not self.members[i].overdue]
@@ -65,12 +65,12 @@ class PoolView:
 
     @property
     def crowd_arriving(self) -> bool:
-        """Return whether the last second had far more answers than the average."""
+        """Return whether the answer rate over the last second was far above average."""
         return self.recent_answers_per_s > self.answers_per_s
 
     @property
     def requests_per_answer(self) -> float:
-        """Return how many requests follow an answer on average; 1 if there were no answers."""
+        """Return how many requests follow an answer on average, or 1 if there were no answers."""
         return self.requests_per_s / self.answers_per_s if self.answers_per_s > 0 else 1.0
 
 
@@ -79,7 +79,7 @@ class Plan:
     """The order in which members (by index) are selected until the next plan.
 
     ``order`` is never empty. After the end of ``order``, selection continues at index ``repeat_from``. ``weights``
-    holds the members' shares, and ``credits`` holds the number of selections owed to each member when the plan began.
+    contains the members' shares, and ``credits`` the number of selections owed to each member when the plan began.
     For policies without shares, ``weights`` and ``credits`` are empty. The first ``probes`` selections do not come from
     the policy; each of them tests whether a quarantined member works again.
     """
@@ -108,7 +108,7 @@ PolicyFunction = Callable[[PoolView, Selections | None, "Random"], Plan]
 
 @dataclass(frozen=True, slots=True)
 class PolicySpec:
-    """The properties of a policy. The table ``lbdns.policies.POLICIES`` holds one spec for each policy."""
+    """The properties of a policy. The table ``lbdns.policies.POLICIES`` contains one spec per policy."""
 
     name: str  # in configurations, metrics and JSON
     function: PolicyFunction

@@ -1,4 +1,4 @@
-"""``two_choices``: each answer names the less full of two members drawn at random (power of two choices).
+"""``two_choices``: each answer names the less loaded of two members drawn at random (power of two choices).
 
 The policy cannot cause severe herding, regardless of the number of DNS servers, but it spreads answers less evenly than
 the deterministic policies do. Source: M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (1996).
@@ -29,4 +29,4 @@ def two_choices(view: PoolView, previous: Selections | None, rng: Random) -> Pla
     return Plan(tuple(order))
 
 
-TWO_CHOICES: Final = PolicySpec("two_choices", two_choices, why="the less full of two members drawn at random")
+TWO_CHOICES: Final = PolicySpec("two_choices", two_choices, why="the less loaded of two members drawn at random")

@@ -43,7 +43,7 @@ def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections |
 
 
 def plan_length(view: PoolView) -> int:
-    """Return the length of a plan in selections: two report intervals' worth, within bounds."""
+    """Return the length of a plan in selections: enough for two report intervals, within bounds."""
     return min(MAX_LENGTH, max(MIN_LENGTH, int(2 * view.answers_per_s * view.interval)))
 
 

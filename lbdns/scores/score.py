@@ -36,8 +36,8 @@ _ROUNDING: Final = 1e-9  # so that 0.1 + 0.2 + 0.7 counts as 1 when the sum is t
 class Score:
     """A weighted sum of metrics, with one term in ``terms`` per metric. Two scores are equal if their terms are equal.
 
-    If a metric is missing, its term is left out. The sum of the other terms is then multiplied by the total of all
-    weights divided by the total of the other weights. A missing sensor therefore neither helps nor harms the member.
+    If a metric is missing, its term is left out. The sum of the remaining terms is then multiplied by the total weight
+    divided by the weight of the remaining terms. A missing sensor therefore neither helps nor harms the member.
     """
 
     def __init__(self, terms: Mapping[str, Term]) -> None:
@@ -46,7 +46,7 @@ class Score:
         self._total = sum(line[1] for line in self._lines)
 
     def of(self, metrics: Mapping[str, float]) -> int:
-        """Return the score, truncated to an integer; 0 if ``metrics`` contains none of the score's metrics."""
+        """Return the score, truncated to an integer, or 0 if ``metrics`` contains none of the score's metrics."""
         score = present = 0.0
         for metric, weight, slope, zero, end, beyond in self._lines:
             value = metrics.get(metric)

@@ -1,4 +1,4 @@
-"""Score ``thesis``: weights and limits from the 1999 diploma thesis behind lbdns. The weights add up to 99.97."""
+"""Score ``thesis``: weights and limits from the 1999 diploma thesis that led to lbdns. The weights add up to 99.97."""
 
 from __future__ import annotations
 

@@ -100,12 +100,12 @@ class TestHosts:
         assert built.hosts["gandalf.orc"].addresses == {"198.51.100.1"}
         (warning,) = built.warnings
         assert "'gandalf' is a different machine in each zone" in warning
-        assert "--name gandalf.hobbit and gandalf.orc" in warning
+        assert "--name gandalf.hobbit or gandalf.orc" in warning
 
 
 #: What is wrong, the pools, more records of zone hobbit, the finding after "FILE: pool web: "
 MISTAKES: list[tuple[str, str, str, str]] = [
-    ("no such zone", pool_table(zone="orc"), "", "zone: there is no [[zone]] 'orc'; configured: hobbit"),
+    ("no such zone", pool_table(zone="orc"), "", "zone: there is no [[zone]] 'orc'; configured zones: hobbit"),
     (
         "a member that isn't there",
         pool_table("gandalf", "sauron"),

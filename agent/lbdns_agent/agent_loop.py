@@ -78,7 +78,7 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
 
 
 class SignalPipe:
-    """Catches this process's STOP and RELOAD signals until ``close`` is called. Use it only in the main thread.
+    """Catches this process's STOP and RELOAD signals until ``close`` is called. Use this class only in the main thread.
 
     ``fd`` becomes readable when a signal arrives, so that poll(2) can wait for signals.
     """

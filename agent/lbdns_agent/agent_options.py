@@ -21,7 +21,7 @@ OFF: Final = "off"
 
 @dataclass(frozen=True)
 class AgentOptions:
-    """All options of a running agent. ``gateway`` and ``status`` are None if those sensors are switched off."""
+    """All options of a running agent. ``gateway`` and ``status`` are None if the respective sensor is switched off."""
 
     name: str
     collectors: tuple[Endpoint, ...] = ()

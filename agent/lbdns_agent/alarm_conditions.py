@@ -24,7 +24,7 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z"
 
 @dataclass(frozen=True)
 class AlarmCondition:
-    """A limit for one metric; exceeding the limit triggers an alarm.
+    """A limit for one metric; violating the limit triggers an alarm.
 
     If ``per_cpu`` is true, the metric is first divided by cpu_count or by 1, whichever is greater.
     """

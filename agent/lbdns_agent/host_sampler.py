@@ -19,7 +19,7 @@ SHORTEST_DIFFERENCE: Final = 0.05  # seconds: the kernel counts processor time i
 
 @dataclass(frozen=True)
 class HostSample:
-    """The metrics that could be measured, and the reason why each other metric is missing."""
+    """The metrics that could be measured, and the reasons why the other metrics are missing."""
 
     metrics: Mapping[str, float]
     missing: Mapping[str, str]
@@ -63,8 +63,8 @@ class HostSampler:
     def sample(self, wait: float, interval: float) -> HostSample:
         """Read every sensor and return the sample.
 
-        Waits up to ``wait`` seconds for non-blocking sensors. A later result is used in the next sample if the result
-        is then at most ``interval`` seconds old.
+        Waits up to ``wait`` seconds for non-blocking sensors. A result that arrives later is used in the next sample if
+        the result is at most ``interval`` seconds old by then.
         """
         # The agent's own requests put processes to work, so momentary sensors are read first, the others meanwhile
         found: dict[str, float] = {}

@@ -71,7 +71,7 @@ class SensorTask:
             self._end(failure.with_traceback(None))
 
     def take(self, oldest: float) -> TimedReading | None:
-        """Remove and return the newest result, or return None if there is none from ``oldest`` (monotonic) or later."""
+        """Remove the newest result, and return it if it is from ``oldest`` (monotonic seconds) or later, else None."""
         result, self.result = self.result, None
         return result if result is not None and result.at >= oldest else None
 
@@ -101,7 +101,7 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait no longer than ``end`` (monotonic seconds) for the sensors that were not late last time."""
+        """Wait for the sensors that were not late last time, but only until ``end`` (monotonic seconds)."""
         while any(task.busy and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:
@@ -117,7 +117,7 @@ class SensorTasks:
         return True
 
     def _poll(self, end: float, alert: int | None) -> bool:
-        """Poll once, waiting no longer than ``end``, and resume the tasks that are ready.
+        """Poll once, waiting at most until ``end``, and resume the tasks that are ready.
 
         Return whether ``alert`` is readable.
         """

@@ -21,7 +21,7 @@ class CollectorSocket:
     """A UDP socket that sends reports to one collector.
 
     Sending never blocks and never raises an exception. The socket is connected, so that the kernel reports a closed
-    port when the next datagram is sent (udp(7)). The datagram is then sent again.
+    port when the next datagram is sent (udp(7)). That next datagram is then sent again.
     """
 
     def __init__(

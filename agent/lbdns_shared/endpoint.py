@@ -13,7 +13,7 @@ HTTP_PORT = 8053
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A port on a host, which is either a name or an IP address without brackets."""
+    """A port on a host; the host is either a name or an IP address without brackets."""
 
     host: str
     port: int

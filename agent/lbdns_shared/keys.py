@@ -66,7 +66,7 @@ class KeyFile:
 
 
 def parse_key_file(text: str, where: str) -> KeyFile:
-    """Parse the text of a key file; messages call the file ``where``. Raises KeyFileError, which lists all bad lines.
+    """Parse the text of key file ``where`` (the file's name in messages). Raises KeyFileError, listing all bad lines.
 
     No message contains a secret.
     """
@@ -100,7 +100,7 @@ def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
 def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
     """Return the text of a secret file, and a warning if other users can read the file. Raises KeyFileError.
 
-    ``what`` is the kind of file in messages; ``hint`` is appended to the error message for a file that is not text.
+    ``what`` names the file's kind in messages; ``hint`` is appended to the error message for a file that is not text.
     """
     try:
         text = path.read_text("ascii")

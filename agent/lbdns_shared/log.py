@@ -91,7 +91,7 @@ class LogSuppressor:
         self._similar: dict[Hashable, _Window] = {}
 
     def admits(self, record: logging.LogRecord, similar: Hashable, kind: Hashable, now: float) -> bool:
-        """Return whether to write ``record``; if not, count it. Call ``ended`` with the same time first."""
+        """Return whether to write ``record``, and count suppressed records. First call ``ended`` with the same time."""
         of_kind = self._kinds.get(kind)
         if of_kind is None:
             of_kind = self._kinds[kind] = _Window(now + WINDOW)
@@ -129,7 +129,8 @@ class LogSuppressor:
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscriptable before Python 3.11
     """Writes log records, or suppresses them and later reports how many were suppressed.
 
-    This number is written before the first record that follows the window, or by a timer thread if no record follows.
+    The number of suppressed records is written before the first record that follows the window, or by a timer thread if
+    no record follows.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

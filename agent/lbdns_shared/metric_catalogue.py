@@ -1,6 +1,6 @@
 """The catalogue of metrics in reports: each metric's unit and meaning, whether high is better, and its sensor.
 
-Scores are computed from these metrics, and web pages label the metrics. Other metrics in a report are passed on
+Scores are computed from the metrics in this catalogue. A report may also contain other metrics, which are passed on
 unchanged.
 """
 

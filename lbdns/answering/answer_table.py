@@ -195,7 +195,7 @@ class AnswerTable:
         return records if self.zone_of(records[-1].rdata.lower(), qtype) is None else ()
 
     def precompile(self, entry: AnswerEntry, kind: int, query: Query) -> None:
-        """Precompile the fast path's responses to queries of this kind. The table must keep ``entry``.
+        """Precompile the fast path's responses to queries of this kind. ``entry`` must be kept in the table.
 
         If any of these responses may be too long for some client or transport, none is precompiled. A response with a
         cookie is precompiled only up to the cookie, which the fast path appends.

@@ -124,8 +124,8 @@ def write_option(code: int, data: bytes) -> bytes:
 def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes = b"") -> bytes:
     """Return the OPT record of the response to a query with ``edns``.
 
-    The DO bit is copied from the query (RFC 3225 section 3). The upper 8 of the 12 bits of ``rcode`` are stored in this
-    record. ``payload`` is in bytes; ``options`` are in wire form.
+    The DO bit is copied from the query (RFC 3225 section 3). ``rcode`` has 12 bits; the OPT record contains only the
+    upper eight. ``payload`` is in bytes; ``options`` are in wire form.
     """
     flags = DO if edns.dnssec_ok else 0
     return b"\0" + _FIXED.pack(Type.OPT, payload, rcode >> 4, 0, flags, len(options)) + options

@@ -174,7 +174,7 @@ class RetransmissionCache:
         return hash((host, port, query))
 
     def member(self, mark: int, now: float) -> int | None:
-        """Return the member selected before for this query, or None if it is new. ``now`` is in monotonic seconds."""
+        """Return the member selected earlier for this query, if any. ``now`` is in monotonic seconds."""
         at = mark % RETRANSMISSION_SLOTS
         if self.marks[at] == mark and now - self.times[at] < RETRANSMISSION_WINDOW:
             return self.members[at]
@@ -234,7 +234,7 @@ class FamilyAffinity:
     def give(self, cursor: PlanCursor, host: str, family: int, now: float) -> int:
         """Join an open selection if possible, otherwise take the next place in the plan; return the member.
 
-        If an open selection's member is no longer usable, the next member in the plan replaces it for all other types.
+        If an open selection's member is no longer usable, the next member in the plan replaces it in the selection.
         """
         mark = hash((host, cursor.number))
         cells, slot = self._cells, mark % AFFINITY_SLOTS * CELLS
@@ -292,7 +292,7 @@ class MemberSelector:
     def select(
         self, cursor: PlanCursor, family: int | None, query: bytes, client: tuple[Any, ...], transport: int
     ) -> int:
-        """Select a member for ``query``, and remember and return it. Call this only if the response names the member.
+        """Select, remember and return a member for ``query``. Call this method only if the response names the member.
 
         ``client`` begins with host and port. A query over TCP is never a retransmission, because TCP itself retransmits
         lost segments.
@@ -312,7 +312,7 @@ class MemberSelector:
         return member
 
     def due(self, cursor: PlanCursor, family: int | None, query: bytes, client: tuple[Any, ...], transport: int) -> int:
-        """Return the member that ``select`` would return, without selecting it."""
+        """Return the member that ``select`` would return, without making a selection."""
         now, member = self.now, None
         if transport != TCP:
             member = self.retransmissions.member(self.retransmissions.mark(client[0], client[1], query), now)

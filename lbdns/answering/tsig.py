@@ -117,7 +117,7 @@ class QuerySignature:
 
 
 def check_signature(message: bytes, at: int, keys: Keyring, now: float) -> QuerySignature | None:
-    """Check the query's last record, the TSIG record at offset ``at``. Return None if it is malformed (FORMERR).
+    """Check the query's last record, the TSIG record at offset ``at``. Return None if the record is malformed.
 
     The checks follow the order of RFC 8945 section 5.2: key, MAC, time. ``now`` is in Unix seconds.
     """

@@ -41,7 +41,7 @@ class AnswerTally:
         return self._by_policy.setdefault(policy, WindowRate(AVERAGE))
 
     def start_round(self, fresh: Iterable[int]) -> None:
-        """Reset the charges of the members ``fresh`` (indexes), because their new reports reflect the selections."""
+        """Reset the charges of the members with new reports (indexes ``fresh``), which reflect the selections."""
         self._fresh = frozenset(fresh)
         for i in self._fresh:
             self.charges[i] = 0.0
@@ -76,6 +76,6 @@ class AnswerTally:
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:
-        """Return the total answers/s of all policies whose rates show that a crowd has just arrived, or 0."""
+        """Return the total answers/s of all policies whose rates show that a crowd has just arrived (0 if none)."""
         rates = [(answers.rate(now), answers.recent_rate(now, JUST_NOW)) for answers in self._by_policy.values()]
         return self.servers * sum(recent for average, recent in rates if recent > average)

@@ -100,7 +100,7 @@ class ExponentialMean:
 
 
 class FadingCounts:
-    """Counts by index, in which older counts fade with time constant ``tau`` (s). Only their ratios are meaningful.
+    """Counts by index, in which older counts fade with time constant ``tau`` (s). Only the counts' ratios matter.
 
     The weight of new counts grows with time while old counts remain unchanged, so no periodic updates are needed.
     """

@@ -110,7 +110,7 @@ class ObservedPool:
         return capacities([member.request_cost for member in self.members], cores)
 
     def weighted_capacities(self) -> tuple[float, ...]:
-        """Return each member's capacity multiplied by its weight, if an operator has set one."""
+        """Return each member's capacity, multiplied by the weight that an operator has set, if any."""
         found = self.observed_capacities()
         if not self.overrides.factors:
             return found

@@ -47,7 +47,7 @@ class AnswerCounters:
         return sum(self.durations)
 
     def by_pool(self) -> dict[str, Counter[str]]:
-        """Return the number of answers that named each member, for each pool.
+        """Return, for each pool, how many answers have named each member.
 
         Counts are keyed by the members' full names and summed over all policies.
         """

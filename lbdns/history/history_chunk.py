@@ -70,7 +70,7 @@ class HistoryChunk:
     moments: list[HistoryMoment] = field(default_factory=list)
 
     def accepts(self, moment: HistoryMoment) -> bool:
-        """Return whether ``moment`` fits: after the last moment, within the chunk's time span, with equal members."""
+        """Return whether ``moment`` fits: same members, after the last moment, and within the chunk's time span."""
         if not self.moments:
             return True
         last = self.moments[-1]

@@ -1,4 +1,4 @@
-"""Reads the history: metrics over time, events, and all values for each recorded second. No server need be running."""
+"""Reads the history: metrics over time, events, and all values for each recorded second. Needs no running server."""
 
 from __future__ import annotations
 

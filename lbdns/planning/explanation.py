@@ -52,7 +52,7 @@ def find_owner(farm: Farm, name: str) -> tuple[Pool, str] | None:
 
 
 def full_owner(pool: Pool, owner: str) -> str:
-    """Return the full form of ``owner``, a name in ``pool``, without the final dot (for the root: ".")."""
+    """Return the full form of ``owner``, a name in ``pool``, without the final dot; the root is "."."""
     zone = pool.zone.name
     return (zone or ".") if owner == "@" else f"{owner}.{zone}" if zone else owner
 
@@ -230,8 +230,8 @@ def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str
 def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
     """Return the points that each metric adds to the score of ``reading``.
 
-    The result is empty if the points do not add up to the score. They do not if another collector computed the score or
-    if the weights have changed in the meantime.
+    The result is empty if the points do not add up to the score. Such a mismatch occurs if another collector computed
+    the score, or if the weights have since changed.
     """
     found = parts(reading.metrics)
     fits = int(sum(found.values()) + ROUNDING) == reading.score

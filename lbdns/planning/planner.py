@@ -101,7 +101,7 @@ class Planner:
                 self._plans.choosers[pool].count_elsewhere(policy, count, self._loop.time())
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` after any change to the snapshot, states or farm. Return a function that unsubscribes it."""
+        """Call ``callback`` after any change to the snapshot, states or farm. Return a function that unsubscribes."""
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 

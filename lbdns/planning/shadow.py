@@ -1,6 +1,6 @@
 """Shadow mode: runs another policy or score alongside each live policy, and counts the selections it would make.
 
-Queries are never answered from a shadow. When a live plan ends, its shadow immediately makes as many selections.
+No query is answered from a shadow. When a live plan ends, its shadow immediately makes the same number of selections.
 """
 
 from __future__ import annotations

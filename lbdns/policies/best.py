@@ -119,10 +119,10 @@ def fill_to_level(
 def expected_rates(view: PoolView) -> tuple[float, float]:
     """Return the currently expected requests/s and answers/s.
 
-    An arriving crowd shows immediately in the answers, but in the requests only when the requests are complete, and in
-    the averages only after some seconds. Each answer to the crowd is assumed to bring the usual number of requests, but
-    at least one. If the crowd looks up names but sends no requests, traffic is harmlessly split by capacity for a
-    while.
+    An arriving crowd is visible immediately in the answers, but in the requests only when the requests are complete,
+    and in the averages only after some seconds. Each answer to the crowd is assumed to bring the usual number of
+    requests, but at least one. If the crowd looks up names but sends no requests, traffic is harmlessly split by
+    capacity for a while.
     """
     if not view.crowd_arriving:
         return view.requests_per_s, view.answers_per_s

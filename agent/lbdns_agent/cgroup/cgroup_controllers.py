@@ -39,7 +39,7 @@ def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
 
 
 def parse_byte_limit(text: bytes) -> int | None:
-    """Return a limit in bytes, or None if it is ``max`` or, in version 1, a huge number (memory.rst).
+    """Return a memory limit in bytes, or None for ``max`` or, in version 1, for a huge number (memory.rst).
 
     Raises ValueError.
     """

@@ -36,7 +36,7 @@ def parse_cgroup_mounts(text: str) -> list[CgroupMount]:
 
 
 def parse_cgroup_membership(text: str) -> dict[str, str]:
-    """Parse /proc/PID/cgroup (cgroups(7)). Return the group for each controller; for version 2, the key is UNIFIED."""
+    """Parse /proc/PID/cgroup (cgroups(7)). Return the process's group for each controller (UNIFIED in version 2)."""
     found = {}
     for line in text.splitlines():
         fields = line.split(":", 2)
@@ -66,7 +66,7 @@ def cgroup_directory(mounts: Iterable[CgroupMount], controller: str, path: str) 
 
 
 def cgroup_and_ancestors(directory: Path, top: Path) -> Iterator[Path]:
-    """Yield the directory of a group, then those of its ancestors up to the mount point ``top``."""
+    """Yield the directory of a group, then the directories of its ancestors up to the mount point ``top``."""
     yield directory
     while directory != top and top in directory.parents:
         directory = directory.parent

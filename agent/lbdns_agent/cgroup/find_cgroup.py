@@ -23,7 +23,7 @@ from lbdns_shared.errors import ConfigError
 def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
     """Return the group selected by the value of ``--cgroup`` (``auto``, ``off``, or a path; see ``_named``).
 
-    Returns None for ``off`` and if only the root group applies. Raises ConfigError if the named group doesn't exist.
+    Returns None for ``off``, or if only the root group applies. Raises ConfigError if the named group doesn't exist.
     """
     if choice == OFF:
         return None
@@ -74,7 +74,7 @@ def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) ->
 
 
 def _same_group(directory: Path, top: Path, accounting: tuple[Path, Path] | None) -> Path | None:
-    """Return the group's directory in the cpuacct hierarchy, or None if its CPU time isn't counted there.
+    """Return the group's directory in the cpuacct hierarchy, or None if the group's CPU time isn't counted there.
 
     The cpu and cpuacct controllers are usually mounted together. If the controllers are mounted separately, a process
     may belong to the group in only one of the two hierarchies.

@@ -57,14 +57,14 @@ class LimitingCgroup:
         return self._always or self.quota() is not None
 
     def quota(self) -> float | None:
-        """Return the tightest quota (in cores) among the group and its ancestors, or None if none has a quota."""
+        """Return the tightest quota (in cores) among the group and its ancestors, or None if no group has one."""
         limit = self._tightest()
         return limit[1] if limit else None
 
     def times(self) -> QuotaTimes | None:
         """Return the CPU times of the group with the tightest quota, or None if there is no quota.
 
-        If that group is an ancestor, all groups below it share its quota.
+        If the limiting group is an ancestor, all of its descendants share the quota.
         """
         limit = self._tightest()
         if limit is None:
@@ -76,7 +76,7 @@ class LimitingCgroup:
         )
 
     def runnable(self) -> int:
-        """Return the number of runnable threads in the limiting group and its descendants, excluding the agent's."""
+        """Return the number of runnable threads in the limiting group and its descendants, except the agent's own."""
         own = {thread.native_id for thread in threading.enumerate() if thread.native_id is not None}
         return self._read_tasks().runnable(own)
 

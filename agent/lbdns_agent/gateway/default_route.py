@@ -35,7 +35,7 @@ class Gateway:
 def parse_ipv4(text: bytes) -> Gateway | None:
     """Return the gateway of the IPv4 default route with the lowest metric in /proc/net/route.
 
-    If several routes have the lowest metric, returns the first one's gateway. Skips malformed lines.
+    If several routes have the lowest metric, returns the gateway of the first such route. Skips malformed lines.
     """
     routes = []
     for line in text.splitlines()[1:]:

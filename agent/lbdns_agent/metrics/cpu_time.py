@@ -74,7 +74,7 @@ def _of_quota(before: QuotaTimes, now: QuotaTimes, seconds: float) -> MetricValu
 
 
 def _percent(share: float) -> float:
-    """Return ``share`` in percent, from 0 to 100: idle time may decrease (proc_stat(5)), and use may exceed a quota."""
+    """Return ``share`` in percent, clamped to 0-100: idle time may decrease (proc_stat(5)), or use exceed a quota."""
     return 100.0 * min(1.0, max(0.0, share))
 
 

@@ -1,4 +1,4 @@
-"""disk_busy and disk_await: the share of time in % for which the busiest disk was busy, and its mean request time."""
+"""disk_busy and disk_await: the percentage of time for which the busiest disk was busy, and its mean request time."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def read(host: MeasuredHost) -> int:
 
 
 def quick_read(host: MeasuredHost) -> MetricValues:
-    """Return the metric, or no metric if sock_diag isn't available: reading the connection table costs too much."""
+    """Return no metric if sock_diag isn't available, because reading the whole connection table is too expensive."""
     return {"listen_queue": float(read(host))} if host.web is not None and host.web.sockets.cheap else {}
 
 

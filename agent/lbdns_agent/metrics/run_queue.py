@@ -33,7 +33,7 @@ def read(host: MeasuredHost) -> int:
 
 
 def quick_read(host: MeasuredHost) -> MetricValues:
-    """Return the metric from /proc/loadavg, which takes a tenth of the time to read that /proc/stat takes.
+    """Return the metric from /proc/loadavg, which is ten times faster to read than /proc/stat.
 
     Returns no metric for a cgroup, because the cgroup's threads would have to be read one by one.
     """

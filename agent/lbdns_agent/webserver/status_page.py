@@ -62,7 +62,7 @@ def parse_status_url(text: str) -> StatusUrl:
     host, slash, path = authority.partition("/")
     if "@" in host:
         raise ValueError(
-            f"{text!r}: must not contain a user or password; let this host read the page without both ('Require local')"
+            f"{text!r}: must not contain a user or password; let this host read the page without them ('Require local')"
         )
     target = f"/{path}" if slash else "/server-status"
     if any(not 33 <= ord(character) < 127 for character in target + query):

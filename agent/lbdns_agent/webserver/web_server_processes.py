@@ -46,7 +46,7 @@ class WebServerProcesses:
         self._of_group: float | None = None  # the group's seconds at that time
 
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
-        """Find the owners of the ``wanted`` sockets (inodes), unless the owners are known and nothing has changed.
+        """Find the owners of the ``wanted`` sockets (inodes) if the owners are unknown or may have changed.
 
         Returns the sockets in ``listening`` that belong to these owners; empty if this process isn't permitted to see
         the owners.
@@ -85,7 +85,7 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Add the CPU time used since the last call to the sum, using the better available source. Return the sum.
+        """Add the CPU time used since the last call to the sum, from the better available source. Return the sum.
 
         The server's own cgroup, if there is one, is the better source, because its CPU time is complete and more
         precise than clock ticks.

@@ -98,7 +98,7 @@ class BlackHoleWatch:
     def _judge(self, before: Reading | None, reading: Reading, served: bool | None) -> Symptom | None:
         """Return the symptom that the current report shows.
 
-        ``served`` is whether requests were served, or None if unknown.
+        ``served`` states whether requests were served; it is None if unknown.
         """
         metrics = reading.metrics
         waiting = metrics.get("listen_queue")

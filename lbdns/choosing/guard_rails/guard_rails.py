@@ -94,7 +94,7 @@ class GuardRails:
             self._suspected.discard(member)
 
     def count_selections(self, counts: Sequence[int], now: float, servers: int) -> None:
-        """Add how often one of ``servers`` DNS servers has selected each member since the last call."""
+        """Record how often this server, one of ``servers``, has selected each member since the last call."""
         for watch, count in zip(self._watches, counts, strict=False):
             if count:
                 watch.selections += count * servers

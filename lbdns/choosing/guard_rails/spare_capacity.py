@@ -16,7 +16,7 @@ def spare(
 ) -> list[int]:
     """Return the members of ``suspended`` that the pool can do without.
 
-    ``suspended`` is sorted from the least bad member to the worst; the least bad members return to use first. The
+    ``suspended`` is sorted from the best member to the worst; the best members return to use first. The members in
     ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` and ``capacity`` are in
     requests/s; ``demand`` is 0 if unknown. Without ``others``, no member can be spared: if all members look bad, a
     monitoring failure is the most likely cause.
@@ -69,11 +69,11 @@ def total_demand(
     serving: Sequence[int],
     failing: Sequence[int],
 ) -> float:
-    """Return the requests/s that clients send, based on the ``serving`` members' counts; 0 if none reports counts.
+    """Return the requests/s that clients send, based on the ``serving`` members' counts, or 0 without counts.
 
     No report counts the requests sent to ``failing`` members. These requests are estimated from how often each member
     was ``selected`` recently (in any unit), rather than from capacity, because a rotation sends a strong member no more
-    requests than the others. Without recent selections, requests are assumed to be spread in proportion to capacity.
+    requests than a weak one. Without recent selections, requests are assumed to be spread in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity
     total = sum(unit[i] for i in serving)

@@ -204,7 +204,7 @@ class TestMistakes:
             farm(tmp_path, pools, {"hobbit": HOSTS, "b.hobbit": HOSTS})
 
     def test_no_zone_at_all_is_said_so(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match=r"must contain a \[\[zone\]\]"):
+        with pytest.raises(ConfigError, match=r"must contain at least one \[\[zone\]\]"):
             farm(tmp_path, pool_table(), {})
 
     def test_all_at_once_also_beside_a_zone_that_can_t_be_read(self, tmp_path: Path) -> None:

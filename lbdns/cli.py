@@ -20,7 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "status": "Show the state, score and share of answers of each pool member.",
     "top": "Show a continuously updated view of the pool members.",
     "watch": "Print the events of a running server as they happen.",
-    "explain": "Show which member the next answer for a name will contain, and why.",
+    "explain": "Show which member will be selected for the next query for a name, and why.",
     "ask": "Send a DNS query and print the response, like dig.",
     "history": "Print recorded metrics, answers and events as a table, CSV or JSON.",
     "drain": "Stop sending clients to a member until it is undrained.",

@@ -1,4 +1,4 @@
-"""``lbdns explain``: show which member the next answer for a name will contain, and why."""
+"""``lbdns explain``: show which member will be selected for the next query for a name, and why."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INDENT: Final = "    "
 
 
 @click.command(
-    epilog="Exit status: 0 on success, 1 if no pool serves the name or the server does not respond, 2 for bad "
+    epilog="Exit status: 0 on success, 1 if no pool serves the name or the server does not respond, 2 on invalid "
     "arguments or an invalid configuration."
 )
 @click.argument("name")
@@ -36,10 +36,10 @@ _INDENT: Final = "    "
 @control_option
 @config_option
 def explain(name: str, as_json: bool, url: str | None, control: Path | None, config: Path) -> None:
-    """Show which member the next answer for NAME will contain, and explain why with figures for each member.
+    """Show which member will be selected for the next query for NAME, and the figures that explain the selection.
 
     NAME is one of a pool's names, with or without the zone: best.hobbit or best. The command does not advance the
-    rotation. Like 'lbdns status', the command uses HTTP unless --control is given or HTTP is disabled; it then uses the
+    rotation. The command contacts the server over HTTP or, if --control is given or HTTP is disabled, through the
     control socket.
 
     \b

@@ -11,15 +11,17 @@ from lbdns_shared.keys import agent_line, new_master_key, read_key_file
 from lbdns_shared.report import is_host_name
 
 
-@click.command(epilog="All keys in a key file are accepted, and the first one signs. Key files should have mode 0600.")
+@click.command(
+    epilog="All keys in a key file are accepted; the first key signs reports. Key files should have mode 0600."
+)
 @click.option("--agent", metavar="HOST", help="Print the key of this host's agent. Requires --master.")
 @click.option("--master", type=click.Path(path_type=Path), metavar="FILE",
               help="The collector's key file, whose first master key is used to derive the agent key.")  # fmt: skip
 def keygen(agent: str | None, master: Path | None) -> None:
     """Print a line for a key file on standard output.
 
-    Without options, the line contains a new master key for the collector. With --agent, the line contains a key that
-    can sign only that host's reports.
+    Without options, the line contains a new master key for the collector. With --agent, the line contains the key of
+    HOST, which can sign only the reports of HOST.
 
     \b
     Examples:

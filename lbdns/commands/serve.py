@@ -21,7 +21,7 @@ SIGHUP and 'lbdns reload' reread the configuration; SIGTERM and SIGINT stop the 
 @click.command(epilog=EPILOG)
 @config_option
 @click.option("--listen", multiple=True, type=ParsedValue(lambda text: parse_listen(text, DNS_PORT), "HOST:PORT"),
-              help="Answer DNS queries at this address, not at those in [server] listen. Can be repeated.")  # fmt: skip
+              help="Answer DNS queries at this address; overrides [server] listen. Can be repeated.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Number of answering processes.")
 @click.option(
     "--take-over", is_flag=True,

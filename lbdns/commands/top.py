@@ -25,7 +25,9 @@ LOG: Final = "/api/v1/log?limit=50"
 SHORTEST: Final = 0.1  # s between frames: faster than people can read
 
 
-@click.command(epilog="Exit status: 0 after q or Ctrl-C, 1 without a server or a terminal, 2 on invalid arguments.")
+@click.command(
+    epilog="Exit status: 0 after q or Ctrl-C, 1 if the server or the terminal is unavailable, 2 on invalid arguments."
+)
 @click.option("--interval", type=click.FloatRange(SHORTEST, 60.0), default=1.0, show_default=True, metavar="SECONDS",
               help="Interval at which the screen and the sparklines are updated.")  # fmt: skip
 @click.option("--once", is_flag=True, help="Print one frame after one interval and exit. Does not require a terminal.")

@@ -53,7 +53,7 @@ def ids(user: str) -> tuple[int, int]:
 
 
 def read_ahead() -> None:
-    """Import modules that are needed later, while their files are readable. This takes a few tenths of a second."""
+    """Import modules needed later, when their files may be unreadable. The imports take a few tenths of a second."""
     read_ahead_for_workers()
     for module in _LATE_MODULES:
         importlib.import_module(module)
@@ -78,7 +78,7 @@ def own_folder(path: Path, user: str) -> None:
 
 
 def limit(user: str) -> None:
-    """Prevent programs executed later from gaining privileges. Call this before starting any threads or processes.
+    """Prevent programs executed later from gaining privileges. Call this function before starting threads or processes.
 
     Does nothing if the server will keep running as root.
     """
@@ -87,12 +87,12 @@ def limit(user: str) -> None:
 
 
 def become(user: str) -> None:
-    """Switch to ``user`` and the user's groups, and give up every capability. These changes cannot be undone.
+    """Switch to ``user`` and the user's groups, and give up every capability. Lost privileges cannot be regained.
 
     The user and group IDs do not change if ``user`` is empty or this process is not root. A process that remains root
     keeps its capabilities.
 
-    Ports below 1024 cannot be bound afterwards. CAP_NET_BIND_SERVICE is not kept for later reloads, because this
+    After the switch, ports below 1024 cannot be bound. CAP_NET_BIND_SERVICE is not kept for later reloads, because this
     capability would let a compromised server impersonate another server.
     """
     if will_become(user):

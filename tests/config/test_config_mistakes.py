@@ -190,7 +190,8 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         "web on a name",
         ZONE + '[web]\nlisten = "of"\n',
         [
-            ":5: [web] listen: 'of': must be an address to listen on, such as 127.0.0.1:8053, not a name; or write \"off\""
+            ":5: [web] listen: 'of': must be an address to listen on, such as 127.0.0.1:8053, not a name; "
+            'or write "off"'
         ],
     ),
     (

@@ -158,7 +158,7 @@ class _LogFile:
             self._descriptor = -1
 
     def reopen(self) -> None:
-        """Close the file, so that the next line reopens the file even if the last attempt has just failed."""
+        """Close the file; the next line reopens the file, even shortly after a failed attempt."""
         self.close()
         self._not_before, self._torn = 0.0, False
 

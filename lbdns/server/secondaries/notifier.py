@@ -117,7 +117,7 @@ class Secondaries:
         self._notifier.reload(configuration.farm)
 
     async def prepare(self, new: ServeConfiguration) -> PreparedChange:
-        """Return a change that finishes by notifying secondaries; this must happen after the answerer's change."""
+        """Return a change that notifies secondaries on finishing. It must be applied after the answerer's change."""
 
         async def finish() -> None:
             self.start(new)

@@ -105,7 +105,7 @@ class WorkerOwner(Protocol):
         """Called when the process has read everything that was sent to it."""
 
     def ended(self, worker: WorkerProcess) -> None:
-        """Called when the process has ended or is about to end. Unless the supervisor stops, ``started`` follows."""
+        """Called when a process has ended or will end soon. ``started`` is called next, unless the server stops."""
 
 
 class WorkerSupervisor:

@@ -1,6 +1,6 @@
 """The answer table: maps each question to its answers (one per pool member), which are compiled on demand.
 
-A table belongs to one farm, and a reload replaces the whole table. Sans-I/O.
+A table belongs to one farm; reloading the configuration replaces the whole table. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ QueryCounts = dict[tuple[str, int, str, int], int]
 class AnswerEntry:
     """The answer to one question: either a single response body or one body per pool member.
 
-    A member's body is created on first use by calling ``make`` with the member's index. For each response kind,
-    ``variants`` contains one (head, tail) pair per member, from which the fast path builds responses. A kind's item in
-    ``variants`` is None until a query of that kind arrives, and empty if a response may be too long for some client.
+    ``make`` creates a member's response body when it is first needed. For each response kind, ``variants`` contains one
+    (head, tail) pair per member, from which the fast path builds responses. The item for a kind is None until a query
+    first calls for that kind; it is empty if a response may be too long for some client.
     """
 
     __slots__ = (
@@ -136,7 +136,7 @@ class AnswerTable:
         """Return the ZoneIndex of the zone that answers for ``qname``, or None if there is no such zone.
 
         The zone with the longest matching name answers. DS queries for a zone's apex are answered from the parent zone
-        if the server serves the parent zone too (RFC 4035 section 3.1.4.1).
+        if the server also serves that zone (RFC 4035 section 3.1.4.1).
         """
         at = 0
         while True:
@@ -151,10 +151,10 @@ class AnswerTable:
         return bool(origin[0]) and any(above in self._zones for above in names.suffixes(names.parent(origin)))
 
     def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
-        """Return the entry for a question of class IN in the zone of ``index``.
+        """Return the entry for a class IN question in the zone that ``index`` describes.
 
-        The table keeps the entry only if the name exists and the type is common or exists at that name. This rule
-        prevents clients from exhausting the server's memory with made-up questions.
+        The table keeps the entry only if the name exists and if the type either is common or exists at that name. This
+        rule prevents clients from exhausting the server's memory with made-up questions.
         """
         key = (qname + qtype.to_bytes(2, "big") + b"\0\1").lower()
         entry = self.entries.get(key)
@@ -188,14 +188,14 @@ class AnswerTable:
         return AnswerEntry(key, name, qtype, make, len(pool.members), cursor if has_member else None)
 
     def _external_aliases(self, sections: AnswerSections, qtype: int) -> tuple[Record, ...]:
-        """If the answer's alias chain leads out of our zones, return the answer's records; otherwise return ()."""
+        """If the answer's alias chain leads out of our zones, return the answer's records, otherwise ()."""
         records = sections.answer
         if not records or records[-1].rtype != Type.CNAME or qtype in (Type.CNAME, Type.ANY) or sections.authority:
             return ()
         return records if self.zone_of(records[-1].rdata.lower(), qtype) is None else ()
 
     def precompile(self, entry: AnswerEntry, kind: int, query: Query) -> None:
-        """Precompile the fast path's responses to queries of this kind. ``entry`` must be kept in the table.
+        """Precompile the responses of this kind for the fast path. ``entry`` must be an entry that the table keeps.
 
         If any of these responses may be too long for some client or transport, none is precompiled. A response with a
         cookie is precompiled only up to the cookie, which the fast path appends.
@@ -285,7 +285,7 @@ def _has_addresses(index: ZoneIndex, pool: Pool, match: PoolMatch) -> bool:
 
 
 def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return a CNAME record that points to the member, followed by the member's records of this type."""
+    """Return a CNAME record that points to the member, followed by the member's records of type ``qtype``."""
     ttl = pool.config.ttl
     chain = (*match.aliases, Record(match.owner, Type.CNAME, ttl, member))
     if qtype in (Type.CNAME, Type.ANY):
@@ -297,7 +297,7 @@ def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch,
 
 
 def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return the member's addresses under the pool's own name or, for other types, that name's zone file records."""
+    """Return the member's addresses as records of the pool's name; for other types, that name's zone file records."""
     addresses = index.node(member) or {}
     if qtype == Type.ANY:
         qtype = next(rtype for rtype in (Type.A, Type.AAAA) if rtype in addresses)
@@ -314,5 +314,5 @@ def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatc
 
 
 def _is_letters(qtype: int) -> bool:
-    """Return whether lower-casing a question could turn this type into another type or vice versa."""
+    """Return whether lower-casing a question's bytes could turn this type into another, or another into this one."""
     return any(0x41 <= octet <= 0x5A or 0x61 <= octet <= 0x7A for octet in qtype.to_bytes(2, "big"))

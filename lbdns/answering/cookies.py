@@ -1,4 +1,4 @@
-"""DNS cookies (RFC 7873) in the interoperable form of RFC 9018, and their hash, SipHash-2-4.
+"""DNS cookies (RFC 7873) in the interoperable format of RFC 9018, and their hash, SipHash-2-4.
 
 A valid cookie proves that the client's address is not forged. A server cookie consists of the version (1), three zero
 bytes, the time in seconds (4 bytes) and a hash. The hash covers the client cookie, the server cookie's first 8 bytes
@@ -26,7 +26,7 @@ _MASK: Final = 0xFFFFFFFFFFFFFFFF
 
 
 class ServerCookies:
-    """Makes server cookies with the first secret, and accepts cookies made with any secret to allow secret rotation."""
+    """Makes server cookies with the first secret, but accepts cookies made with any secret so that keys can rotate."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         self.secrets = tuple(secrets)
@@ -67,7 +67,7 @@ def _age(stamp: int, wall: int) -> int:
 
 
 def siphash24(key: bytes, data: bytes) -> bytes:
-    """Return the SipHash-2-4 hash (Aumasson and Bernstein, 2012) of ``data`` as 8 bytes, low byte first.
+    """Return the SipHash-2-4 hash (Aumasson and Bernstein, 2012) of ``data`` as 8 little-endian bytes.
 
     ``key`` is 16 bytes long.
     """

@@ -1,9 +1,9 @@
 """EDNS(0) (RFC 6891): reads the options of a query, and writes the OPT record of the response.
 
-The server responds to the options NSID (RFC 5001), COOKIE (RFC 7873), edns-tcp-keepalive (RFC 7828) and client subnet
-(RFC 7871). A returned client subnet option has scope 0, because no answer depends on the client's subnet. The padding
-option is ignored, because padding is useful only with encryption (RFC 7830 section 6). All other options are ignored
-and not echoed (RFC 6891 section 6.1.2).
+The server supports the options NSID (RFC 5001), COOKIE (RFC 7873), edns-tcp-keepalive (RFC 7828) and client subnet (RFC
+7871). A returned client subnet option has scope 0, because no answer depends on the client's subnet. The padding option
+is ignored, because padding is useful only with encryption (RFC 7830 section 6). All other options are ignored and not
+echoed (RFC 6891 section 6.1.2).
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def write_option(code: int, data: bytes) -> bytes:
 
 
 def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes = b"") -> bytes:
-    """Return the OPT record of the response to a query with ``edns``.
+    """Return the OPT record of the response to a query whose OPT record is ``edns``.
 
     The DO bit is copied from the query (RFC 3225 section 3). ``rcode`` has 12 bits; the OPT record contains only the
     upper eight. ``payload`` is in bytes; ``options`` are in wire form.

@@ -1,4 +1,4 @@
-"""Responses that depend on no zone: errors, refusals, replies to cookie-only queries, answers in class CHAOS. Pure."""
+"""Responses that depend on no zone: errors, refusals, replies to cookie-only queries, and CHAOS answers. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """``explain.NAME TXT``: explains over DNS how the next answer for NAME, a pool's name, is chosen. Sans-I/O.
 
-``explain.NAME`` exists only for clients in ``[explain] allow``, and only if the zone file does not define that name.
+``explain.NAME`` exists only for clients that ``[explain] allow`` lists, and only if the zone file does not define it.
 Zone transfers do not include ``explain.NAME``, and queries for ``explain.NAME`` do not select a member.
 """
 
@@ -41,7 +41,7 @@ class ExplanationEntry(AnswerEntry):
 
 
 class ExplanationNames:
-    """All of one farm's ``explain.NAME`` names, and the networks that may query them."""
+    """The ``explain.NAME`` names of one farm, and the networks that may query them."""
 
     __slots__ = ("_allowed", "_owners")
 
@@ -55,7 +55,7 @@ class ExplanationNames:
         }
 
     def entry(self, index: ZoneIndex, query: Query, host: str, explainer: Explainer | None) -> AnswerEntry | None:
-        """Return the entry for ``query`` in the zone of ``index``, or None if ``host`` must not see such a name."""
+        """Return the entry for ``query`` in the zone of ``index``, or None if ``host`` may not query that name."""
         qname, qtype = query.qname, query.qtype
         found = self._owners.get(qname)
         if found is None or explainer is None or qname in index.names or not self._allowed.has(host):
@@ -77,7 +77,7 @@ class ExplanationNames:
 def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
     """Return the texts of an explanation, one per TXT record: a summary, then one text per member.
 
-    Members are sorted by probability in descending order. Equally probable members are sorted by score.
+    Members are sorted by descending probability. Members with the same probability are sorted by descending score.
     """
     if explanation is None:
         return ("no explanation is available during a reload; query again",)
@@ -87,7 +87,7 @@ def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
 
 
 def strings(text: str) -> bytes:
-    """Return ``text`` as the rdata of a TXT record, split into character-strings after spaces.
+    """Return ``text`` as the rdata of a TXT record, split at spaces into character-strings.
 
     All characters except printable ASCII are escaped. A text longer than MAX_TEXT octets is truncated.
     """
@@ -142,5 +142,5 @@ def _member(member: Mapping[str, Any], measured: bool) -> str:
 
 
 def _number(value: float) -> str:
-    """Return ``value`` as text with three significant digits, or rounded to an integer if it is 100 or more."""
+    """Return ``value`` as text with three significant digits, or as a rounded integer if it is 100 or more."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value + 0.0:.3g}"

@@ -6,7 +6,7 @@ A plan is a sequence of members. Each answer takes the next place in the plan, e
 - A client that queries a name for A and AAAA (and HTTPS) opens one connection, so the answers to all these queries name
   the same member.
 
-Sans-I/O: the caller passes the time. Memory is bounded: both caches have a fixed number of slots, and a new client or
+Sans-I/O: the caller supplies the time. Memory is bounded: both caches have a fixed number of slots, and a new client or
 query overwrites the slot's old content. A client whose slot was overwritten takes one extra place in the plan.
 """
 
@@ -34,14 +34,14 @@ FAMILY_TYPES: Final[Mapping[int, int]] = {Type.A: 0, Type.AAAA: 1, Type.HTTPS: 2
 class PlanCursor:
     """The plan for one pool and policy, and the current place in that plan.
 
-    Each query calls ``next``, which advances one counter. Per-member counts are computed on request, from the plan's
-    order and the current place.
+    ``next`` only advances a counter. Per-member counts are computed on request, from the plan's order and the current
+    place.
     """
 
     __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "plan", "usable")
 
     def __init__(self, members: int, number: int = 0, affinity_window: float = 0.0) -> None:
-        """Start with a plan that selects each of the ``members`` members in turn.
+        """Begin with a plan that selects members 0 to ``members - 1`` in turn.
 
         ``number`` is unique within one answer table. For ``affinity_window`` seconds, a client's queries for the types
         in FAMILY_TYPES get the same member.
@@ -79,7 +79,7 @@ class PlanCursor:
         return self.order[at]
 
     def _position(self) -> tuple[int, int]:
-        """Return the current place in the order, and how often the end of the order has been reached."""
+        """Return the current place in the plan's order, and how many times the end of the order has been reached."""
         return self._at, self._passes
 
     @property
@@ -101,7 +101,7 @@ class PlanCursor:
         return self.order[at - 1] if at else self._last
 
     def counts(self) -> Counter[int]:
-        """Return how often the current plan has selected each member."""
+        """Return how many times the current plan has selected each member."""
         at, passes = self._position()
         if not passes:
             return Counter(self.order[:at])
@@ -112,7 +112,7 @@ class PlanCursor:
         return counts
 
     def totals(self) -> list[int]:
-        """Return how often each member has been selected since the start."""
+        """Return how many times each member has been selected since the start."""
         counts = self.counts()
         return [before + counts[i] for i, before in enumerate(self._before)]
 
@@ -156,8 +156,8 @@ class NativePlanCursor(PlanCursor):
 class RetransmissionCache:
     """Stores the member selected for each recent query, keyed by a hash of the client and the query's bytes.
 
-    Identical queries arrive because a client without a response repeats its query with the same id from the same port,
-    and because networks duplicate datagrams. Slots are overwritten sooner on a busy server.
+    Identical queries arrive because a client that receives no response resends its query with the same id from the same
+    port, and because networks may duplicate datagrams. The busier the server, the sooner slots are overwritten.
     """
 
     __slots__ = ("marks", "members", "repeated", "times")
@@ -198,11 +198,11 @@ CELLS: Final = _TIMES + 2 * OPEN
 class FamilyAffinity:
     """Stores each client's recent selections per plan cursor, so that queries for other types get the same member.
 
-    A client's first query takes a place in the plan, and its queries for the other types join this selection: they get
-    the same member. A second query for the same type belongs to the next connection and takes a new place. Because many
-    clients may share one resolver's address, several selections stay open, and queries for each type join the open
-    selections in order. For example, the first AAAA query joins the first selection made for A, and the second AAAA
-    query joins the second selection.
+    A client's first query takes a place in the plan, and the client's queries for other types join this selection:
+    these queries get the same member. A second query for the same type belongs to the next connection and takes a new
+    place. Because many clients may share one resolver's address, several selections stay open, and queries for each
+    type join the open selections in order. For example, the first AAAA query joins the first selection made for A, and
+    the second AAAA query joins the second selection.
     """
 
     __slots__ = ("_cells", "coherent")
@@ -216,7 +216,7 @@ class FamilyAffinity:
     def mark(host: str, number: int) -> int:
         """Return the hash of a client's address and a cursor's number.
 
-        The hash excludes the client's port, which varies from query to query.
+        The client's port is excluded, because it varies from query to query.
         """
         return hash((host, number))
 
@@ -232,7 +232,7 @@ class FamilyAffinity:
         return found
 
     def give(self, cursor: PlanCursor, host: str, family: int, now: float) -> int:
-        """Join an open selection if possible, otherwise take the next place in the plan; return the member.
+        """Join an open selection or, if there is none to join, take the next place in the plan; return the member.
 
         If an open selection's member is no longer usable, the next member in the plan replaces it in the selection.
         """
@@ -292,10 +292,10 @@ class MemberSelector:
     def select(
         self, cursor: PlanCursor, family: int | None, query: bytes, client: tuple[Any, ...], transport: int
     ) -> int:
-        """Select, remember and return a member for ``query``. Call this method only if the response names the member.
+        """Select, remember and return a member for ``query``. Call this method only if the response names a member.
 
-        ``client`` begins with host and port. A query over TCP is never a retransmission, because TCP itself retransmits
-        lost segments.
+        ``client`` begins with the client's host and port. A query over TCP is never a retransmission, because TCP
+        itself retransmits lost segments.
         """
         now = self.now
         if transport == TCP:

@@ -41,7 +41,7 @@ Variant = tuple[bytes, bytes]
 
 
 class Record(NamedTuple):
-    """One resource record: the owner in lower-case wire form, the rdata uncompressed, and the TTL in seconds."""
+    """One resource record, with its owner in lower-case wire form, its rdata uncompressed, and its TTL in seconds."""
 
     owner: bytes
     rtype: int
@@ -70,7 +70,7 @@ class ResponseBody:
 
 
 def write_body(sections: AnswerSections, qname: bytes) -> ResponseBody:
-    """Write ``sections`` for a question about ``qname`` (lower-case wire form)."""
+    """Write the body with ``sections`` for a question whose name is ``qname`` (lower-case wire form)."""
     writer = RecordWriter(qname)
     for section in (sections.answer, sections.authority, sections.additional):
         writer.add(section)
@@ -106,7 +106,7 @@ def write_variant(
     payload: int = OUR_PAYLOAD,
     options: bytes = b"",
 ) -> Variant:
-    """Return the head and tail of the response with ``body`` to a query with the given flags and OPT record.
+    """Return the head and tail of a response that contains ``body``, given the flags and OPT record of the query.
 
     ``rcode`` overrides the body's RCODE. ``payload`` is the maximum length in bytes of the queries that we accept over
     UDP. ``options`` is the rdata of our OPT record. The opcode is copied from the query; RD is copied too if the opcode
@@ -125,14 +125,14 @@ def write_variant(
 def precompiled_variant(
     body: ResponseBody, query_flags: int, edns: Edns | None, has_cookie: bool, payload: int
 ) -> Variant:
-    """Return the head and tail from ``write_variant`` without the cookie, which the fast path appends."""
+    """Return the result of ``write_variant`` without the cookie, which the fast path appends to the tail."""
     head, tail = write_variant(body, query_flags, edns, None, payload, _EMPTY_COOKIE if has_cookie else b"")
     return head, tail[: -CLIENT - SERVER] if has_cookie else tail
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseWriter:
-    """Writes complete responses within the limits set by one configuration.
+    """Writes complete responses within the size limits of one configuration.
 
     The caller counts and sends the responses.
     """
@@ -156,7 +156,7 @@ class ResponseWriter:
     def limit(self, query: Query, options: EdnsOptions, transport: int) -> int:
         """Return the maximum length in bytes of a response that we send to this client.
 
-        Clients without a valid cookie receive only short responses over UDP, to limit amplification of forged queries.
+        Clients without a valid cookie receive only short responses over UDP, to limit amplification attacks.
         """
         limit = self.payload_limit(query, transport)
         return limit if transport == TCP or options.valid_cookie else min(limit, self.udp_without_cookie)
@@ -220,7 +220,7 @@ class RecordWriter:
         self._put(name)
 
     def _learn(self, folded: bytes, end: int, pointers: int) -> None:
-        """Let compression pointers in later names refer to this name's labels before ``end``.
+        """Let compression pointers in later names refer to this name's labels up to index ``end``.
 
         Reading this name requires following ``pointers`` pointers.
         """

@@ -1,4 +1,4 @@
-"""The plane: the implementation that answers common UDP queries, either Python or the faster native module.
+"""The plane: the implementation that answers common UDP queries, either in Python or in a faster native extension.
 
 The plane creates the state that the fast path and the slow path share: the rate limiter, the retransmission cache, the
 address family affinity cache and the current place in each plan. Sans-I/O.
@@ -33,7 +33,7 @@ class Plane:
     batch_size = 0  # maximum number of datagrams that ``DatagramBatch.drain`` reads
 
     def native_table(self, payload: int) -> lbdns_native.AnswerTable | None:
-        """Return the native part of a new answer table, or None on the Python plane.
+        """Return the native half of a new answer table, or None on the Python plane.
 
         ``payload`` is the maximum length in bytes of the queries that we accept over UDP.
         """
@@ -58,7 +58,7 @@ PYTHON_PLANE: Final = Plane()
 
 
 class NativePlane(Plane):
-    """The native plane: answers queries with the native module's classes."""
+    """The native plane: answers queries with the native extension's classes."""
 
     name = "native"
     batch_size = 64  # lbdns_native.BATCH
@@ -84,19 +84,19 @@ class NativePlane(Plane):
 
 
 class NativeMissingError(LbdnsError):
-    """The configuration requires the native module, which is not installed."""
+    """The configuration requires the native extension, which is not installed."""
 
     exit_status = 2
 
 
 def choose_plane(requested: PlaneName) -> Plane:
-    """Return the plane that the configuration requests; "auto" selects the native plane if its module is installed.
+    """Return the plane that the configuration requests; "auto" means the native plane if it is installed.
 
-    Raises NativeMissingError if the configuration requests the native plane but its module is not installed.
+    Raises NativeMissingError if the configuration requests the native plane, which is not installed.
     """
     if requested == "native" and not AVAILABLE:
         raise NativeMissingError(
-            "[server] plane: the native module is not installed; build it with 'make native' (needs cargo), "
+            "[server] plane: the native extension is not installed; build it with 'make native' (needs cargo), "
             'or set plane = "auto"'
         )
     return PYTHON_PLANE if requested == "python" or not AVAILABLE else NativePlane()

@@ -1,4 +1,4 @@
-"""Reads queries strictly, without raising exceptions, and with a bounded amount of work for any input. Pure.
+"""Reads queries strictly. For any input, the reader raises no exception and does a bounded amount of work. Pure.
 
 - A response, or a message shorter than a header, is not answered.
 - A query with an opcode other than QUERY is answered with NOTIMP.
@@ -29,7 +29,7 @@ MAX_ADDITIONAL: Final = 8  # records: a query has an OPT and perhaps a TSIG reco
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as received. An ``error`` other than NOERROR is the RCODE of the response.
+    """A query as received. If ``error`` is not NOERROR, it is the RCODE of the response.
 
     ``question`` contains the question's bytes as received, so that the response can repeat the question. ``question``
     is empty if there is no well-formed question.
@@ -98,7 +98,7 @@ def _error(edns: Edns | None, sound: bool) -> Rcode:
 
 
 def _read_soa(message: bytes, at: int) -> tuple[int, int]:
-    """Return the serial and end of the SOA record at ``at``, ignoring its names; the end is 0 if malformed."""
+    """Return the serial and the end of the SOA record at ``at``; the end is 0 if the record is malformed."""
     at = skip_name(message, at)
     if not at or at + _RR_FIXED.size > len(message):
         return NO_SERIAL, 0
@@ -110,7 +110,7 @@ def _read_soa(message: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_additional(message: bytes, at: int, count: int) -> tuple[Edns | None, int, bool]:
-    """Return the OPT record, the offset of the TSIG record (0 if none), and whether the section is well-formed."""
+    """Return the OPT record, the TSIG record's offset (0 if none), and whether the whole section is well-formed."""
     edns, tsig_at = None, 0
     for _ in range(count):
         owner = at

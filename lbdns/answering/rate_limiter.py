@@ -4,7 +4,7 @@ All answers to the same question count as one kind. Responses without an entry i
 errors, wildcards) count as one kind per zone and RCODE. Querying random names therefore does not evade the limit. A
 network's limit across all kinds is ``ALL`` times the limit for one kind, so querying many names in turn does not evade
 the rate limit either. The counters are stored in a table of fixed size, so forged addresses use no extra memory. Two
-networks that hash to the same slot within one second share one limit.
+networks that hash to the same slot in the same second share one limit.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RateLimiter:
             self._counts = [0] * SLOTS
 
     def count(self, host: str, kind: bytes) -> int:
-        """Count one response of ``kind`` to ``host``; return the number of responses over the limit, or 0."""
+        """Count one response of ``kind`` to ``host``; return by how many responses the limit is exceeded."""
         if not self._limit:
             return 0
         network = self._networks.get(host)
@@ -62,7 +62,7 @@ class RateLimiter:
         return max(0, counts[at] - ALL * self._limit)
 
     def drops(self, over: int, host: str) -> bool:
-        """Return whether to drop a response over the limit; every ``slip``-th such response is truncated instead."""
+        """Return whether to drop a response over the limit; every ``slip``-th one is truncated instead of dropped."""
         self.last = host
         slip = self.rules.slip
         if slip and over % slip == 0:

@@ -1,4 +1,4 @@
-"""Relayed queries: checks client permissions, and writes the upstream query and the client's response. Sans-I/O.
+"""Relayed queries: checks client permissions, and writes queries to upstreams and responses to clients. Sans-I/O.
 
 The two hops are independent, as RFC 5625 requires. The query to the upstream has its own id, letter case and OPT
 record. The response to the client has the client's id and letter case, and our OPT record. No EDNS option is passed on
@@ -58,7 +58,7 @@ class AllowedNetworks:
 
 @dataclass(frozen=True, slots=True)
 class RelayedQuery:
-    """A query with RD from a client in an allowed network, to be relayed to an upstream.
+    """A query with RD set, from a client in an allowed network, to be relayed to an upstream.
 
     The queried name is outside our zones, or is one of our names whose ``aliases`` lead out of our zones.
     """
@@ -108,8 +108,8 @@ def upstream_query(question: UpstreamQuestion, ident: bytes, chance: int) -> byt
 def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> ResponseBody:
     """Return the body of the response to the client (SERVFAIL if ``response`` is None because no upstream answered).
 
-    RA is set; AA is set only if the answer begins with our own aliases. CD is copied from the query. AD is passed on
-    only if the query requests AD (RFC 6840 section 5.8).
+    RA is set; AA is set only if the answer begins with our own aliases. CD is copied from the query. The upstream's AD
+    bit is passed on only if the query requests it (RFC 6840 section 5.8).
     """
     query = relayed.query
     flags = RA | (query.flags & CD)
@@ -129,7 +129,7 @@ def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> Re
 def _after_aliases(relayed: RelayedQuery, response: UpstreamResponse, flags: int) -> ResponseBody:
     """Return our aliases followed by the upstream's answer.
 
-    AA is set because the first name is ours; AD is not set because our aliases are unsigned.
+    AA is set, because the first name is ours; AD is clear, because our aliases are unsigned.
     """
     # Imported here: only answers after an alias of ours need dnspython's messages, which take 20 ms to import
     import dns.exception

@@ -1,12 +1,12 @@
 """The responder: turns one query into one response, via the fast path or the slow path. Sans-I/O.
 
-On the fast path, the question's bytes in lower case identify an entry of the answer table, and the bytes around the
+On the fast path, the lower-cased bytes of the question identify an entry of the answer table, and the bytes around the
 question determine the response kind. The member selector selects a member, and the precompiled parts are joined. Every
-other query takes the slow path: a strict reader, a look-up and a message writer. The slow path produces the same
+other query takes the slow path: a strict reader, a zone lookup and a message writer. The slow path produces the same
 answers, and precompiles them for the fast path.
 
-A rotation advances only when a new response names a member. No rotation advances for a retransmitted query, a client's
-query for a second type, a query over the rate limit, or a response that is truncated because it is too long.
+A rotation advances only when a new response names a member. It does not advance for a retransmitted query, a client's
+query for a second type, a query over the rate limit, or a response that is too long and therefore truncated.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from lbdns.answering.zone_transfer import ZoneTransfer
 Client = tuple[Any, ...]
 #: An answer that requires many messages or an upstream; the caller of ``Responder.respond`` must complete it.
 DeferredAnswer = ZoneTransfer | RelayedQuery
-#: Types that a zone look-up can't answer. OPT is not a meta-type in the registry, but just as wrong in a question.
+#: Types that a zone lookup can't answer. OPT is not a meta-type in the registry, but just as wrong in a question.
 _UNUSUAL_TYPES: Final = META_TYPES | {Type.OPT}
 
 
@@ -91,7 +91,7 @@ class Responder:
 
         Server cookies made with any of ``secrets`` (16 bytes each) are valid; new cookies are made with the first
         secret. Without secrets, the server uses no cookies. ``share`` is the number of processes that answer at the
-        same addresses: each process enforces its share of the rate limit.
+        same addresses: each process enforces an equal fraction of the rate limit.
         """
         config = table.farm.config
         self._before = self._counters_since_start()
@@ -120,7 +120,7 @@ class Responder:
         return {**self._counters_since_start(), "too_long_cut": self.truncated}
 
     def _counters_since_start(self) -> dict[str, int]:
-        """Return the limiter's and selector's counters, including those of the objects that ``use`` has replaced."""
+        """Return the limiter's and selector's counters, including those of earlier objects that ``use`` replaced."""
         limiter, selector = self.limiter, self.selector
         now = (limiter.dropped, limiter.cut, selector.retransmissions.repeated, selector.affinity.coherent)
         return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}
@@ -164,7 +164,8 @@ class Responder:
     def respond_slowly(self, message: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
         """Return the same response as ``respond``, but via the slow path, and precompile it for the fast path.
 
-        Call ``tick`` first, as for ``respond``. On the native plane, this method handles the queries left to Python.
+        Call ``tick`` first, as for ``respond``. On the native plane, this method handles the queries that native code
+        leaves to Python.
         """
         query = read_query(message)
         if query is None:
@@ -252,8 +253,8 @@ class Responder:
         """Return the response to a relayed query, truncated if it is longer than the client accepts.
 
         ``body`` comes from ``relayed_query.relayed_body``. Call this method once for each ``RelayedQuery`` that
-        ``respond`` returned, then send the response to its client. The length limit for clients without cookies does
-        not apply, because clients in allowed networks are assumed not to be victims of forged queries.
+        ``respond`` returned, then send the result to the client. The length limit for clients without cookies does not
+        apply, because clients in allowed networks are assumed not to be victims of forged queries.
         """
         query, transport = relayed.query, relayed.transport
         self.table.count((relayed.zone, query.qtype, TRANSPORTS[transport], body.flags & 0xF))
@@ -304,5 +305,5 @@ def response_kind(before: bytes, after: bytes) -> int | None:
 
 
 def _kind(entry: AnswerEntry) -> bytes:
-    """Return the rate limiter's key for answers whose entry is not kept; they share one key per zone and RCODE."""
+    """Return the rate limiter's key for an entry that is not kept. Such entries share one key per zone and RCODE."""
     return b"%s %d" % (entry.zone.encode(), entry.rcode)

@@ -1,4 +1,4 @@
-"""TSIG (RFC 8945): checks the signature of a query and signs its response. Pure: the time is passed as an argument.
+"""TSIG (RFC 8945): checks the signature of a query, and signs the response. Pure: the time is passed as an argument.
 
 Checking a query requires at most one HMAC over the message, and raises no exception.
 """
@@ -93,7 +93,7 @@ class QuerySignature:
         ``clock`` returns Unix seconds. The query's signature must be valid.
         """
         key = self.key
-        assert key is not None, "transfers are sent only for valid signatures"
+        assert key is not None, "only a query with a valid signature gets a signed transfer"
         record = None
         for message in messages:
             if record is None:
@@ -137,7 +137,7 @@ def check_signature(message: bytes, at: int, keys: Keyring, now: float) -> Query
 
 
 def rcode_of(signed: QuerySignature | None) -> Rcode:
-    """Return the RCODE that a checked TSIG record requires; NOERROR if the record is valid."""
+    """Return the RCODE for a checked signature: FORMERR if malformed, NOTAUTH if invalid, NOERROR if valid."""
     if signed is None:
         return Rcode.FORMERR
     return Rcode.NOTAUTH if signed.error else Rcode.NOERROR
@@ -153,7 +153,7 @@ def _timers(time: int, fudge: int) -> bytes:
 
 
 def _variables(record: TsigRecord) -> bytes:
-    """Return the fields of the record that its MAC covers (section 4.3.3)."""
+    """Return the fields of the TSIG record that the MAC covers (section 4.3.3)."""
     return b"".join((
         record.owner, _CLASS_ANY.to_bytes(2, "big"), b"\0\0\0\0", record.algorithm, _timers(record.time, record.fudge),
         _ERROR.pack(record.error, len(record.other)), record.other,
@@ -176,7 +176,7 @@ def _append(message: bytes, record: TsigRecord) -> bytes:
 
 
 def _read(message: bytes, at: int) -> TsigRecord | None:
-    """Return the TSIG record at ``at``, or None if it is malformed or does not end the message."""
+    """Return the TSIG record at ``at``, or None if it is malformed or is not at the end of the message."""
     owner, at = _name(message, at, pointers=True)
     if not owner or at + _RR_FIXED.size > len(message):
         return None

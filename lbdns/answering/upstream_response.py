@@ -39,7 +39,8 @@ class UpstreamResponse:
     def failed(self) -> bool:
         """Whether the response fails to answer the question, so that another upstream is worth trying.
 
-        A response without RA and AA is a referral from a server that neither offers recursion nor serves the zone.
+        A response with neither RA nor AA set is a referral from a server that neither offers recursion nor serves the
+        zone.
         """
         return self.rcode not in _GOOD or bool(self.flags & TC) or not self.flags & (RA | AA)
 
@@ -52,7 +53,7 @@ class UpstreamResponse:
 def read_upstream_response(query: bytes, message: bytes) -> UpstreamResponse | None:
     """Parse ``message`` as the response to our ``query``; return None if it is malformed or answers another query.
 
-    This function ignores letter case; ``same_case`` checks it.
+    Letter case is ignored here; ``same_case`` checks it.
     """
     end = skip_name(query, HEADER_LENGTH) + 4
     if len(message) < end or message[:2] != query[:2]:
@@ -77,7 +78,7 @@ def same_case(query: bytes, message: bytes) -> bool:
 
 
 def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int]) -> UpstreamResponse | None:
-    """Return the response with all records before OPT, the only ones that the client needs; None if malformed."""
+    """Return the response with only the records before OPT (the client needs no others), or None if it is malformed."""
     name = message[HEADER_LENGTH : start - 4].lower()
     owners: list[int] = []
     at, kept, rcode, opt_at = start, list(counts), flags & 0xF, 0
@@ -108,7 +109,7 @@ def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int])
 
 
 def _name_end(message: bytes, at: int, known: set[int]) -> int:
-    """Return the end of the name at ``at``, or 0 if malformed. ``known`` lists the offsets of labels already read."""
+    """Return the end of the name at ``at``, or 0 if it is malformed. ``known``: offsets of labels already read."""
     end, bound = 0, at
     passed: list[int] = []
     while at < len(message) and at not in known:

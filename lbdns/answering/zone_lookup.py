@@ -1,4 +1,4 @@
-"""Zone look-up: finds a zone's records, or the negative answer, for a name and type (RFC 1034 section 4.3.2). Pure.
+"""Zone lookup: finds a zone's records, or the negative answer, for a name and type (RFC 1034 section 4.3.2). Pure.
 
 Wildcards follow RFC 4592, DNAME records follow RFC 6672, and empty non-terminals follow RFC 8020.
 """
@@ -18,7 +18,7 @@ MAX_CHAIN: Final = 16  # aliases followed for one question; a longer chain is an
 
 
 class ZoneIndex:
-    """A zone prepared for look-ups. ``pool_owners`` contains the owner names that belong to pools."""
+    """A zone prepared for lookups. ``pool_owners`` contains the owner names that belong to pools."""
 
     def __init__(self, zone: Zone, pool_owners: Iterable[bytes]) -> None:
         self.zone = zone
@@ -34,7 +34,7 @@ class ZoneIndex:
 
 
 def negative_soa(zone: Zone) -> Record:
-    """Return the SOA record for negative answers, with its TTL capped at its minimum field (RFC 2308 section 3)."""
+    """Return the SOA record for negative answers, with its TTL capped at its MINIMUM field (RFC 2308 section 3)."""
     rdata = zone.soa.rdatas[0]
     minimum = int.from_bytes(rdata[-4:], "big")
     return Record(zone.origin, Type.SOA, min(zone.soa.ttl, minimum), rdata)
@@ -42,7 +42,7 @@ def negative_soa(zone: Zone) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class PoolMatch:
-    """The result of a look-up that ends at a pool's name, ``owner``, possibly via ``aliases``."""
+    """The result of a lookup that ends at a pool's name, ``owner``, possibly via ``aliases``."""
 
     owner: bytes
     aliases: tuple[Record, ...] = ()
@@ -138,7 +138,7 @@ def _at_node(index: ZoneIndex, node: Node, name: bytes, qtype: int) -> AnswerSec
 
 
 def _referral(index: ZoneIndex, cut: bytes, servers: RRset) -> AnswerSections:
-    """Return the NS and DS records of the delegation at ``cut``, and the addresses of its servers (glue)."""
+    """Return the NS and DS records of the delegation at ``cut``, and its name servers' addresses (glue)."""
     node = index.node(cut) or {}
     authority = records(cut, Type.NS, servers)
     if Type.DS in node:
@@ -153,7 +153,7 @@ def _referral(index: ZoneIndex, cut: bytes, servers: RRset) -> AnswerSections:
 
 
 def _redirect(name: bytes, owner: bytes, dname: RRset) -> AnswerSections | _Alias:
-    """Return the DNAME and its synthesized CNAME (RFC 6672 section 3.1); YXDOMAIN if the target would be too long."""
+    """Return the DNAME and the synthesized CNAME (RFC 6672 section 3.1), or YXDOMAIN if the target is too long."""
     target = name[: -len(owner)] + dname.rdatas[0]
     found = records(owner, Type.DNAME, dname)
     if len(target) > names.MAX_NAME:

@@ -29,7 +29,7 @@ _SERIAL_HALF: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class ZoneTransfer:
-    """A zone to send over TCP in messages that are generated one at a time, as the caller iterates over them."""
+    """A zone to send over TCP. ``messages`` generates each message when the caller requests it."""
 
     messages: Iterator[bytes]
     zone: str = ""
@@ -100,7 +100,7 @@ def _of_all_members(zone: Zone, pool: Pool, rtype: int) -> RRset:
 
 
 def messages(query: Query, zone: Zone, pools: Iterable[Pool]) -> Iterator[bytes]:
-    """Yield a transfer's messages, with the SOA record first and last. Names keep their case (RFC 5936 section 3.4).
+    """Yield a transfer's messages, from SOA record to SOA record. Names keep their letter case (RFC 5936 section 3.4).
 
     Messages are generated one at a time. The messages depend only on the arguments, so a reload does not affect a
     transfer in progress.

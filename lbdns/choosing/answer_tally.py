@@ -1,4 +1,4 @@
-"""The answer tally: a pool's answer rates by policy, each member's charge, and the detection of arriving crowds."""
+"""The answer tally: a pool's answer rates, the requests that each member must expect (its charge), and arriving crowds."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class AnswerTally:
         self._by_policy, self._own = old._by_policy, old._own
 
     def answers(self, policy: str) -> WindowRate:
-        """Return the rate of answers from ``policy``, summed over all processes of this server."""
+        """Return the rate of answers chosen by ``policy``, summed over all processes of this server."""
         return self._by_policy.setdefault(policy, WindowRate(AVERAGE))
 
     def start_round(self, fresh: Iterable[int]) -> None:
-        """Reset the charges of the members with new reports (indexes ``fresh``), which reflect the selections."""
+        """Reset the charges of the members with indexes ``fresh``: their new reports already reflect the selections."""
         self._fresh = frozenset(fresh)
         for i in self._fresh:
             self.charges[i] = 0.0
@@ -49,7 +49,7 @@ class AnswerTally:
     def add_own(self, policy: str, selections: Selections | None, now: float) -> None:
         """Count the ``selections`` from this process's previous plan of ``policy``; pass None if there was no plan.
 
-        The selections were made before the current reports, so only members without a new report are charged for them.
+        The selections were made before the current reports arrived, so only members without a new report are charged.
         """
         self.answers(policy).add(now, sum(selections.counts) if selections else 0)
         if selections is None:
@@ -62,20 +62,20 @@ class AnswerTally:
                 self.charges[i] += count * multiplier
 
     def multiplier(self, now: float) -> float:
-        """Return how many answers all processes of all servers send in total for each answer from this process."""
+        """Return the ratio of all answers, from all processes of all servers, to the answers from this process."""
         own = self._own.count(now)
         every = sum(answers.count(now) for answers in self._by_policy.values())
         return self.servers * max(1.0, every / own) if own else float(self.servers)
 
     def rate(self, policy: str, now: float) -> float:
-        """Return the 10 s average of answers/s from ``policy`` across all DNS servers."""
+        """Return the answers/s chosen by ``policy`` on all DNS servers together, averaged over 10 s."""
         return self.answers(policy).rate(now) * self.servers
 
     def recent_rate(self, policy: str, now: float) -> float:
-        """Return the last second's answers/s from ``policy`` if a crowd has just arrived, otherwise the average."""
+        """Return the answers/s chosen by ``policy`` over the last second if a crowd has just arrived, otherwise over 10 s."""
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:
-        """Return the total answers/s of all policies whose rates show that a crowd has just arrived (0 if none)."""
+        """Return the total answers/s of the policies whose rates show that a crowd has just arrived (0 if none do)."""
         rates = [(answers.rate(now), answers.recent_rate(now, JUST_NOW)) for answers in self._by_policy.values()]
         return self.servers * sum(recent for average, recent in rates if recent > average)

@@ -56,7 +56,7 @@ class Candidates:
         self.liveness = replace(self.liveness, states=known, fail_open=old.liveness.fail_open)
 
     def update(self, fresh: Collection[int], now: float) -> bool:
-        """Update the candidates as of ``now``. Return whether a state changed, in which case new plans are needed.
+        """Update the candidates as of ``now``. Return whether any state changed, so that new plans are needed.
 
         ``pool`` must already have recorded the snapshot. ``fresh`` lists the indexes of members with a new report.
         """
@@ -94,19 +94,19 @@ class Candidates:
         return min(self.liveness.next_change, next_overdue, self.guard_rails.next_change(self._now))
 
     def guards(self, now: float) -> tuple[Guard, ...]:
-        """Return each member's guard, which states why a usable member gets less than its full share."""
+        """Return each member's guard, which states why a usable member gets less than its full share of answers."""
         return self.guard_rails.guards(now, self.ramps(now))
 
     @property
     def quarantine_exempt(self) -> frozenset[int]:
-        """Return the candidates that would be quarantined if the pool could carry its load without them."""
+        """Return the candidates that would be quarantined if the pool could handle its load without them."""
         return frozenset(self.liveness.candidates).intersection(self.guard_rails.caught)
 
     def overdue(self, now: float) -> Collection[int]:
         """Return the candidates that must not be selected because their reports are overdue.
 
-        If the other members could not carry the load alone, some overdue members are omitted from the result, those
-        with the newest reports first.
+        If the other members could not handle the load alone, some overdue members are left out of the result, starting
+        with the one that has the newest report.
         """
         members, candidates = self._pool.members, self.liveness.candidates
         late = [i for i in candidates if now >= members[i].overdue_at and i not in self._forced_up]
@@ -117,7 +117,7 @@ class Candidates:
         return self._can_spare(late, others, self._min_usable * len(candidates), now)
 
     def ramps(self, now: float) -> Mapping[int, float]:
-        """Return each slow-starting member's share of its full weight, raised if the other members lack capacity."""
+        """Return the fraction of its weight that each member in slow start gets: more if the others lack capacity."""
         ramps = self.guard_rails.slow_start.ramps(now)
         if not ramps:
             return ramps
@@ -139,7 +139,7 @@ class Candidates:
         return spare(suspended, others, minimum, capacity, self._demand((*suspended, *others), capacity, now))
 
     def _demand(self, members: Sequence[int], capacity: Sequence[float], now: float) -> float:
-        """Return the requests/s that clients send to ``members``, including an arriving crowd; 0 if unknown."""
+        """Return the requests/s that clients, including an arriving crowd, send to ``members``, or 0 if unknown."""
         if not self._pool.measured:
             return 0.0
         caught = self.guard_rails.caught

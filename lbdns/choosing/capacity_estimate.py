@@ -1,7 +1,7 @@
 """Capacity estimates: the requests/s that each member can serve, estimated from its requests per CPU second.
 
-The estimate covers about the last minute. The estimate uses the web server's own CPU seconds, because the utilisation
-of the whole host would be misleading if the host also runs other programs.
+The estimate covers about the last minute. It uses only the web server's CPU time, because the utilisation of the whole
+host would be misleading if the host also runs other programs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_VALUE: Final = 1e15  # requests or seconds: above it, sums of floats lose si
 
 
 class RequestCost:
-    """The requests and CPU seconds of one member's web server, with less weight for older observations."""
+    """The requests served and CPU time used by one member's web server; older observations have less weight."""
 
     def __init__(self) -> None:
         self.requests = 0.0
@@ -40,10 +40,10 @@ class RequestCost:
     def observe(self, metrics: Mapping[str, float], seconds: float, status_requests: float = 0.0) -> None:
         """Record the metrics of a report that came ``seconds`` after the previous report.
 
-        If a counter has decreased (because of a restart), its value is used only as the new baseline. The
-        ``status_requests`` (the number of the agent's own server-status requests) are subtracted. These requests use
-        almost no CPU time: if they were counted, every server would seem ten times too fast when a crowd arrives after
-        an idle night.
+        If a counter has decreased (because of a restart), its value is used only as the new baseline.
+        ``status_requests`` (the number of the agent's own server-status requests) is subtracted from the requests.
+        Status requests use almost no CPU time: if they were counted, then after an idle night, every server would seem
+        ten times as fast as it is.
         """
         last, self._last = self._last, metrics
         self.counted = self.counted or "requests_total" in metrics
@@ -107,7 +107,7 @@ def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> t
 
 
 def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
-    """Return the factor by which requests are now served faster than in the last minute, or 1 if the change is small.
+    """Return how many times as fast requests are now served as in the last minute, or 1 if the change is small.
 
     Without this factor, a pool would seem able to carry twenty times its load when CGI programs replace its static
     pages.
@@ -122,10 +122,11 @@ def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) 
 
 
 def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list[float]:
-    """Return ``values`` shrunk towards their mean to the extent that their differences can be explained by chance.
+    """Return ``values``, shrunk towards their mean to the extent that chance can explain their differences.
 
     The result is an empirical Bayes estimate. ``variances`` are relative to the squares of the values; a value that was
-    not observed has infinite variance. Equal members get equal results, so that they continue to take turns.
+    not observed has infinite variance. Members with identical values and variances get identical results, so they
+    continue to take turns.
     """
     known = [
         (v, max(variance, MIN_VARIANCE)) for v, variance in zip(values, variances, strict=True) if variance < math.inf
@@ -141,10 +142,10 @@ def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list
 
 
 def _variance_between_members(known: Sequence[tuple[float, float]]) -> float:
-    """Return the relative variance between the members' true values, by the method of Paule and Mandel (1982).
+    """Return the relative variance of the members' true values, by the method of Paule and Mandel (1982).
 
-    ``known`` lists (value, relative variance) pairs. The result is the variance at which the observed differences are
-    as large as expected.
+    ``known`` lists (value, relative variance) pairs. With this variance, the expected differences between the members
+    are as large as the observed ones.
     """
 
     def differences(between: float) -> float:
@@ -164,18 +165,18 @@ def _variance_between_members(known: Sequence[tuple[float, float]]) -> float:
 
 
 def _weighted_mean(known: Sequence[tuple[float, float]], between: float) -> float:
-    """Return the mean of the values, each weighted by the inverse of its total variance."""
+    """Return the mean of the values, weighting each value by the inverse of its total variance."""
     weights = [1 / (variance + between) for _, variance in known]
     return sum(w * value for w, (value, _) in zip(weights, known, strict=True)) / sum(weights)
 
 
 def enough_observed(costs: Sequence[RequestCost]) -> bool:
-    """Return whether the pool has served enough requests to express capacities in requests/s."""
+    """Return whether the pool has served enough requests for capacities in requests/s to be estimated."""
     return sum(cost.requests for cost in costs) > ENOUGH and sum(cost.cpu_seconds for cost in costs) > 0
 
 
 def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
-    """Return each member's load: its requests in progress or waiting, or its runnable tasks, whichever are more.
+    """Return each member's load: its number of unfinished requests or of runnable tasks, whichever is greater.
 
     A member that reports no load is assumed to have the same ratio of load to capacity as the other members combined.
     """
@@ -187,7 +188,7 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
 
 
 def plausible(metrics: Mapping[str, float]) -> Mapping[str, float]:
-    """Return ``metrics`` without impossible values, so that one broken agent cannot spoil the pool's sums."""
+    """Return ``metrics`` without impossible values, so that one broken agent cannot falsify the pool's sums."""
     if not metrics:
         return metrics
     # The usual case needs no call per metric. The sum is NaN if any metric is NaN
@@ -204,11 +205,11 @@ def _is_plausible(metric: tuple[str, float]) -> bool:
 
 
 def load_of(metrics: Mapping[str, float]) -> float | None:
-    """Return a member's requests in progress or waiting to be accepted, or None if the member does not report them.
+    """Return the number of a member's requests that are in progress or waiting to be accepted, or None if unknown.
 
     If all workers of a web server are busy, the rest of its load is in the listen queue. Without ``busy_workers``, the
-    load is the run queue or the listen queue, whichever is longer. The listen queue alone is not informative, because
-    the listen queue is empty on every server that keeps up with its requests.
+    load is the run queue or the listen queue, whichever is longer. The listen queue alone would say too little, because
+    it is empty on every server that keeps up with its requests.
     """
     waiting, run_queue = metrics.get("listen_queue", 0.0), metrics.get("run_queue")
     if "busy_workers" in metrics:

@@ -56,7 +56,7 @@ class Chooser:
         self._last_before_probes: dict[str, int | None] = {}  # by policy whose plan begins with probes
 
     def take_over(self, old: Chooser) -> None:
-        """Continue from the state in ``old`` for all members that exist in both.
+        """Continue from the state in ``old`` for each member that ``old`` has too.
 
         Call this method before the first call of ``observe``.
         """
@@ -68,7 +68,7 @@ class Chooser:
 
     @property
     def liveness(self) -> Liveness:
-        """Return the members' states and the candidates as of the last ``observe``."""
+        """Return the members' states and the candidates as of the last call of ``observe``."""
         return self._candidates.liveness
 
     @property
@@ -77,7 +77,7 @@ class Chooser:
         return self._candidates.next_change
 
     def guards(self, now: float) -> tuple[Guard, ...]:
-        """Return each member's guard, which states why a usable member gets less than its full share."""
+        """Return each member's guard, which states why a usable member gets less than its full share of answers."""
         return self._candidates.guards(now)
 
     def observe(self, snapshot: Snapshot, overrides: PoolOverrides, now: float) -> bool:
@@ -90,11 +90,11 @@ class Chooser:
         return overridden or bool(fresh) or changed
 
     def count_elsewhere(self, policy: str, count: int, now: float) -> None:
-        """Add ``count`` answers from ``policy``, sent by this server's other processes since the last call."""
+        """Add ``count`` answers that this server's other processes have chosen by ``policy`` since the last call."""
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
-        """Add each member's number of selections since the last call, across all processes, to the member's total.
+        """Add ``counts``, how many times all processes together have selected each member since the last call.
 
         Only processes that make no plans call this method. A process that makes plans passes its selections to
         ``plan``.
@@ -123,7 +123,7 @@ class Chooser:
         return plan
 
     def _applies_to_alarmed(self, spec: PolicySpec, view: PoolView) -> bool:
-        """Return whether the policy weighs loads and every candidate is in alarm, which means that loads are known."""
+        """Return whether the policy weighs loads and all candidates are in alarm. (Alarms report the current loads.)"""
         states = self.liveness.states
         all_alarmed = all(states[i] == "alarm" for i in self.liveness.candidates)
         return spec.weighs_load and view.measured and view.answers_allowed <= 0 and all_alarmed
@@ -131,9 +131,9 @@ class Chooser:
     def shadow_plan(
         self, live: str, policy: str, previous: Selections, rng: Random, now: float, shadow_scores: bool = False
     ) -> Plan:
-        """Return the plan that ``policy`` would make in place of ``live``, which has just made its plan.
+        """Return the plan that ``policy`` would make in place of the policy ``live``, which has just made its own plan.
 
-        Does not change the chooser. Call this method only while the pool does not fail open. ``previous`` contains the
+        Does not change the chooser. Do not call this method while the pool fails open. ``previous`` contains the
         shadow's selections from its own previous plan. If ``shadow_scores`` is true, members are compared by the
         ``shadow_score`` of their readings.
         """

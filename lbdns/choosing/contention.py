@@ -1,8 +1,8 @@
-"""Contention: the share of a web server's capacity that remains while other programs run on its host.
+"""Contention: the fraction of a web server's capacity that remains while other programs run on its host.
 
 The estimated capacity assumes that no other program uses the host's CPUs. While other programs run, the web server gets
-fewer CPU seconds and waits longer for CPU time. Compared with its estimated capacity alone, the server would then seem
-nearly idle.
+fewer CPU seconds and waits longer for CPU time. Judged by its estimated capacity alone, such a server would seem nearly
+idle.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PRIOR: Final = 0.5  # requests in progress for a second: weight of the prior bel
 
 
 class Contention:
-    """Estimates how much capacity other programs have left for a member's web server over the last few seconds."""
+    """Estimates how much capacity other programs left for a member's web server during the last few seconds."""
 
     def __init__(self) -> None:
         self._got = self._wanted = 0.0
@@ -47,7 +47,7 @@ class Contention:
 
     @property
     def available_share(self) -> float:
-        """Return the share of the web server's capacity that other programs leave free, above 0 and at most 1."""
+        """Return the fraction of the web server's capacity that other programs leave free: more than 0, at most 1."""
         return min(1.0, (self._got + PRIOR) / (self._wanted + PRIOR))
 
 

@@ -1,6 +1,6 @@
-"""Light traffic: so few queries that each answer can name the highest-scoring member, unless answers bring crowds.
+"""Light traffic: so few queries that every answer can name the best member, unless the answers bring crowds.
 
-A few answers can still represent many clients: two resolvers that cache an answer for one second send two queries per
+Even a few answers can stand for many clients: two resolvers that cache an answer for one second send two queries per
 second, regardless of how many clients they serve. Each answer then determines where hundreds of requests go, and always
 naming the member with the highest score causes herding.
 """
@@ -18,11 +18,11 @@ FOLLOWED: Final = 0.5  # ... and more than this share of the requests went where
 
 
 def answers_allowed(answered: int, span: float, interval: float, servers: int) -> int:
-    """Return how many more answers from this server still count as light traffic before the next plan.
+    """Return how many more answers this server may send before the next plan and still have light traffic.
 
     ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
-    While the average stays within the limit, the result is at least one interval's worth of answers, because the oldest
-    answers leave the average as new answers enter it.
+    While the average stays within the limit, the result is at least one interval's worth of answers, because old
+    answers leave the averaging window as new ones enter it.
     """
     limit = LIGHT * span / interval / servers
     if answered > limit:
@@ -40,13 +40,13 @@ def brings_crowds(
 ) -> bool:
     """Return whether even the few answers of light traffic bring a crowd.
 
-    Answers bring a crowd if they are followed by more requests than the weakest member should get at a time, and if the
-    requests went to the members that the answers named. Requests to other members must have a different cause.
+    Answers bring a crowd if they are followed by more requests than the weakest member should get at once, and if these
+    requests go to the members that the answers named. Requests to other members must have a different cause.
 
-    Each sequence has one item per member. ``requests`` (an average) and ``newest`` (from the newest reports) are
-    requests/s without the agents' own requests. When a crowd leaves, ``newest`` shows the decrease before the average
-    does. ``selected`` is how often each member was selected recently, in any unit; ``capacity`` is in requests/s.
-    ``answers_per_s`` must be greater than 0.
+    Each sequence has one item per member. ``requests`` (averages) and ``newest`` (from the newest reports) are in
+    requests/s and exclude the agents' own requests. When a crowd leaves, ``newest`` decreases before the averages do.
+    ``selected`` is proportional to the number of recent selections; ``capacity`` is in requests/s. ``answers_per_s``
+    must be greater than 0.
     """
     total, total_selected = sum(requests), sum(selected)
     if not total or not total_selected:

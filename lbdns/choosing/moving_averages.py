@@ -1,4 +1,4 @@
-"""Moving averages: rates over a sliding window, exponential means, and exponentially fading counts.
+"""Moving averages: rates over a sliding window, exponential means, and counts that decay exponentially.
 
 Sans-I/O: time is an argument.
 """
@@ -51,15 +51,15 @@ class WindowRate:
         return sum(self._counts)
 
     def rate(self, now: float) -> float:
-        """Return events/s over the window, which is shorter in the first ``span`` seconds after the first ``add``."""
+        """Return events/s over the window; the window grows during the first ``span`` seconds after the first ``add``."""
         lasted = self.span if self._began is None else min(self.span, max(MIN_SPAN, now - self._began))
         return self.count(now) / lasted
 
     def recent_rate(self, now: float, seconds: float) -> float:
         """Return events/s over roughly the last ``seconds`` if this rate is significantly higher than ``rate``.
 
-        Otherwise, return ``rate``. The recent span always begins at a call to ``add``, so that if calls are rare, the
-        events reported by a single call do not look like a burst.
+        Otherwise, return ``rate``. The recent period always begins at a call to ``add``. If calls are rare, the events
+        that one call reports therefore do not look like a burst.
         """
         average = self.rate(now)
         mark = next((mark for mark in reversed(self._marks) if mark[0] <= now - seconds), None)
@@ -82,9 +82,9 @@ class WindowRate:
 
 
 class ExponentialMean:
-    """The mean of a sampled value, in which older samples fade with time constant ``tau`` in seconds.
+    """The mean of a sampled value; older samples lose weight with time constant ``tau`` (s).
 
-    Samples are weighted by the time that they cover. ``value`` is None before the first sample.
+    Each sample is weighted by the time that it covers. ``value`` is None before the first sample.
     """
 
     def __init__(self, tau: float) -> None:
@@ -92,7 +92,7 @@ class ExponentialMean:
         self.value: float | None = None
 
     def add(self, sample: float, seconds: float) -> None:
-        """Add ``sample``, which covers the last ``seconds``."""
+        """Add ``sample``, which covers the last ``seconds`` seconds."""
         if self.value is None:
             self.value = sample
         elif seconds > 0:
@@ -100,7 +100,7 @@ class ExponentialMean:
 
 
 class FadingCounts:
-    """Counts by index, in which older counts fade with time constant ``tau`` (s). Only the counts' ratios matter.
+    """Counts by index; older counts lose weight with time constant ``tau`` (s). Only the counts' ratios matter.
 
     The weight of new counts grows with time while old counts remain unchanged, so no periodic updates are needed.
     """

@@ -1,4 +1,4 @@
-"""The observed pool: tracks its members' load, request rate, capacity and report interval over time. Sans-I/O."""
+"""The observed pool: tracks each member's load, request rate, capacity and report interval over time. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class ObservedMember:
         self.overdue_at = reading.received + OVERDUE_AFTER * self.interval
 
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
-        """Return ``metrics``; if only ``busy_workers`` is missing, add the last reported value if it is still valid.
+        """Return ``metrics``. If only ``busy_workers`` is missing, add its last reported value if still valid.
 
         Without this value, a server that is too busy to serve its status page would be judged by its run queue alone,
-        seem idle and get more clients.
+        would seem idle, and would get more clients.
         """
         if "busy_workers" in metrics:
             self._busy_workers, self._busy_workers_at = metrics["busy_workers"], now
@@ -110,7 +110,7 @@ class ObservedPool:
         return capacities([member.request_cost for member in self.members], cores)
 
     def weighted_capacities(self) -> tuple[float, ...]:
-        """Return each member's capacity, multiplied by the weight that an operator has set, if any."""
+        """Return each member's capacity, multiplied by the weight (if any) that an operator has set."""
         found = self.observed_capacities()
         if not self.overrides.factors:
             return found

@@ -1,11 +1,11 @@
 """Black-hole detection: uses reported metrics to find members that are selected but serve nothing. Sans-I/O.
 
-The host of a dead web server is idle, so its score and load make the host look like the best member. Rules:
+The host of a dead web server is idle, so the host's score and load make it look like the best member. Rules:
 
-1. A member is quarantined if its agent still reports, but can no longer read the server-status page. This rule needs no
-   selections, because quarantining a member without traffic costs nothing. The agent's own request serves as the probe:
-   once the counters are available again, the quarantine ends.
-2. A member is quarantined if it is selected but serves only the agent's own requests, while its errors rise or
+1. A member is quarantined if its agent still reports, but can no longer read the server-status page. This rule applies
+   even to a member that is not being selected, because quarantining such a member costs nothing. The agent's own
+   request serves as the probe: once the counters are available again, the quarantine ends.
+2. A member is quarantined if it is selected but serves only the agent's own requests, while its error count rises or
    connections wait to be accepted. A lack of requests alone proves nothing, because resolvers cache names and browsers
    cache pages. A quarantined member is occasionally selected as a probe, because only traffic can show that it works.
 3. A member that has never reported its requests is never quarantined.
@@ -28,7 +28,7 @@ MEMORY: Final = 60.0  # s for which errors count against a member with so little
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """A symptom that reports can show, and the evidence required to quarantine a member with this symptom."""
+    """A symptom that reports can show, and the evidence required to quarantine a member that has the symptom."""
 
     text: str
     reports: int  # consecutive reports that must show it
@@ -96,9 +96,9 @@ class BlackHoleWatch:
                 self._release(reading.received)
 
     def _judge(self, before: Reading | None, reading: Reading, served: bool | None) -> Symptom | None:
-        """Return the symptom that the current report shows.
+        """Return the symptom that the current report shows, if any.
 
-        ``served`` states whether requests were served; it is None if unknown.
+        ``served`` states whether requests were served (None if unknown).
         """
         metrics = reading.metrics
         waiting = metrics.get("listen_queue")

@@ -1,6 +1,7 @@
-"""The guard rails of one pool: decide which members are in slow start, and which to quarantine despite good reports.
+"""The guard rails of one pool: decide which members are in slow start and which are quarantined despite good reports.
 
-Reports determine a member's state (``lbdns.model.liveness``). A guard reduces the share of a usable member. Sans-I/O.
+Reports determine a member's state (``lbdns.model.liveness``). A guard reduces a usable member's share of the answers.
+Sans-I/O.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ALL_AT_ONCE: Final = 3.0  # s: servers that seem to fail within this time probab
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The reason why a usable member gets less than its full share."""
+    """The reason why a usable member gets less than its full share of the answers."""
 
     why: str = ""  # the evidence against it; empty if none
     since: float = 0.0  # monotonic seconds: when the evidence began
@@ -94,7 +95,7 @@ class GuardRails:
             self._suspected.discard(member)
 
     def count_selections(self, counts: Sequence[int], now: float, servers: int) -> None:
-        """Record how often this server, one of ``servers``, has selected each member since the last call."""
+        """Record how many times this server, one of ``servers``, has selected each member since the last call."""
         for watch, count in zip(self._watches, counts, strict=False):
             if count:
                 watch.selections += count * servers
@@ -133,7 +134,7 @@ class GuardRails:
         return tuple(i for i in live if i not in self.quarantined)
 
     def _is_doubtful(self) -> bool:
-        """Return whether, for any caught member, monitoring may have failed rather than the web server."""
+        """Return whether any member may have been caught because monitoring, not its web server, has failed."""
         watches = [self._watches[i] for i in self.caught]
         since = [watch.since for watch in watches]
         return any(watch.caught and not watch.caught.certain for watch in watches) or (
@@ -152,8 +153,8 @@ class GuardRails:
     def probes(self, now: float) -> list[int]:
         """Return the caught members that must now be selected once each, as probes.
 
-        The list includes members that the pool cannot do without: they have the lowest score, so some policies might
-        never select them.
+        The list includes caught members that the pool cannot do without: such members have the lowest score, so some
+        policies might never select them.
         """
         return [i for i in self.caught if now >= self._watches[i].probe_at]
 
@@ -165,7 +166,7 @@ class GuardRails:
         return min(min(probes, default=math.inf), now + RAMP_STEP if self.slow_start.running else math.inf)
 
     def guards(self, now: float, ramps: Mapping[int, float]) -> tuple[Guard, ...]:
-        """Return each member's guard; ``ramps`` contains the shares of the members in slow start.
+        """Return each member's guard; ``ramps`` contains the fractions of the members in slow start.
 
         If no member has a guard, every call returns the same object, so that callers can compare results with ``is``.
         """

@@ -1,8 +1,8 @@
 """Slow start: gradually raises a returning member's share while the other members carry the load. Sans-I/O.
 
 A returning member is idle and has the best score. Without slow start, it would immediately get most new clients, before
-its caches are warm and its processes have started. A member that repeatedly fails and returns would disturb the whole
-pool each time.
+its caches are warm and before all its processes have started. A member that repeatedly fails and returns would then
+disturb the whole pool each time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SlowStart:
                     self._spans[i] = old._spans[place]
 
     def restart(self, now: float, interval: float) -> None:
-        """Reset the state after a fail-open, during which all members were selected until ``now``.
+        """Reset the state at ``now``, when a fail-open ends, during which all members were selected.
 
         Members that become candidates with their next reports have been serving all along and need no slow start.
         ``interval`` is the longest report interval in seconds.
@@ -59,8 +59,8 @@ class SlowStart:
     def observe(self, candidates: tuple[int, ...], now: float, alarmed_for: Mapping[int, float]) -> None:
         """Begin slow start for each member that has become a candidate by ``now``.
 
-        ``alarmed_for`` maps each member that an alarm excluded to the length of this exclusion in seconds. Such members
-        are still warm, so their slow start lasts no longer than the alarm did.
+        For each member that was excluded because of an alarm, ``alarmed_for`` contains the duration of the alarm in
+        seconds. Such members are still warm, so their slow start lasts no longer than the alarm did.
         """
         if candidates == self._candidates:
             return
@@ -78,7 +78,7 @@ class SlowStart:
                 self._spans[i] = (now, now + factor * min(self._seconds, alarmed_for.get(i, self._seconds)))
 
     def ramps(self, now: float) -> dict[int, float]:
-        """Return the current share of its weight, from FLOOR to 1, for each member in slow start."""
+        """Return the fraction of its weight, from FLOOR to 1, that each member in slow start now gets."""
         if not self._spans:
             return {}
         self._spans = {i: (began, end) for i, (began, end) in self._spans.items() if now < end}

@@ -1,4 +1,4 @@
-"""Spare capacity: how many members a pool can do without while the other members still carry the demand.
+"""Spare capacity: which members a pool can do without because the other members can meet the demand.
 
 Pure functions.
 """
@@ -16,10 +16,10 @@ def spare(
 ) -> list[int]:
     """Return the members of ``suspended`` that the pool can do without.
 
-    ``suspended`` is sorted from the best member to the worst; the best members return to use first. The members in
-    ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` and ``capacity`` are in
-    requests/s; ``demand`` is 0 if unknown. Without ``others``, no member can be spared: if all members look bad, a
-    monitoring failure is the most likely cause.
+    ``suspended`` is sorted from the best member to the worst; the best members are the first to return to use. The
+    members in ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` and
+    ``capacity`` are in requests/s; ``demand`` is 0 if unknown. Without ``others``, no member can be spared: if all
+    members look bad, a monitoring failure is the most likely cause.
     """
     if not others:
         return []
@@ -42,8 +42,9 @@ def needed_despite_alarm(
     """Return the members of ``alarmed`` that the pool needs, in addition to ``others``, to serve ``demand`` requests/s.
 
     All alarmed members can be spared if the other members can serve all waiting and new requests within ``horizon``
-    seconds. Even if not, an alarmed member can be spared if its load per capacity is above the level that the other
-    members will reach. Such a member meanwhile works off its queue, so no capacity is lost. ``load`` is in requests.
+    seconds. Otherwise, an alarmed member can still be spared if its ratio of load to capacity is above the ratio that
+    the other members will reach. In the meantime, such a member works through its queue, so no capacity is lost.
+    ``load`` is in requests.
     """
     waiting = sum(load[i] for i in others)
     level = (waiting + horizon * demand) / sum(capacity[i] for i in others)
@@ -55,7 +56,7 @@ def needed_despite_alarm(
 def raised_ramps(
     ramps: Mapping[int, float], members: Sequence[int], capacity: Sequence[float], demand: float
 ) -> dict[int, float]:
-    """Return ``ramps``, the shares of members in slow start, raised until ``members`` can together carry ``demand``."""
+    """Return ``ramps``, the slow-start fractions, raised until all ``members`` together can meet ``demand``."""
     rest = sum(capacity[i] for i in members if i not in ramps)
     starting = sum(capacity[i] for i in members if i in ramps)
     least = min(1.0, (MARGIN * demand - rest) / starting) if starting > 0 else 0.0
@@ -69,11 +70,11 @@ def total_demand(
     serving: Sequence[int],
     failing: Sequence[int],
 ) -> float:
-    """Return the requests/s that clients send, based on the ``serving`` members' counts, or 0 without counts.
+    """Return the requests/s that clients send, based on the ``serving`` members' counts, or 0 if there are none.
 
-    No report counts the requests sent to ``failing`` members. These requests are estimated from how often each member
-    was ``selected`` recently (in any unit), rather than from capacity, because a rotation sends a strong member no more
-    requests than a weak one. Without recent selections, requests are assumed to be spread in proportion to capacity.
+    No report counts the requests sent to ``failing`` members. They are estimated from recent selections of each member
+    (``selected``, in any unit) rather than from capacity, because a rotation sends a strong member no more requests
+    than a weak one. Without recent selections, requests are assumed to be distributed in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity
     total = sum(unit[i] for i in serving)

@@ -16,8 +16,8 @@ from lbdns.command_line.run_command import run
 #: Command -> its line in ``lbdns --help``, kept here so that listing the commands imports none of them.
 COMMANDS: Final[Mapping[str, str]] = {
     "serve": "Run the DNS server with an embedded collector.",
-    "check": "Check a configuration and its zones; print a summary or all errors.",
-    "status": "Show the state, score and share of answers of each pool member.",
+    "check": "Check a configuration and its zones, and print a summary or all errors.",
+    "status": "Show each pool member's state, score and share of answers.",
     "top": "Show a continuously updated view of the pool members.",
     "watch": "Print the events of a running server as they happen.",
     "explain": "Show which member will be selected for the next query for a name, and why.",

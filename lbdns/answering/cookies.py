@@ -26,7 +26,7 @@ _MASK: Final = 0xFFFFFFFFFFFFFFFF
 
 
 class ServerCookies:
-    """Makes server cookies with the first secret, but accepts cookies made with any secret so that keys can rotate."""
+    """Makes server cookies with the first of the secrets; accepts cookies made with any of them, to allow rotation."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         self.secrets = tuple(secrets)

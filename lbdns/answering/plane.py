@@ -20,7 +20,7 @@ from lbdns_shared.errors import LbdnsError
 
 try:
     import lbdns_native
-except ImportError:  # the Python plane does not need the native module
+except ImportError:  # the Python plane does not need the native extension
     lbdns_native = None  # type: ignore[assignment]
 
 AVAILABLE: Final = lbdns_native is not None

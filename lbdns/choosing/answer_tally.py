@@ -1,4 +1,4 @@
-"""The answer tally: a pool's answer rates, the requests that each member must expect (its charge), and arriving crowds."""
+"""The answer tally: a pool's answer rates, each member's charge (the requests it can expect), and arriving crowds."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class AnswerTally:
         return self.answers(policy).rate(now) * self.servers
 
     def recent_rate(self, policy: str, now: float) -> float:
-        """Return the answers/s chosen by ``policy`` over the last second if a crowd has just arrived, otherwise over 10 s."""
+        """Return the answers/s chosen by ``policy`` over 1 s if a crowd has just arrived, otherwise over 10 s."""
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:

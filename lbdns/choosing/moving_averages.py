@@ -51,7 +51,7 @@ class WindowRate:
         return sum(self._counts)
 
     def rate(self, now: float) -> float:
-        """Return events/s over the window; the window grows during the first ``span`` seconds after the first ``add``."""
+        """Return events/s over the window, which grows during the first ``span`` seconds after the first ``add``."""
         lasted = self.span if self._began is None else min(self.span, max(MIN_SPAN, now - self._began))
         return self.count(now) / lasted
 

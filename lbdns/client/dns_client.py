@@ -77,7 +77,7 @@ def ask(
 
 
 def _over_udp(query: DNSRecord, server: Endpoint, timeout: float, tries: int) -> bytes:
-    """Return the first response to the query. Raises TimeoutError after the last try, or OSError on a network error."""
+    """Return the first response to the query. Raises TimeoutError after the last try, OSError on network errors."""
     family, address = _address(server)
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.connect(address)
@@ -94,7 +94,7 @@ def _over_udp(query: DNSRecord, server: Endpoint, timeout: float, tries: int) ->
 
 
 def _answers(wire: bytes, query: DNSRecord) -> bool:
-    """Return whether a datagram is a response whose ID and, if present, question match those of the query."""
+    """Return whether a datagram is a response with the query's ID and with the query's question or none."""
     try:
         message = DNSRecord.parse(wire)
     except (DNSError, struct.error):

@@ -30,7 +30,7 @@ _PIECE: Final = 65536  # bytes
 
 
 def find_credentials(config: Path | None = None) -> HttpCredentials:
-    """Return the credentials from LBDNS_TOKEN if set, or else from ``config`` if that file exists, or else none.
+    """Return the credentials from LBDNS_TOKEN, if set; otherwise those from ``config``, if that file exists; else None.
 
     Raises ConfigError.
     """
@@ -42,7 +42,7 @@ def find_credentials(config: Path | None = None) -> HttpCredentials:
 def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> bytes:
     """Request ``path`` from the server at ``base``, a URL such as http://127.0.0.1:8053, and return the response body.
 
-    If ``credentials`` is None, the credentials from the environment are sent. Raises LbdnsError if the server does not
+    If ``credentials`` is None, credentials from the environment are used. Raises LbdnsError if the server does not
     respond or refuses the request, or if the response is not from lbdns.
     """
     with _open(base, path, credentials, TIMEOUT) as response:

@@ -68,7 +68,7 @@ def _is_missing(config: Path) -> bool:
 
 
 def _reachable(listen: Endpoint) -> Endpoint:
-    """Return an address at which clients on this machine can reach ``listen``: for a wildcard, the loopback address."""
+    """Return an address at which local clients can reach ``listen`` (for a wildcard, the loopback address)."""
     address = ipaddress.ip_address(listen.host.partition("%")[0])
     if not address.is_unspecified:
         return listen

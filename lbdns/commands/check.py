@@ -100,14 +100,14 @@ def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
 
 
 def _about_this_machine(config: Config) -> Iterator[str]:
-    """Yield problems on this machine, rather than in the files, that would prevent ``lbdns serve`` from starting."""
+    """Yield problems of this machine, not of the files, that would prevent ``lbdns serve`` from starting."""
     if config.server.user:
         try:
             pwd.getpwnam(config.server.user)
         except KeyError:
             yield f"{config.path}: [server] user: unknown user {config.server.user!r}, so the server will not start"
     if config.server.plane == "native" and not plane.AVAILABLE:
-        yield f"{config.path}: [server] plane: the native part is not installed, so the server will not start"
+        yield f"{config.path}: [server] plane: the native extension is not installed, so the server will not start"
     try:
         check_upstreams(config)
     except ConfigError as error:

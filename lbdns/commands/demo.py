@@ -21,15 +21,15 @@ def _port(flag: str, default: int, what: str) -> Callable[[Any], Any]:
 
 
 @click.command(
-    epilog="Exit status: 0 after Ctrl-C or the time --seconds, 1 if a port is in use or a demo process dies."
+    epilog="Exit status: 0 after Ctrl-C or --seconds, 1 if a port is in use or a demo process dies."
 )
-@click.option("--seconds", type=click.FloatRange(0), help="Stop this many seconds after the demo is ready.")
+@click.option("--seconds", type=click.FloatRange(0), help="Stop the demo this many seconds after it is ready.")
 @_port("--dns-port", _DEFAULT.dns_port, "the DNS server")
 @_port("--report-port", _DEFAULT.report_port, "the collector, for reports")
 @_port("--http-port", _DEFAULT.http_port, "the live page, status and metrics")
 @_port("--web-port", _DEFAULT.web_port, "the three web servers")
 @click.option("--interval", type=click.FloatRange(0.1, 60), default=_DEFAULT.interval, show_default=True,
-              help="Seconds between successive reports from an agent.")  # fmt: skip
+              help="Seconds between two reports from the same agent.")  # fmt: skip
 @log_level_option(_DEFAULT.log_level, "Log level of all processes.")
 def demo(seconds: float | None, **options: Any) -> None:
     """Run a complete farm on the loopback interface: DNS server, collector, and three web servers with their agents.

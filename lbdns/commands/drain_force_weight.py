@@ -31,11 +31,11 @@ def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[...,
         click.argument("member", required=False),
         *options,
         click.option(
-            "--pool", default="", metavar="POOL", help="Apply only to this pool. Default: all pools with this member."
+            "--pool", default="", metavar="POOL", help="Limit the command to this pool. Default: all of MEMBER's pools."
         ),
         click.option("--reason", type=ParsedValue(_parse_reason, "TEXT"), default="",
                      help="Reason for the command, shown in the status and the log."),
-        click.option("--list", "list_all", is_flag=True, help="Print all overrides in force without changing any."),
+        click.option("--list", "list_all", is_flag=True, help="Print all overrides in force; change none."),
         control_option,
         config_option,
     )  # fmt: skip
@@ -117,7 +117,7 @@ def force(to: str | None, **options: Any) -> None:
 
 @_override_command(click.argument("factor", type=click.FloatRange(LEAST_FACTOR, GREATEST_FACTOR), required=False), _FOR)
 def weight(factor: float | None, **options: Any) -> None:
-    """Multiply MEMBER's measured capacity by FACTOR, and also its score in policies that compare scores.
+    """Multiply MEMBER's measured capacity by FACTOR. Policies that compare scores also multiply its score.
 
     FACTOR is a number from 0.01 to 100; 1 ends the override. Weights affect every policy except 'round_robin'.
 
@@ -153,7 +153,7 @@ def _send_override(
 
 
 def _show(reply: Mapping[str, Any], now: float, nothing: str = "") -> None:
-    """Print the overrides that ended and those in force, and print the server's notes to standard error."""
+    """Print the overrides that have ended and those in force; print the server's notes to standard error."""
     try:
         lines = [*_ended(reply.get("ended", ())), *_in_force(reply["in_force"], now)]
         notes = list(map(str, reply["notes"]))

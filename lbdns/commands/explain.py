@@ -36,7 +36,7 @@ _INDENT: Final = "    "
 @control_option
 @config_option
 def explain(name: str, as_json: bool, url: str | None, control: Path | None, config: Path) -> None:
-    """Show which member will be selected for the next query for NAME, and the figures that explain the selection.
+    """Show which member will be selected for the next query for NAME, and the figures that explain why.
 
     NAME is one of a pool's names, with or without the zone: best.hobbit or best. The command does not advance the
     rotation. The command contacts the server over HTTP or, if --control is given or HTTP is disabled, through the

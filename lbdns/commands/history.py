@@ -45,7 +45,7 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 @click.option("--pool", help="Name of the pool; required if several pools are recorded.")
 @click.option(
     "--metric", default="answers", show_default=True,
-    help="A reported metric, score, answers, usable, age_s or reports; for the whole server: queries, types or rcodes.",
+    help="A reported metric, or score, answers, usable, age_s or reports; for the server: queries, types or rcodes.",
 )  # fmt: skip
 @click.option("--member", "members", multiple=True, metavar="X", help="Print only this member. Can be repeated.")
 @click.option(
@@ -63,7 +63,7 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the JSON that /api/v1/history or /api/v1/log returns.")
 def history(config: Path, file: Path | None, events: bool, **options: Any) -> None:
-    """Print recorded data: the history of one metric for each member of a pool, or the events.
+    """Print recorded data: either one metric's history for each member of a pool, or the events.
 
     The command reads the history file in the configured state folder, whether or not the server is running. By default,
     the file keeps one-second values for an hour, 10-second means for a day, and one-minute means for 30 days; the
@@ -184,7 +184,7 @@ def _number(value: float) -> str:
 
 
 def _bars(values: Sequence[float | None], low: float, high: float) -> str:
-    """Return a sparkline in which each character represents a mean, or is blank if values are missing."""
+    """Return a sparkline in which each character represents a mean (or is blank, if there are no values)."""
     count = min(WIDTH, len(values))
     pieces = (values[at * len(values) // count : (at + 1) * len(values) // count] for at in range(count))
     known = ([value for value in piece if value is not None] for piece in pieces)

@@ -21,7 +21,7 @@ def keygen(agent: str | None, master: Path | None) -> None:
     """Print a line for a key file on standard output.
 
     Without options, the line contains a new master key for the collector. With --agent, the line contains the key of
-    HOST, which can sign only the reports of HOST.
+    HOST, which can sign only HOST's reports.
 
     \b
     Examples:

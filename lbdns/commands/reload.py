@@ -11,7 +11,7 @@ from lbdns.command_line.common_options import config_option, control_option, con
 
 
 @click.command(
-    epilog="Exit status: 0 if the new configuration is in force, 1 if the old one stays in force, 2 if FILE is invalid."
+    epilog="Exit status: 0 if the new configuration is in force, 1 if the old one is, 2 if FILE is invalid."
 )
 @config_option
 @control_option

@@ -25,7 +25,7 @@ SIGHUP and 'lbdns reload' reread the configuration; SIGTERM and SIGINT stop the 
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Number of answering processes.")
 @click.option(
     "--take-over", is_flag=True,
-    help="Take over the sockets and state of the running server, and replace it without losing a query.",
+    help="Replace the running server without losing a query, by taking over its sockets and state.",
 )  # fmt: skip
 @log_options
 def serve(

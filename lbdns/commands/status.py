@@ -37,7 +37,7 @@ MOST_LINES: Final = 10  # of one kind below a table; if a whole farm is silent, 
 @url_option
 @config_option
 def status(as_json: bool, url: str | None, config: Path) -> None:
-    """Show the state, score, age of the last report and share of the answers of each pool member.
+    """Show each pool member's state, score, age of the last report, and share of the answers.
 
     The command reads the status over HTTP from the address in the configuration's [web] section or, if there is no
     configuration file, from the default address.
@@ -115,7 +115,7 @@ def _table(pool: Mapping[str, Any]) -> Table:
 
 
 def _member_notes(pool: Mapping[str, Any], now: float) -> Iterator[Text]:
-    """Yield lines about individual members: overrides, reasons for states, and guards. ``now`` is in Unix seconds."""
+    """Yield lines about members' overrides, guards and reasons for their states. ``now`` is in Unix seconds."""
     overrides, reasons, guards = [], [], []
     for member in pool["members"]:
         name, guard = printable(member["name"]), printable(member.get("guard", ""))

@@ -34,7 +34,7 @@ SHORTEST: Final = 0.1  # s between frames: faster than people can read
 @url_option
 @config_option
 def top(interval: float, once: bool, url: str | None, config: Path) -> None:
-    """Show the state, score, share, answers and CPU use of each pool member, and the newest events.
+    """Show each pool member's state, score, share, answers and CPU use, and the newest events.
 
     The command reconnects when the server restarts. Press q to quit, or ? to list all keys.
 

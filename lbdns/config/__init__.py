@@ -1,4 +1,4 @@
-"""Read lbdns.toml into frozen dataclasses. The keys, defaults and ranges of each section are in a separate module."""
+"""Read lbdns.toml into frozen dataclasses. A separate module for each section defines its keys, defaults and ranges."""
 
 from __future__ import annotations
 

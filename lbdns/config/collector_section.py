@@ -1,4 +1,4 @@
-"""``[collector]``: where reports arrive, which reports are accepted, and which score the collector computes."""
+"""``[collector]``: where reports arrive, which are accepted, and which scores the collector computes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _check_shadow_score(collector: CollectorConfig, table: TomlTable, known: Ite
     name = collector.shadow_score
     others = [score for score in known if score != collector.score]
     if name and name == collector.score:
-        table.wrong("shadow_score", f"{name!r} is already the score in use; name another score")
+        table.wrong("shadow_score", f"{name!r} is already the score in use; choose another score")
     elif name and name not in others:
         table.wrong("shadow_score", f"unknown score {name!r}{nearest(name, others)}")
 

@@ -1,4 +1,4 @@
-"""``[forward]``: the clients whose recursive queries are forwarded, and the upstreams. Without the section: off."""
+"""``[forward]``: the upstreams, and the clients whose recursive queries they receive. Without the section: off."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _parse_allowed(text: str) -> Network:
 
 @dataclass(frozen=True, slots=True)
 class ForwardConfig:
-    """Forwarding is on if ``upstream`` is not empty; ``allow`` must then name at least one network."""
+    """Forwarding is on if ``upstream`` is not empty; ``allow`` must then list at least one network."""
 
     upstream: tuple[Endpoint, ...] = distinct(lambda text: parse_host(text, "an upstream"))  # tried in this order
     allow: tuple[Network, ...] = each((), _parse_allowed)

@@ -26,7 +26,7 @@ class KeyConfig:
 
 
 def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
-    """Return the keys in the file with any warnings, and record errors in the root table."""
+    """Return the keys in the file and any warnings; record errors in the root table."""
     keys: list[KeyConfig] = []
     for table in root.tables("key"):
         name = domain_name(table, "name", table.required("name"))
@@ -42,7 +42,7 @@ def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
 
 
 def _read_secret(table: TomlTable) -> tuple[bytes, list[str]]:
-    """Return one key's secret, from the table or from its secret file, and any warnings.
+    """Return one key's secret (from the table or the key's secret file) and any warnings.
 
     Messages never quote a secret.
     """

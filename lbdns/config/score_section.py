@@ -1,4 +1,4 @@
-"""``[score.NAME]``: scores defined by the user, each computed from metrics with weights and limits."""
+"""``[score.NAME]``: user-defined scores, each computed from metrics that have weights and limits."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class TomlErrors:
 class TomlPlace:
     """The location of ``key`` in a TOML file, in the table with number ``index`` among the tables named ``header``.
 
-    ``inside`` is the path of the inline table that contains the key; ``label`` names the table in errors.
+    ``inside`` is the path of the inline table that contains the key; ``label`` names the table in error messages.
     """
 
     def __init__(self, header: str = "", index: int = 0, key: str = "", label: str = "", inside: str = "") -> None:
@@ -77,7 +77,7 @@ class TomlPlace:
 
 
 class TomlTable:
-    """One TOML table, read key by key. Callers read every known key, then call ``end`` to report all other keys."""
+    """One TOML table, read key by key. Callers read every known key, then call ``end`` to report any other keys."""
 
     def __init__(self, values: Mapping[str, Any], place: TomlPlace, findings: TomlErrors) -> None:
         self.values, self.place, self.findings = values, place, findings
@@ -177,7 +177,7 @@ class TomlTable:
         return self.table(name, TomlPlace(name)) or TomlTable({}, TomlPlace(name), self.findings)
 
     def _below(self, key: str) -> TomlPlace:
-        """Return the place of the inline table at ``key``."""
+        """Return the location of the inline table at ``key``."""
         place = self.place
         return TomlPlace(place.header, place.index, "", place.label, f"{place.inside}.{key}".lstrip("."))
 
@@ -194,7 +194,7 @@ class TomlTable:
         ]
 
     def end(self) -> None:
-        """Report each key that no caller has read as unknown."""
+        """Report an error for each key that no caller has read, because such a key is unknown."""
         for key in self.values:
             if key not in self._asked:
                 self.wrong(key, f"unknown key{nearest(key, self._asked)}")

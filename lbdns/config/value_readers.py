@@ -73,7 +73,7 @@ def optional_path() -> Path | None:
 
 
 def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
-    """Create a ``kind`` from the table, reading each field declared with ``key``; record errors in the table."""
+    """Create a ``kind`` by reading each field declared with ``key`` from the table; record errors in the table."""
     declared = [field for field in fields(kind) if "read" in field.metadata]  # type: ignore[arg-type]
     return kind(**{field.name: field.metadata["read"](table, field.name, field.default) for field in declared})
 
@@ -81,7 +81,7 @@ def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
 def read_section(
     root: TomlTable, name: str, kind: Callable[..., T], check: Callable[[T, TomlTable], None] | None = None
 ) -> T:
-    """Return the section ``[name]``, and record its errors. ``check`` reports errors that involve several keys."""
+    """Return the section ``[name]``, and record its errors. ``check`` reports conflicts between several keys."""
     table = root.section(name)
     found = read_fields(kind, table)
     if check:
@@ -107,7 +107,7 @@ def parse_network(text: str) -> Network:
 
 
 def parse_host(text: str, what: str) -> Endpoint:
-    """Parse another host's DNS endpoint, ADDRESS[:PORT]; ``what`` describes the host in errors. Raises ValueError."""
+    """Parse ADDRESS[:PORT], another host's DNS endpoint; error messages call the host ``what``. Raises ValueError."""
     endpoint = parse_endpoint(text, DNS_PORT)
     if not endpoint.is_address:
         raise ValueError(f"{text!r}: {what} must be an address, such as 192.0.2.1:53, not a name")

@@ -15,7 +15,7 @@ from lbdns_shared.endpoint import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class TransferPermit:
-    """Permits zone transfers to clients in ``network`` that sign with ``key``; an unset condition is not checked."""
+    """Permits zone transfers to clients in ``network`` that sign with ``key``. An unset field is not checked."""
 
     network: Network | None
     key: str = ""  # the name of a [[key]]

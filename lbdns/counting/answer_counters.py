@@ -1,4 +1,4 @@
-"""Combines the counters of one or more answering processes in a value that can be added to others. Pure."""
+"""Combines the counters of one or more answering processes into one value; such values can be added. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AnswerCounters:
         return sum(self.durations)
 
     def by_pool(self) -> dict[str, Counter[str]]:
-        """Return, for each pool, how many answers have named each member.
+        """Return the number of answers that have named each member of each pool.
 
         Counts are keyed by the members' full names and summed over all policies.
         """
@@ -64,7 +64,7 @@ class AnswerCounters:
         )
 
     def beyond(self, other: AnswerCounters) -> AnswerCounters:
-        """Return the amount by which each counter exceeds its counterpart in ``other``, but at least 0.
+        """Return the amount by which each counter exceeds its counterpart in ``other``, or 0 if it does not.
 
         The result has no ``levels``.
         """
@@ -139,7 +139,7 @@ def count_answers(
 
 
 def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[Counter[str], Counter[str]]:
-    """Return the number of queries per type and the number of responses per RCODE, each keyed by name.
+    """Return the numbers of queries by type name and the numbers of responses by RCODE name.
 
     Types that are not in TYPE_NAMES are counted as "other".
     """

@@ -1,4 +1,4 @@
-"""Event loop lag: how late the event loop runs timers, and therefore other callbacks, such as those for queries."""
+"""Event loop lag: how late the event loop runs timers, and therefore also the callbacks that answer queries."""
 
 from __future__ import annotations
 

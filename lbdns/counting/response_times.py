@@ -1,4 +1,4 @@
-"""Response times: a histogram that is updated once per wake-up rather than per query, at negligible cost. Sans-I/O."""
+"""Response times: a histogram that costs almost nothing, because it is updated per wake-up, not per query. Sans-I/O."""
 
 from __future__ import annotations
 

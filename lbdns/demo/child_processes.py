@@ -1,4 +1,4 @@
-"""Start, watch and stop child processes that never outlive their parent."""
+"""Start, watch and stop child processes, and never let them outlive their parent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ChildProcesses:
         self._children.append((name, process))
 
     def first_end(self) -> str:
-        """Return how a child ended, such as ``the DNS server exited with status 1``, or "" if all children run."""
+        """Return how a child ended, such as ``the DNS server exited with status 1``, or "" if all are still running."""
         for name, process in self._children:
             if (status := process.poll()) is not None:
                 how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"

@@ -1,4 +1,4 @@
-"""Write the demo's files into a separate folder: configuration, zones and keys."""
+"""Write the demo's files (configuration, zones and keys) into a separate folder."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from lbdns_shared.errors import ListenError
 
 @dataclass(frozen=True, slots=True)
 class RequiredPort:
-    """A port that the demo needs, its purpose, and the option that chooses a different port."""
+    """A port that the demo needs, its purpose, and the option with which a user can choose another port."""
 
     endpoint: Endpoint
     kind: socket.SocketKind
@@ -46,7 +46,7 @@ def has_ipv6_loopback() -> bool:
 
 
 def check(plan: DemoPlan) -> None:
-    """Raise a ListenError that lists every port that is unavailable or is needed by two parts of the demo."""
+    """Raise a ListenError that lists every port that is unavailable or that the demo needs for two purposes."""
     findings = []
     with contextlib.ExitStack() as held:
         for port in required_ports(plan):

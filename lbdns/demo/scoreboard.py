@@ -33,7 +33,7 @@ class Scoreboard:
         self._states[worker] = state  # each slot has one writer, so no lock is needed
 
     def count(self, bytes_sent: int, duration: float) -> None:
-        """Count a request with its response body's length in bytes and its duration in seconds."""
+        """Count a request, given its duration in seconds and the length of its response body in bytes."""
         with self._lock:
             self.accesses += 1
             self.bytes_sent += bytes_sent
@@ -72,6 +72,6 @@ class Scoreboard:
 
 
 def _short(value: float) -> str:
-    """Format a number as mod_status does, like C's %g but without the zero before the decimal point."""
+    """Format a number as mod_status does: like C's %g, but without a zero before the decimal point."""
     text = f"{value:.6g}"
     return text[1:] if text.startswith("0.") else text

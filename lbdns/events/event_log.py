@@ -37,8 +37,8 @@ class LoggedEvent:
     """An event at ``time`` (Unix seconds).
 
     ``pool`` and ``member`` are empty if the event concerns no pool or member. ``member`` is a name relative to the
-    zone, or a full name if ``pool`` is empty. ``id`` increases with each event, and starts at 1 again when the program
-    restarts.
+    zone, or a full name if ``pool`` is empty. ``id`` increases with each event, and begins at 1 again whenever the
+    program restarts.
     """
 
     id: int
@@ -77,7 +77,7 @@ class EventLog:
     ) -> None:
         """Log ``text``, keep the event, and pass it to all subscribers.
 
-        ``text`` must make sense on its own, so it must name the pool and member if they matter.
+        ``text`` must make sense on its own, so it must name the pool and member if the event concerns them.
         """
         name = logging.getLevelName(level).lower()
         event = LoggedEvent(next(self._numbers), self._clock(), kind, name, text, pool, member)

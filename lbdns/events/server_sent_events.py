@@ -27,7 +27,7 @@ def encode_event(name: str, data: bytes) -> bytes:
 class ServerSentEventReader:
     """Reassembles events from a stream that arrives in pieces of any size.
 
-    Lines end in LF or CRLF. Multiple data lines are joined with LF; comments and unknown fields are skipped. An event
+    Lines end in LF or CRLF. An event's data lines are joined with LF; comments and unknown fields are skipped. An event
     without a name is named "message".
     """
 

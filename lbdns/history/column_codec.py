@@ -1,10 +1,10 @@
-"""The column codec: packs columns of numbers into few bytes, and unpacks them. Pure functions.
+"""The column codec: packs columns of numbers into a small number of bytes, and unpacks them. Pure functions.
 
-The first byte of a packed column identifies its format. In every format, C code does the work wherever possible. Format
-"rounded" keeps 11 significant bits (an error of at most 0.025 %) as the upper three bytes of a float32. Most digits of
-a measurement are noise, which does not compress; with 200 members, digits make up most of the file. Format "steps" is
-for counters, times and scores, which must not be rounded. This format stores differences between integer multiples of 1
-or 1e-6. Format "exact" stores all other values as float64.
+The first byte of a packed column identifies its format. All formats are designed so that functions written in C do most
+of the work. Format "rounded" keeps 11 significant bits (an error of at most 0.025 %) as the upper three bytes of a
+float32. Most digits of a measurement are noise, which does not compress: with 200 members, these digits would make up
+most of the file. Format "steps" is for counters, times and scores, which must not be rounded: it stores the differences
+between successive values, which are integer multiples of 1 or 1e-6. Format "exact" stores all other values as float64.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _steps(numbers: Sequence[int]) -> bytes:
 
 
 def _split(values: array[N]) -> bytes:
-    """Return the values' first bytes, then their second bytes, and so on: zlib compresses similar neighbours better."""
+    """Return all values' first bytes, then all their second bytes, and so on, which zlib compresses better."""
     data, size = _little(values).tobytes(), values.itemsize
     return b"".join(data[place::size] for place in range(size))
 

@@ -1,4 +1,4 @@
-"""History tiers and chunks: a tier's table stores consecutive samples in chunks, with one row per column. Sans-I/O."""
+"""History tiers and chunks: a tier's table has one row per column of each chunk of samples. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TIERS: Final = (RAW, TEN_SECONDS, MINUTE)  # the finest first
 
 
 def retention(config: HistoryConfig) -> Mapping[TierName, float]:
-    """Return how many seconds each tier's data is kept; 0 means that the tier is not recorded."""
+    """Return the number of seconds for which each tier's data is kept; 0 means that the tier is not recorded."""
     return {"raw": config.keep_raw, "10s": config.keep_10s, "1min": config.keep_1min}
 
 
@@ -70,7 +70,7 @@ class HistoryChunk:
     moments: list[HistoryMoment] = field(default_factory=list)
 
     def accepts(self, moment: HistoryMoment) -> bool:
-        """Return whether ``moment`` fits: same members, after the last moment, and within the chunk's time span."""
+        """Return whether ``moment`` has the same members, follows the last moment, and is in the chunk's time span."""
         if not self.moments:
             return True
         last = self.moments[-1]
@@ -81,7 +81,7 @@ class HistoryChunk:
         )
 
     def columns(self) -> Iterator[ChunkColumn]:
-        """Yield every column that has values, one at a time, so that the caller can pause between columns."""
+        """Yield the columns that have any values, one at a time so that the caller can pause between columns."""
         times, seconds = [m.time for m in self.moments], [m.seconds for m in self.moments]
         yield ChunkColumn(SERVER, TIME, (TIME,), encode(times, exact=True))
         yield ChunkColumn(SERVER, SECONDS, (SECONDS,), encode(seconds, exact=True))
@@ -130,7 +130,7 @@ class Downsampler:
 
 
 def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
-    """Combine ``moments`` into one at ``time``: sums for counts, last values for counters, means for other columns.
+    """Combine ``moments`` into one moment at ``time``: sum counts, keep the last values of counters, average the rest.
 
     If members were added or removed in the meantime, uses only moments with the same members as the last moment.
     """

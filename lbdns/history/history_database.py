@@ -1,4 +1,4 @@
-"""The history's SQLite file, opened for reading: chunks and columns by tier, pool and time."""
+"""The history's SQLite file, opened for reading: looks up chunks and columns by tier, pool and time."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class HistoryDatabase:
     def chunks(self, tier: HistoryTier, start: float, end: float) -> Iterator[int]:
         """Yield, in order, the keys (ms) of all chunks that may contain moments from ``start`` to ``end``.
 
-        Rows are looked up one by one, so that SQLite reads only the rows that the caller uses.
+        Rows are fetched one at a time, so that SQLite reads only the rows that the caller uses.
         """
         after = key(max(0, int((start - tier.chunk) * 1000)), 0)
         last = key(max(0, int(end * 1000) + 1000), 0)  # a key may exceed the chunk's start by the recorder's salt

@@ -1,4 +1,4 @@
-"""Reads the history: metrics over time, events, and all values for each recorded second. Needs no running server."""
+"""Reads the history: metrics over time, events, and all values recorded in each second. Needs no running server."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class HistoryReader:
     def series(
         self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
     ) -> HistorySeries:
-        """Return a metric for ``members`` (if empty, for all members) from ``start`` to ``end`` (Unix seconds).
+        """Return a metric of ``members`` (of all members if empty) from ``start`` to ``end`` (Unix seconds).
 
         The series has at most about ``points`` points. An empty ``pool`` stands for the server, whose metrics are
         queries, types and rcodes.
@@ -147,7 +147,7 @@ def _gather(
 ) -> tuple[tuple[float, ...], Mapping[str, tuple[float | None, ...]]]:
     """Return the times of a series' points, and the values at these points, keyed by member.
 
-    ``place`` consists of the pool and the column.
+    ``place`` is a (pool, column) pair.
     """
     chunks = [
         (milliseconds, times.values)
@@ -183,7 +183,7 @@ def _weights(db: HistoryDatabase, tier: HistoryTier, milliseconds: int, count: i
 
 
 def _runs(times: Sequence[float], points: SeriesPoints) -> list[tuple[int, int, int]]:
-    """Return the runs of moments that share a point, each run as a (point, first moment, end) tuple."""
+    """Return each run of successive moments that share a point, as a (point, first moment, end) tuple."""
     runs = []
     for point, places in groupby(range(len(times)), lambda at: points.of.get(times[at])):
         if point is not None:
@@ -232,7 +232,7 @@ def choose_tier(begins: Mapping[TierName, float], start: float, end: float, poin
 
 
 def point_step(tier: HistoryTier, start: float, end: float, points: int) -> float:
-    """Return the seconds per point: the smallest multiple of the tier's step that yields at most ``points`` points."""
+    """Return the points' interval: the smallest multiple of the tier's step that yields at most ``points`` points."""
     return tier.step * max(1, math.ceil((end - start) / points / tier.step - 1e-9))
 
 
@@ -247,8 +247,8 @@ class SeriesPoints:
 def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> SeriesPoints:
     """Return the points for ``moments`` (Unix seconds).
 
-    Moments within one step share a point, and a point without values marks a gap. If raw moments need not share points,
-    each point has the exact time of its moment.
+    Moments within one step share a point, and a point without values marks a gap. If the step is so short that raw
+    moments share no points, each point has the exact time of its moment.
     """
     alone = tier is RAW and step <= tier.step
     times: list[float] = []
@@ -292,14 +292,14 @@ class PointSums:
                     counts[point] += weight
 
     def means(self) -> Iterator[tuple[str, tuple[float | None, ...]]]:
-        """Yield each member, together with the mean values at all points."""
+        """Yield each member together with its mean values at all points."""
         for member, both in self._sums.items():
             values = [_value(total / count) if count > 0 else None for total, count in zip(*both, strict=True)]
             yield member, tuple(values)
 
 
 def _value(value: float) -> float | None:
-    """Return ``value`` rounded to about seven digits to keep documents short, or None if ``value`` is not finite."""
+    """Return ``value`` rounded to about seven digits to keep the JSON short, or None if ``value`` is not finite."""
     if not math.isfinite(value):
         return None
     return float(f"{value:.7g}") if abs(value) < 1e6 else round(value, 1)

@@ -1,4 +1,4 @@
-"""The history recorder: fills and writes the chunks of all tiers, and deletes old data. Uses no clock or thread."""
+"""The history recorder: fills and writes the chunks of every tier, and deletes old data. Uses no clock or thread."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Sans-I/O.
 
 Counts are stored as differences: a column in ``COUNTS`` contains the increase since the previous sample, and the
-chunk's column ``seconds`` contains the time since the previous sample.
+chunk's column ``seconds`` contains the seconds that have passed since then.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RAW_ONLY: Final = frozenset({"state", "gone"})
 OWN: Final[Mapping[str, str]] = {
     "answers": "answers/s",
     "score": "score",
-    "usable": "fraction of time for which the member was usable",
+    "usable": "fraction of the time during which the member was usable",
     "age_s": "age of the newest report, s",
     "interval": "report interval, s",
     "reports": "reports/s, at most 1",
@@ -64,10 +64,10 @@ class PoolHistorySample:
 
 @dataclass(frozen=True, slots=True)
 class HistorySample:
-    """The state of all pools at one moment: ``time`` is in Unix seconds, ``now`` in the readings' monotonic seconds.
+    """The state of all pools at one moment: ``time`` in Unix seconds, ``now`` in monotonic seconds.
 
-    ``types`` and ``rcodes`` contain the numbers of queries and responses so far, keyed by name. ``stale_after`` is in
-    report intervals.
+    ``types`` contains the numbers of queries so far, by type name; ``rcodes``, the numbers of responses, by RCODE name.
+    ``stale_after`` is in report intervals.
     """
 
     time: float
@@ -95,8 +95,8 @@ def take_history_sample(
 ) -> HistorySample:
     """Return a sample of ``farm``. ``states`` and ``answers`` map pool names to sequences in the order of members.
 
-    A sequence of the wrong length is treated as unknown, because an answering process may still use an older
-    configuration.
+    If a sequence has the wrong length (because an answering process still uses an older configuration), its values are
+    treated as unknown.
     """
     pools = [_pool_sample(p, snapshot, states.get(p.name, ()), answers.get(p.name, ())) for p in farm.pools]
     stale_after = farm.config.collector.stale_after
@@ -191,7 +191,7 @@ class ColumnBuilder:
         return found
 
     def _answered(self, pool: PoolHistorySample) -> ColumnRow:
-        """Return the number of answers for each member since the previous sample."""
+        """Return how many answers have named each member since the previous sample."""
         if not pool.answers:
             return [ABSENT] * len(pool.members)
         found = []

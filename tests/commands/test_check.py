@@ -129,7 +129,7 @@ def test_what_this_machine_lacks_is_a_warning(
     status, out, _ = check(tmp_path, capsys, f'[server]\nplane = "native"\n{CONFIG}')
     assert status == 0
     assert (
-        f"  {tmp_path}/lbdns.toml: [server] plane: the native part is not installed, so the server will not start"
+        f"  {tmp_path}/lbdns.toml: [server] plane: the native extension is not installed, so the server will not start"
         in out
     )
 

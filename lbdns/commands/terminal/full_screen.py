@@ -1,4 +1,4 @@
-"""Full-screen terminal: draw lines, decode key presses, and always restore the terminal's state."""
+"""Full-screen terminal: draw lines, decode key presses, and restore the terminal's state in all cases."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class KeyDecoder:
         self.pending = b""  # the start of a sequence; if no more bytes follow, it was the Escape key
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the keys whose input ``data`` completes.
+        """Return the key presses that ``data`` completes.
 
-        Call this with empty ``data`` if no more bytes of an unfinished escape sequence are expected.
+        To end an unfinished escape sequence, call this method with empty ``data``.
         """
         text, self.pending = self.pending + data, b""
         if data and (started := _INCOMPLETE.search(text)):
@@ -122,7 +122,7 @@ class Screen:
         return self._keys.feed(data)
 
     def _pause(self, before: list[Any]) -> None:
-        """Handle Ctrl-Z: return the terminal to the shell until the shell resumes this process."""
+        """Handle Ctrl-Z: give the terminal back to the shell until the shell resumes this process."""
         self._live.stop()
         termios.tcsetattr(self._stdin, termios.TCSADRAIN, before)
         os.kill(os.getpid(), signal.SIGSTOP)

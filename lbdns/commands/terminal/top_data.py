@@ -13,7 +13,7 @@ Document = Mapping[str, Any]
 
 
 class Series:
-    """One member's recent values for the sparklines; None represents a missing value."""
+    """One member's recent values for the sparklines; a missing value is None."""
 
     def __init__(self) -> None:
         self.answers: deque[float | None] = deque(maxlen=KEPT)  # per second

@@ -53,7 +53,7 @@ class Size:
 
 
 def frame(data: TopData, view: View, size: Size, now: float) -> list[Text]:
-    """Return the lines of the screen at the time ``now``, measured on the same clock as ``data.received``.
+    """Return the lines of the screen at the time ``now``, which is on the same clock as ``data.received``.
 
     Raises KeyError, TypeError or ValueError if the status is not valid.
     """
@@ -125,7 +125,7 @@ def _pools(data: TopData, view: View) -> Iterator[Text]:
 
 
 def _columns(data: TopData, view: View, size: Size) -> list[tuple[str, int]]:
-    """Return the headings and widths of the columns before the sparklines; a negative width means left-aligned."""
+    """Return the headings and widths of the columns before the sparklines; a negative width means left alignment."""
     pool = view.selected(data)
     longest = max((cell_len(printable(member["name"])) for member in pool["members"]), default=0) if pool else 0
     name = max(NAME, min(longest, LONGEST_NAME if size.is_wide else NAME))
@@ -161,7 +161,7 @@ def _heading(columns: Sequence[tuple[str, int]], spark: int) -> Text:
 def _row(
     member: Document, series: Series, columns: Sequence[tuple[str, int]], spark: int, size: Size, since: float
 ) -> Text:
-    """Return a member's line. The report's age is increased by ``since``, the seconds since the status arrived."""
+    """Return a member's line. The report's age includes ``since``, the seconds since the status arrived."""
     state, age = str(member["state"]), member["age_s"]
     values = [
         number(member["score"]), number(None if age is None else float(age) + since, 1), percent(member["share"]),

@@ -10,9 +10,7 @@ from lbdns.client.control_client import send_command
 from lbdns.command_line.common_options import config_option, control_option, control_path
 
 
-@click.command(
-    epilog="Exit status: 0 if the new configuration is in force, 1 if the old one is, 2 if FILE is invalid."
-)
+@click.command(epilog="Exit status: 0 if the new configuration is in force, 1 if the old one is, 2 if FILE is invalid.")
 @config_option
 @control_option
 def reload(config: Path, control: Path | None) -> None:

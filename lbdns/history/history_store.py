@@ -38,7 +38,7 @@ _SCHEMA: Final = (
 def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
     """Return True if the file contains a history, or False if the file is empty.
 
-    Raises LbdnsError if the file has any other content or version.
+    Raises LbdnsError if the file contains anything else, or a history of another version.
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -47,7 +47,7 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
             raise LbdnsError(f"{path}: the history has version {version}, but this lbdns supports version {VERSION}")
         return True
     if application or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise LbdnsError(f"{path}: not an lbdns history, but another program's database; move the file away")
+        raise LbdnsError(f"{path}: this file is another program's database, not an lbdns history; move it elsewhere")
     return False
 
 
@@ -58,7 +58,7 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def key(milliseconds: int, series: int) -> int:
-    """Return the row key for one column of a chunk. Rows sorted by key are grouped by chunk, oldest chunk first."""
+    """Return the row key for one column of a chunk. Sorting rows by key groups them by chunk, oldest first."""
     return milliseconds << SERIES_BITS | series
 
 
@@ -66,7 +66,7 @@ class HistoryStore:
     """The open history file. If a method raises sqlite3.Error or OSError, the caller must call ``close``."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file. Also raises LbdnsError if the file is not a history."""
+        """Open or create the file. Also raises LbdnsError if an existing file is not a history file."""
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
@@ -97,7 +97,7 @@ class HistoryStore:
 
     @property
     def is_there(self) -> bool:
-        """Whether the path still refers to the open file: a deleted file would continue to grow unseen while open."""
+        """Whether the path still refers to the open file. A file that was deleted while open would grow unnoticed."""
         try:
             return self.path.stat().st_ino == self._inode
         except FileNotFoundError:
@@ -118,7 +118,7 @@ class HistoryStore:
         events: Iterable[LoggedEvent],
         pools: Mapping[str, tuple[str, Mapping[str, str]]],
     ) -> None:
-        """Write all data in one transaction. ``pools`` maps new or changed pools to their zone and policies.
+        """Write all data in one transaction. ``pools`` maps each new or changed pool to its zone and policies.
 
         Each chunk is a (tier, key in milliseconds, columns) tuple, and replaces any stored chunk with the same key in
         the same tier.
@@ -159,7 +159,7 @@ class HistoryStore:
         return self._layouts[names]
 
     def prune(self, oldest: Mapping[str, float], oldest_event: float) -> None:
-        """Delete some of the rows older than the Unix times in ``oldest``, keyed by table, and release free pages."""
+        """Delete some of the rows that are older than their table's Unix time in ``oldest``, and release free pages."""
         run = self._connection.execute
         limits = [(table, "id", key(max(0, round(time * 1000)), 0)) for table, time in oldest.items()]
         for table, column, limit in (*limits, ("events", "time", oldest_event)):

@@ -2,7 +2,7 @@
 
 The event loop queues samples and events, and a thread writes them to the file.
 
-The event loop never waits for the disk. Data that cannot be written is dropped and counted, and writing is retried.
+The event loop never waits for the disk. If writing fails, the data is dropped and counted, and writing resumes later.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class HistoryStatus:
 
 
 class LiveHistory:
-    """Records one program's history, and reads the history in threads. Call all methods from the event loop."""
+    """Records one program's history, and reads it in separate threads. Call all methods from the event loop."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class _HistoryWriter:
         self.thread = threading.Thread(target=self._run, name="history", daemon=True)
 
     def stop(self) -> None:
-        """Wait up to STOP seconds until all data is written. Do not call this method from the event loop."""
+        """Wait up to STOP seconds for all data to be written. Do not call this method from the event loop."""
         self._stopping.set()
         self.thread.join(STOP)
 
@@ -226,7 +226,7 @@ class _HistoryWriter:
             except OSError as moving:
                 self.error = f"{self.error}; cannot move the file away: {moving.strerror}"
             else:
-                what = f"the file is damaged; moved it to {aside.name} and started a new one"
+                what = f"the file is damaged; it was moved to {aside.name}, and a new file was started"
                 self._log(f"{path}: {self.error}: {what}", logging.ERROR)
                 return
         if self.error != before:

@@ -13,7 +13,7 @@ from lbdns_shared.keys import MasterKey
 
 @dataclass(frozen=True, slots=True)
 class CheckedConfiguration:
-    """The farm and the report keys that a program needs to receive or follow reports."""
+    """The farm and the report keys, for a program that receives reports or follows another collector."""
 
     farm: Farm
     keys: tuple[MasterKey, ...]  # for reports; if empty, reports are accepted by their source address

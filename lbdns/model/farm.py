@@ -1,4 +1,4 @@
-"""The farm: a configuration combined with its zones, in which all of the configuration's names have been looked up.
+"""The farm: a configuration combined with its zones, after all names in the configuration have been looked up.
 
 A farm is either built completely or not at all.
 """
@@ -21,7 +21,7 @@ NS, CNAME, DNAME = 2, 5, 39  # record types that refer to another name
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One web server of a pool."""
+    """One web server in a pool."""
 
     name: str  # relative to the zone, as in reports and on pages
     full_name: str  # lower case, without the final dot
@@ -45,7 +45,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class ReportingHost:
-    """A host that may send reports: the members that its reports describe and its permitted source addresses."""
+    """A host that may send reports, with its permitted source addresses and the members that its reports describe."""
 
     members: tuple[str, ...]  # full names
     addresses: frozenset[str]
@@ -63,7 +63,7 @@ class Farm:
 
     @property
     def size(self) -> str:
-        """Return the numbers of zones and pools, such as ``1 zone, 2 pools``, for messages."""
+        """Return the number of zones and pools as text for messages, such as ``1 zone, 2 pools``."""
         return f"{counted(len(self.zones), 'zone')}, {counted(len(self.pools), 'pool')}"
 
 
@@ -122,7 +122,7 @@ def _owner(name: str, zone: Zone) -> bytes:
 
 
 def _too_long(pool: PoolConfig, zone: Zone) -> Iterable[str]:
-    """Yield an error for each of a pool's names that exceeds 255 octets with its zone (RFC 1035 section 2.3.4)."""
+    """Yield an error for each name in a pool if the full name exceeds 255 octets (RFC 1035 section 2.3.4)."""
     for key, texts in (("members", pool.members), ("names", pool.names)):
         for text in texts:
             try:
@@ -176,7 +176,7 @@ def _not_ours(owner: bytes, zone: Zone) -> str:
 
 
 def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHost], list[str]]:
-    """Return the reporting hosts, keyed by both short and full name, and one warning per ambiguous short name."""
+    """Return the reporting hosts by short name and by full name, and one warning for each ambiguous short name."""
     members = {member.full_name: member for pool in pools for member in pool.members}
     by_name: dict[str, list[Member]] = {}
     for member in members.values():
@@ -192,7 +192,7 @@ def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHo
             full = " or ".join(member.full_name for member in namesakes)
             warnings.append(
                 f"{config.path}: members: {name!r} is a different machine in each zone; "
-                f"start each agent with its full name (--name {full}), because reports from {name!r} are dropped"
+                f"start each agent with its full name (--name {full}), because reports sent as {name!r} are dropped"
             )
     for full_name, member in members.items():
         hosts.setdefault(full_name, ReportingHost((full_name,), frozenset(member.addresses)))

@@ -20,7 +20,7 @@ STATES: Final[tuple[State, ...]] = ("usable", "silent", "drained", "alarm", "unk
 
 
 def state_of(reading: Reading | None, now: float, stale_after: float, forced: ForcedState = "") -> State:
-    """Return the state of one member at ``now`` (monotonic seconds). ``stale_after`` is in report intervals.
+    """Return the state of one member at ``now`` (monotonic seconds). ``stale_after`` is a number of report intervals.
 
     A member that is forced down is in state "alarm".
     """
@@ -36,8 +36,8 @@ def state_of(reading: Reading | None, now: float, stale_after: float, forced: Fo
 def silent_at(reading: Reading, stale_after: float) -> float:
     """Return the monotonic time in seconds at which a member becomes silent if no further report arrives.
 
-    Every caller must use this function: if ``next_change`` were computed differently, a rounding error could wake the
-    planner just before the state changes.
+    Always use this function to compute this time. Otherwise, ``next_change`` could differ by a rounding error, which
+    would wake the planner just before the state changes.
     """
     return reading.received + stale_after * reading.interval
 
@@ -79,14 +79,14 @@ def assess(
     if not usable:
         why = "no member is usable"
     elif len(usable) < min_usable * len(open_to) and _stopped_at_once(readings, states, stale_after):
-        why = f"reports from {states.count('silent')} of {len(open_to)} members stopped all at once"
+        why = f"reports from {states.count('silent')} of {len(open_to)} members stopped at the same time"
     else:
         return Liveness(states, usable, "", next_change)
     return Liveness(states, open_to, why, next_change)
 
 
 def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float, stale_after: float) -> Liveness:
-    """Return the liveness of ``pool``, with readings from ``snapshot`` and forced states from ``overrides``."""
+    """Return the liveness of ``pool``, based on the readings in ``snapshot`` and the forced states in ``overrides``."""
     readings = [snapshot.readings.get(member.full_name) for member in pool.members]
     pool_overrides = overrides.for_pool(pool.name)
     forced = [pool_overrides.forced_state(member.full_name) for member in pool.members]
@@ -94,7 +94,7 @@ def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: flo
 
 
 def _stopped_at_once(readings: Sequence[Reading | None], states: Sequence[State], stale_after: float) -> bool:
-    """Return whether the silent members became silent within ``stale_after`` intervals of each other, without a "bye".
+    """Return whether all members that fell silent without a "bye" did so within ``stale_after`` report intervals.
 
     Servers usually fail one after another; simultaneous failures point to the network or the collector.
     """

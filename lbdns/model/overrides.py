@@ -74,7 +74,7 @@ class Override:
 
 
 def read_override(value: Any) -> Override:
-    """Convert the result of ``Override.document`` back to an override. Raises ValueError if ``value`` is not valid."""
+    """Convert the result of ``Override.document`` back to an override. Raises ValueError if ``value`` is invalid."""
     try:
         kind = next((known for known in KINDS if known == value["kind"]), None)
         until = value["until"]
@@ -116,7 +116,7 @@ class Overrides:
     _by_pool: dict[str, PoolOverrides] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def put(self, override: Override) -> Overrides:
-        """Return a copy with ``override`` added in place of any override that has the same ``place``."""
+        """Return a copy with ``override`` added, which replaces any override with the same ``place``."""
         return Overrides((*(o for o in self.items if o.place != override.place), override))
 
     def without(self, removed: Iterable[Override]) -> Overrides:
@@ -149,7 +149,7 @@ class Overrides:
         return list(found.values())
 
     def for_pool(self, pool: str) -> PoolOverrides:
-        """Return the combined effect of the overrides on ``pool``. A drain takes precedence over a forced state."""
+        """Return the overrides' combined effect on ``pool``. A drain takes precedence over a forced state."""
         if not self.items:
             return NO_POOL_OVERRIDES
         if pool not in self._by_pool:

@@ -1,4 +1,4 @@
-"""The snapshot: the immutable table of all members' newest readings, from which answers and pages are made."""
+"""The snapshot: an immutable table of all members' newest readings, on which answers and pages are based."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ class Reading:
     """The newest accepted report of one member, with its score.
 
     ``received`` is in seconds on the receiver's monotonic clock; ``interval`` is the agent's declared interval in
-    seconds. ``gone`` is true after a "bye". ``alarm`` is the agent's reason for requesting no traffic, or an empty
-    string if there is no alarm. ``metrics`` come from the report; an alarm or a "bye" without metrics keeps the
-    previous metrics. ``shadow_score`` is the report's score according to ``[collector] shadow_score``, or None if that
-    setting is absent.
+    seconds. ``gone`` is true after a "bye" report. ``alarm`` states why the agent wants no traffic, or is empty if
+    there is no alarm. ``metrics`` come from the report, or from an earlier report if an alarm or a "bye" contains none.
+    ``shadow_score`` is the report's score according to ``[collector] shadow_score``, or None if that setting is absent.
     """
 
     received: float
@@ -32,7 +31,7 @@ class Reading:
 
 
 def write_reading(reading: Reading, now: float) -> list[Any]:
-    """Return a reading as plain data, with its age as of ``now`` (monotonic seconds) instead of its time of receipt.
+    """Return a reading as plain data, with its age at ``now`` (monotonic seconds) instead of its time of receipt.
 
     Monotonic times are meaningless on another machine.
     """
@@ -41,7 +40,7 @@ def write_reading(reading: Reading, now: float) -> list[Any]:
 
 
 def read_reading(value: Any, now: float) -> Reading:
-    """Convert the result of ``write_reading`` back to a reading; ``now`` is on the reader's monotonic clock.
+    """Convert the result of ``write_reading`` back to a reading; ``now`` is this machine's monotonic time.
 
     Raises ValueError or TypeError if ``value`` is not a valid reading.
     """

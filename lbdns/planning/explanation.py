@@ -1,4 +1,4 @@
-"""Explains which member will be selected next for a name, and why, in one JSON document.
+"""Explains, in one JSON document, which member will be selected next for a name, and why.
 
 ``lbdns explain``, the HTTP interface, the live page and the TXT answers present this document.
 docs/reference/explain.md describes every key. Pure functions: the time is passed as an argument.
@@ -34,9 +34,9 @@ ScoreParts = Callable[[Mapping[str, float]], Mapping[str, float]]
 
 
 def find_owner(farm: Farm, name: str) -> tuple[Pool, str] | None:
-    """Return the pool that serves ``name`` (in any letter case), and the owner name as written in the configuration.
+    """Return the pool that serves ``name`` (case-insensitive), and the owner name as written in the configuration.
 
-    A name with a final dot is absolute. A name without a final dot may also be relative to a zone, if only one pool
+    A name with a final dot is absolute. Any other name may also be relative to a zone, provided that only one pool
     matches. Returns None if no pool matches.
     """
     absolute = name.endswith(".")
@@ -52,7 +52,7 @@ def find_owner(farm: Farm, name: str) -> tuple[Pool, str] | None:
 
 
 def full_owner(pool: Pool, owner: str) -> str:
-    """Return the full form of ``owner``, a name in ``pool``, without the final dot; the root is "."."""
+    """Return the full name of ``owner`` (one of the names of ``pool``) without the final dot; the root is "."."""
     zone = pool.zone.name
     return (zone or ".") if owner == "@" else f"{owner}.{zone}" if zone else owner
 
@@ -163,7 +163,8 @@ def _by_member(overrides: Overrides) -> Mapping[str, Sequence[Override]]:
 
 
 def _first_until(policy: str, plan: Plan) -> int:
-    """Return the length of the plan's first part if the policy has a separate reason for that part, otherwise 0."""
+    """Return the number of selections before ``repeat_from`` if the policy gives them a separate reason, otherwise
+    0."""
     return plan.repeat_from if POLICIES[policy].why_first and plan.repeat_from > plan.probes else 0
 
 
@@ -183,8 +184,8 @@ def next_selections(plan: Plan, taken: int, count: int) -> Sequence[int]:
 def probabilities(policy: str, plan: Plan, taken: int) -> Mapping[int, float]:
     """Return each member's share of the next selections, keyed by member index.
 
-    In light traffic, these selections are the rest of the plan's first part. Otherwise, these selections are one full
-    round of the plan, so that the result does not depend on the current place in the round.
+    In light traffic, these are the selections still to come before ``repeat_from``. Otherwise, they are one full round
+    of the plan, so that the result does not depend on the current position in that round.
     """
     until = _first_until(policy, plan)
     if taken < until:
@@ -212,7 +213,7 @@ def _why(policy: str, plan: Plan, taken: int, liveness: Liveness, view: PoolView
         return why
     scores = [view.members[i].score for i in liveness.candidates]
     tied = scores.count(max(scores))
-    return f"{why}, which {tied} members share; they take turns" if tied > 1 else why
+    return f"{why}; {tied} members share this score and take turns" if tied > 1 else why
 
 
 def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str, Any]:

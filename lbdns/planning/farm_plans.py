@@ -1,4 +1,4 @@
-"""The plans of a farm: for each pool, observes the snapshot, makes new plans and passes them to the plan cursors."""
+"""Keeps a farm's plans current: for each pool, observes the snapshot and passes new plans to the plan cursors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FarmPlans:
     """The choosers, plan cursors and shadows of all pools, together with their shared inputs."""
 
     def __init__(self, announcer: StateAnnouncer, answers: AnswerCounts | None, detects_black_holes: bool) -> None:
-        """``answers`` returns other processes' selections, and is None if this process selects members itself."""
+        """``answers`` returns other processes' selections. Pass None if this process selects members itself."""
         self.choosers: dict[str, Chooser] = {}
         self.cursors: PlanCursors = {}
         self.shadows = ShadowPlans()
@@ -63,9 +63,9 @@ class FarmPlans:
         self._ended: Counter[tuple[str, str]] = Counter()  # answers from plans that have ended, by pool and policy
 
     def use(self, farm: Farm, cursors: PlanCursors, now: float) -> None:
-        """Switch to another configuration while keeping the state of members that remain.
+        """Switch to another configuration, and keep the state of all members that it still contains.
 
-        Until ``plan`` is called for a pool, its cursors continue with the remaining members of their old plans.
+        Until ``plan`` is called for a pool, the pool's cursors continue with the remaining members of their old plans.
         """
         before, self.choosers = self.choosers, {}
         for pool in farm.pools:
@@ -92,7 +92,7 @@ class FarmPlans:
 
     @property
     def next_change(self) -> float:
-        """Return the monotonic time (s) at which plans will become outdated if no report arrives, or inf if never."""
+        """Return when (in monotonic seconds) the first plan becomes outdated if no report arrives; inf if none does."""
         return min((chooser.next_change for chooser in self.choosers.values()), default=math.inf)
 
     def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
@@ -124,7 +124,7 @@ class FarmPlans:
         return True
 
     def _count_selections(self, pool: Pool, answers: AnswerCounts, now: float) -> None:
-        """Pass other processes' selections to the chooser only while it needs them, because counting is expensive."""
+        """Pass other processes' selections to the chooser, but only while it needs them: counting is expensive."""
         chooser = self.choosers[pool.name]
         if not chooser.guard_rails.needs_counts:
             self._counted.pop(pool.name, None)
@@ -146,7 +146,7 @@ class FarmPlans:
         )
 
     def _carry_over(self, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:
-        """Continue the old plans in the new ``cursors`` with the members that remain."""
+        """Make the new ``cursors`` continue the old plans with the members that remain."""
         places = {member.full_name: index for index, member in enumerate(pool.members)}
         mapping = [places.get(member) for member in members]
         for policy in dict.fromkeys(pool.owners.values()):

@@ -1,4 +1,4 @@
-"""The planner: plans each pool when necessary, in short turns between queries, and notifies subscribers of changes."""
+"""The planner: makes each pool's plans when necessary, in short turns between queries, and announces changes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PLANNING: Final = DutyCycle(10.0, longest=1.0)
 
 
 class Planner:
-    """Makes new plans for a farm's pools whenever a snapshot, an override or the passage of time changes anything.
+    """Makes new plans for a farm's pools whenever a snapshot, an override or the passage of time makes them necessary.
 
-    Pools are planned one after another. If one turn is enough for all pools, their plans are in force when ``deliver``
-    returns; otherwise queries are answered between the turns. A process without plan cursors (a collector or the parent
-    of worker processes) only tracks the members' states.
+    Pools are planned one after another. If one turn is enough for all pools, the new plans are in force when
+    ``deliver`` returns; otherwise, queries are answered between the turns. A process without plan cursors (a collector
+    or the parent of worker processes) only tracks the members' states.
 
     Use the planner only on the thread of ``loop``. Call ``stop`` when the planner is no longer needed.
     """
@@ -43,7 +43,7 @@ class Planner:
         events: EventLog | None = None,
         answers: AnswerCounts | None = None,
     ) -> None:
-        """``events`` records changes of state; ``events`` is None if another process records these changes.
+        """``events`` records changes of members' states. Pass None if another process records these changes.
 
         ``answers`` returns how often each member of a pool has been selected so far, keyed by full name. Pass
         ``answers`` in processes that have no cursors but receive other processes' counts. If there are neither cursors
@@ -66,9 +66,9 @@ class Planner:
         self.use(farm, cursors)
 
     def use(self, farm: Farm, cursors: PlanCursors) -> None:
-        """Switch to another configuration while keeping the state of members that remain.
+        """Switch to another configuration, and keep the state of all members that it still contains.
 
-        Until a pool is planned, its cursors continue with their old plans.
+        Until a pool has new plans, its cursors continue with their old plans.
         """
         self._plans.use(farm, cursors, self._loop.time())
         self._farm = farm
@@ -80,14 +80,14 @@ class Planner:
         self._begin()
 
     def override(self, overrides: Overrides) -> None:
-        """Replace the overrides in force. The affected pools are planned first, even during a pass or a pause."""
+        """Replace the overrides in force. The affected pools get new plans first, even during a pass or a pause."""
         before, self.overrides = self.overrides, overrides
         self._restart(
             [pool for pool in self._farm.pools if before.for_pool(pool.name) != overrides.for_pool(pool.name)]
         )
 
     def count_elsewhere(self, answers: Mapping[tuple[str, str], int]) -> None:
-        """Record the total number of answers from this server's other processes, keyed by pool and policy.
+        """Record how many answers this server's other processes have sent in total, keyed by pool and policy.
 
         If a key is missing, its last total remains valid. The first call only sets the baseline for later calls.
         """
@@ -111,14 +111,14 @@ class Planner:
             self._timer.cancel()
 
     def _restart(self, first: Sequence[Pool] = ()) -> None:
-        """Begin a new pass immediately, even during a pass or a pause."""
+        """Begin a new pass immediately; end any pass or pause in progress."""
         self._pause_until = -math.inf
         self._due.clear()
         self._changed = True
         self._begin(first)
 
     def _begin(self, first: Sequence[Pool] = ()) -> None:
-        """Begin a pass over all pools, starting with the pools in ``first``. A pass in progress is finished first."""
+        """After any pass in progress, begin a pass over all pools, starting with the pools in ``first``."""
         if self._due:
             self._repeat = True
             return
@@ -179,12 +179,12 @@ class Planner:
         return self._plans.fail_open.seconds(pool, self._loop.time())
 
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities in the pool's order, and whether the capacities are in observed requests/s."""
+        """Return the members' capacities in the pool's order, and whether they are observed rates in requests/s."""
         chooser = self._plans.choosers.get(pool)
         return (chooser.pool.weighted_capacities(), chooser.pool.measured) if chooser else ((), False)
 
     def guards(self, pool: str) -> Sequence[Guard]:
-        """Return the guard of each member of a pool, in the pool's order."""
+        """Return each member's guard, in the pool's order."""
         choosers = self._plans.choosers
         return choosers[pool].guards(self._loop.time()) if pool in choosers else ()
 

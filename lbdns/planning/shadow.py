@@ -1,4 +1,4 @@
-"""Shadow mode: runs another policy or score alongside each live policy, and counts the selections it would make.
+"""Shadow mode: runs another policy or score alongside a live policy, and counts the selections it would make.
 
 No query is answered from a shadow. When a live plan ends, its shadow immediately makes the same number of selections.
 """
@@ -48,10 +48,10 @@ def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConf
 
 
 class ShadowCursor:
-    """Tracks a shadow's place in its plan, its selections, and how many live selections it would have diverted.
+    """Tracks a shadow's selections, and counts the live selections for which it would have selected another member.
 
     Live and shadow selections are compared by member once per plan; the order within a plan does not matter. At the end
-    of each live plan, the caller calls ``end_plan`` and then ``set_plan``.
+    of each live plan, the caller must call ``end_plan`` and then ``set_plan``.
     """
 
     def __init__(self, members: int) -> None:
@@ -73,7 +73,7 @@ class ShadowCursor:
         self._plan = plan
 
     def totals_after(self, count: int) -> list[int]:
-        """Return the ``totals`` that will result once the live plan has made ``count`` selections."""
+        """Return what ``totals`` will be when the live plan has made ``count`` selections."""
         return [total + more for total, more in zip(self.totals, self._selections(count).counts, strict=True)]
 
     def take_over(self, old: ShadowCursor, mapping: Sequence[int | None]) -> None:
@@ -145,10 +145,10 @@ class ShadowPlans:
         cursor.set_plan(plan)
 
     def counters(self, live: Mapping[ShadowKey, PlanCursor]) -> AnswerCounters:
-        """Return the selections that all shadows have made up to the current place of the ``live`` cursors.
+        """Return the selections that the shadows would have made up to the ``live`` cursors' current positions.
 
-        Diversions are counted only in plans that have ended, because differences may still even out within a current
-        plan.
+        Diversions are counted only for plans that have ended, because differences in an unfinished plan may still even
+        out.
         """
         answers: dict[tuple[str, str, str, str], int] = {}
         diverted: dict[tuple[str, str, str], int] = {}

@@ -1,4 +1,4 @@
-"""Announces changes in members' states, quarantines and fail-opens as events, which are also logged."""
+"""Announces, as events, which are also logged: new member states, quarantines, and pools that fail open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lbdns.planning.explanation import reason
 
 
 class StateAnnouncer:
-    """Records the changes in a pool in ``events``, or does nothing if ``events`` is None.
+    """Records changes in a pool as ``events``. Does nothing if ``events`` is None.
 
     ``selects`` is true if this program selects members. A collector without a DNS server selects no members, so it does
     not announce that a pool fails open.
@@ -61,7 +61,7 @@ class StateAnnouncer:
                 text = f"{member.name} is selected again, although {guard.why}: the other members cannot carry the load"
             elif state == "usable":
                 level = logging.INFO
-                text = f"{member.name} is no longer quarantined ({was.why}, for {now - was.since:.0f} s)"
+                text = f"{member.name} is no longer quarantined (duration: {now - was.since:.0f} s; reason: {was.why})"
             else:
                 continue
             self._announce("guard", level, pool, text, member.name)

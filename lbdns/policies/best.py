@@ -1,14 +1,14 @@
 """``best``: selects the member with the highest score in light traffic, and uses level filling in heavy traffic.
 
-Level filling distributes the requests expected within a certain time (the horizon) so that every member ends up equally
-far above its ideal load (see ``operating_point``). The members at the lowest levels are filled first, and no member is
-filled above the level of the other members. Level filling does not cause herding, because requests that a plan assigns
-to a member immediately raise the member's level.
+Level filling distributes the requests expected within a certain time (the horizon) so that every member ends up at the
+same level, that is, equally far above its ideal load (see ``operating_point``). Requests go to the members at the
+lowest level first. Level filling does not cause herding, because requests that a plan assigns to a member immediately
+raise the member's level.
 
-If one answer brings many requests (because clients keep the answer or resolvers cache it), the DNS server cannot tell
-how long the clients that received this answer will stay. In that case, small differences in load are ignored and large
-differences are corrected slowly. Correcting every difference would constantly move clients between members, and each
-move would cause a new difference in the next report.
+One answer can bring many requests, because clients keep it or resolvers cache it. The DNS server then cannot tell how
+long these clients will stay with the member. In that case, small differences in load are ignored and large differences
+are corrected slowly. Correcting every difference would constantly move clients between members, and each move would
+cause a new difference in the next report.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
 BEST: Final = PolicySpec(
     "best",
     best,
-    why="traffic is not light: members are filled to the level at which the total response time is lowest",
+    why="traffic is not light: requests are distributed so that the total response time is lowest",
     why_first=f"traffic is light: {HIGHEST_SCORE}",
     weighs_load=True,
     uses_score=True,
@@ -94,7 +94,7 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
 def fill_to_level(
     loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
 ) -> list[float]:
-    """Split ``amount`` so that, within ``limits``, all members reach the same level (load per width); return the parts.
+    """Split ``amount`` into parts that bring all members, within ``limits``, to the same level (load per width).
 
     If ``amount`` exceeds the sum of the limits, all parts exceed their limits by the same factor. ``widths`` and
     ``limits`` are above 0.
@@ -119,10 +119,9 @@ def fill_to_level(
 def expected_rates(view: PoolView) -> tuple[float, float]:
     """Return the currently expected requests/s and answers/s.
 
-    An arriving crowd is visible immediately in the answers, but in the requests only when the requests are complete,
-    and in the averages only after some seconds. Each answer to the crowd is assumed to bring the usual number of
-    requests, but at least one. If the crowd looks up names but sends no requests, traffic is harmlessly split by
-    capacity for a while.
+    When a crowd of clients arrives, answers increase at once, completed requests only later, and the averages only
+    after some seconds. Each answer to the crowd is assumed to bring the usual number of requests, but at least one. If
+    the crowd looks up names but sends no requests, the only effect is that traffic is split by capacity for a while.
     """
     if not view.crowd_arriving:
         return view.requests_per_s, view.answers_per_s
@@ -134,11 +133,11 @@ def expected_rates(view: PoolView) -> tuple[float, float]:
 def with_backlog(
     point: OperatingPoint, loads: Sequence[float], capacities: Sequence[float], cores: Sequence[float]
 ) -> tuple[float, ...]:
-    """Return each member's ideal load, including its part of the requests in progress that ``point`` doesn't include.
+    """Return each member's ideal load: its load at ``point``, plus its part of the backlog.
 
-    This backlog is split so that it is cleared as soon as possible. Members that serve traffic in any case take parts
-    of the backlog in proportion to their capacity. A member that should stay idle takes a part only if requests would
-    wait longer for another member than the idle member takes to serve them.
+    The backlog, all other requests in progress, is split so that it is cleared as soon as possible. Members that serve
+    traffic in any case take parts in proportion to their capacity. A member that should stay idle takes a part only if
+    requests would wait longer for another member than the idle member takes to serve them.
     """
     backlog = sum(loads) - sum(point.loads)
     if backlog <= 0:

@@ -1,6 +1,6 @@
 """``least_charged``: selects the least loaded member, counting selections since the member's last report.
 
-The policy approximates join-shortest-queue with delayed reports; it works best at low rates and behind caches.
+The policy approximates join-shortest-queue with delayed reports; it works best at low query rates and behind caches.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ChargedLoads:
-    """Each member's load relative to its capacity, including the charge of every selection since its last report.
+    """Each member's load relative to its capacity, including the charge for each selection since its last report.
 
     ``members`` lists the indexes to select from. One selection counts as ``view.multiplier`` requests, because other
     processes and DNS servers make selections at the same time.
@@ -29,7 +29,7 @@ class ChargedLoads:
         self._capacities = [max(member.capacity * member.ramp, 1e-9) for member in view.members]
 
     def fullness(self, member: int) -> float:
-        """Return the seconds of work (at full capacity) that ``member`` would have after one more selection."""
+        """Return how many seconds of work, at full capacity, ``member`` would have after one more selection."""
         return (self._loads[member] + self._multiplier) / self._capacities[member]
 
     def charge(self, member: int) -> None:
@@ -53,5 +53,5 @@ def least_charged(view: PoolView, previous: Selections | None, rng: Random) -> P
 
 
 LEAST_CHARGED: Final = PolicySpec(
-    "least_charged", least_charged, why="least loaded for its capacity, counting selections since its last report"
+    "least_charged", least_charged, why="lowest load relative to capacity, counting selections since its last report"
 )

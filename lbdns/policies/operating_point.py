@@ -1,13 +1,14 @@
-"""The operating point: the requests/s that each member should serve so that the total response time is lowest.
+"""The operating point: the request rate at each member for which the total response time is lowest.
 
-A member with ``m`` cores that serve ``a`` requests/s each takes about ``1 / (a * (1 - p ** m))`` seconds per request at
-utilisation ``p``. The formula is exact for one and two cores, and accurate to a few percent for more cores (M/M/m; the
-cores share the work, so the distribution of request sizes hardly matters). The total response time is lowest where one
-more request/s costs the same at every member. This marginal cost has a closed form, so only one unknown must be found.
+At utilisation ``p``, a member with ``m`` cores takes about ``1 / (a * (1 - p ** m))`` seconds per request if one core
+can serve ``a`` requests/s. The formula is exact for one and two cores, and accurate to a few percent for more cores
+(M/M/m; the cores share the work, so the distribution of request sizes hardly matters). The total response time is
+lowest if one more request/s costs the same at every member. This marginal cost has a closed form, so only one unknown
+must be found.
 
 As a result, slow cores stay idle while fast cores have spare capacity, and large members run at a higher utilisation
-than small members. Shares in proportion to capacity are optimal only under high load; under low load, such shares
-lengthen the response time.
+than small members. Distribution in proportion to capacity is optimal only under high load; under low load, it lengthens
+the response time.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _STEPS: Final = 60  # of the bisection, at most
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """The requests/s that each member should serve (``rates``), and its requests in progress at that rate (``loads``).
+    """The requests/s that each member should serve (``rates``), and its resulting requests in progress (``loads``).
 
-    ``cost`` is the marginal cost of one more request, in seconds: its own response time plus the delay that it causes
-    to other requests. The cost is the same at every member whose rate is above 0.
+    ``cost`` is the cost of one more request, in seconds: its own response time plus the delay that it causes for other
+    requests. The cost is the same at every member whose rate is above 0.
     """
 
     rates: tuple[float, ...]
@@ -41,9 +42,9 @@ def operating_point(
     """Return the best split of ``rate`` requests/s across members that can serve ``capacities`` (requests/s, above 0).
 
     ``cores`` may contain fractions, because CPU quotas can be fractional; less than one core counts as one. A rate
-    above the total capacity is split like the maximum rate that the pool can serve. The result has at most
-    ``in_progress`` requests in progress across the whole pool. Clients that wait for a response before they send the
-    next request limit this number.
+    above the total capacity is split in the same ratio as the highest rate that the pool can serve. The result has at
+    most ``in_progress`` requests in progress in the whole pool: this number is limited if each client waits for a
+    response before it sends the next request.
     """
     servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
@@ -81,7 +82,7 @@ def parallel_requests(cores: float) -> float:
 
 
 def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
-    """Return the smaller of the missing fractions of the wanted rate and load; negative if either is exceeded."""
+    """Return the gap to the wanted rate or load, whichever is closer, as a fraction; negative if one is exceeded."""
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 

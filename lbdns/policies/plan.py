@@ -1,8 +1,8 @@
 """The data types for selection: the view of a pool that a policy reads, and the plan that the policy returns.
 
-A policy is a pure function ``(view, previous, rng) -> Plan``. ``view`` is the pool as the newest reports show it.
+A policy is a pure function ``(view, previous, rng) -> Plan``. ``view`` is the pool as the newest reports describe it.
 ``previous`` contains the selections from the policy's previous plan (None if there was none). ``rng`` is the only
-source of randomness. Answers then take the plan's members one after another, so a query only advances a counter,
+source of randomness. Answers then name the plan's members one after another, so each query only advances a counter,
 regardless of the policy.
 """
 
@@ -65,12 +65,12 @@ class PoolView:
 
     @property
     def crowd_arriving(self) -> bool:
-        """Return whether the answer rate over the last second was far above average."""
+        """Return whether the answer rate of the last second was far above the average."""
         return self.recent_answers_per_s > self.answers_per_s
 
     @property
     def requests_per_answer(self) -> float:
-        """Return how many requests follow an answer on average, or 1 if there were no answers."""
+        """Return the average number of requests that follow an answer, or 1 if there were no answers."""
         return self.requests_per_s / self.answers_per_s if self.answers_per_s > 0 else 1.0
 
 
@@ -120,7 +120,7 @@ class PolicySpec:
 
 
 def rotation(indexes: Sequence[int], previous: Selections | None) -> Plan:
-    """Return a strict rotation over ``indexes`` (ascending) that starts after the member selected last."""
+    """Return a strict rotation over ``indexes`` (ascending), starting after the member that was selected last."""
     last = previous.last if previous else None
     if last is None:
         return Plan(tuple(indexes))

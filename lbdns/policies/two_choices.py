@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def two_choices(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Return a plan for policy ``two_choices``, with all random draws made in advance."""
+    """Return a plan for policy ``two_choices``; all random draws are made here, in advance."""
     charges = ChargedLoads(view)
     if len(charges.members) == 1:
         return Plan((charges.members[0],))

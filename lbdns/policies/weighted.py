@@ -1,4 +1,4 @@
-"""``weighted``: smooth weighted round robin by estimated capacity, in a deterministic and even order."""
+"""``weighted``: smooth weighted round robin by estimated capacity; the order is even and deterministic."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ WEIGHTED: Final = PolicySpec("weighted", weighted, why="in proportion to capacit
 def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections | None) -> Plan:
     """Return a plan that gives each member its share (``weights``, sum 1) as evenly as possible.
 
-    The selections that the previous plan still owes a member become the member's credit, which is between -1 and 1. The
-    k-th selection of a member with share w and credit c is due in the middle of its turn, after (k - 1/2 - c) / w
-    selections. The plan lists the selections in the order in which they are due.
+    A member's credit is the number of selections (between -1 and 1) that the previous plan still owes it. The k-th
+    selection of a member with share w and credit c is due after (k - 1/2 - c) / w selections of all members. The plan
+    lists the selections in the order in which they are due.
     """
     credits = carried_credits(previous, len(weights))
     length = plan_length(view)

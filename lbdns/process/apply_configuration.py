@@ -1,4 +1,4 @@
-"""Apply a configuration to every part of a running program: all parts prepare, then all commit or all roll back."""
+"""Apply a configuration to every part of a running program: all parts prepare; then, all commit or all roll back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def _wait_for_nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class PreparedChange:
-    """The steps with which a part completes or undoes a prepared change.
+    """The steps that complete or undo a part's prepared change.
 
     ``apply`` calls either ``commit`` and then ``finish``, or only ``rollback``. None of these steps may raise an
     exception.
@@ -52,7 +52,7 @@ class Part(Protocol[NewT_contra]):
     """Any part of a program that depends on the program's configuration."""
 
     async def prepare(self, new: NewT_contra) -> PreparedChange:
-        """Acquire resources that may be unavailable, such as sockets, for ``new``, and return the prepared change.
+        """Acquire everything for ``new`` that may be unavailable (such as sockets), and return the prepared change.
 
         The part continues to use the old configuration until the change commits. The caller must not prepare another
         change before this change has finished or rolled back. If ``new`` cannot be used, releases everything acquired
@@ -64,8 +64,8 @@ async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
     """Apply the configuration ``new`` to all parts, or to no part if one of the parts cannot prepare.
 
     Parts prepare, commit and finish in order; they roll back in reverse order. The caller must not apply two
-    configurations at the same time. Any exception from a part's ``prepare`` is raised again; every part then still uses
-    the old configuration. Raises PartlyAppliedError if a part's ``commit``, ``finish`` or ``rollback`` fails.
+    configurations at the same time. Reraises any exception from a part's ``prepare``; every part then still uses the
+    old configuration. Raises PartlyAppliedError if a part's ``commit``, ``finish`` or ``rollback`` fails.
     """
     prepared: list[PreparedChange] = []
     try:
@@ -82,7 +82,7 @@ async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
 
 
 async def commit_all(prepared: Sequence[PreparedChange]) -> None:
-    """Commit all prepared changes, then finish them. Raises PartlyAppliedError if one of these steps fails."""
+    """Commit all prepared changes, then finish them. Raises PartlyAppliedError if a ``commit`` or ``finish`` fails."""
     failed = {change.part for change in prepared if not _commits(change)}
     failed |= {change.part for change in prepared if not await _succeeds(change, change.finish)}
     if failed:

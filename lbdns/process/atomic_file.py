@@ -11,7 +11,7 @@ from pathlib import Path
 def replace_file(path: Path, text: str, mode: int = 0o644, sync: bool = False) -> None:
     """Write ``text`` to a temporary file, then rename it to ``path``.
 
-    With ``sync``, even a power failure leaves either the complete old file or the complete new one. Raises OSError.
+    If ``sync`` is true, this holds even after a power failure: the old or the new file is complete. Raises OSError.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DutyCycle:
-    """Computes a pause that is proportional to the time just worked. Sans-I/O: the caller measures the work and sleeps.
+    """Computes a pause in proportion to the preceding work. Sans-I/O: the caller measures the work and sleeps.
 
-    ``ratio`` is the length of the pause divided by that of the work; a ratio of 9 limits the work to a tenth of the
-    time. No pause is shorter than ``shortest`` or longer than ``longest`` seconds.
+    ``ratio`` is the pause divided by the working time; a ratio of 9 limits work to a tenth of the time. No pause is
+    shorter than ``shortest`` or longer than ``longest`` seconds.
     """
 
     ratio: float

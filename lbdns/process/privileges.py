@@ -53,14 +53,14 @@ def ids(user: str) -> tuple[int, int]:
 
 
 def read_ahead() -> None:
-    """Import modules needed later, when their files may be unreadable. The imports take a few tenths of a second."""
+    """Import modules needed later, because their files may then be unreadable. This takes a few tenths of a second."""
     read_ahead_for_workers()
     for module in _LATE_MODULES:
         importlib.import_module(module)
 
 
 def read_ahead_for_workers() -> None:
-    """Import the modules needed later by a process that only answers queries."""
+    """Import the modules that a process needs later if it only answers queries."""
     for module in _LATE_MODULES_OF_WORKERS:
         importlib.import_module(module)
 
@@ -68,7 +68,7 @@ def read_ahead_for_workers() -> None:
 def own_folder(path: Path, user: str) -> None:
     """Create the state folder for ``user`` if the folder is missing and this process is permitted to create it.
 
-    Errors are ignored here, because the same errors occur when a file is written to the folder.
+    Errors are ignored here, because they occur again when a file is written to the folder.
     """
     with contextlib.suppress(OSError):
         if not path.exists():
@@ -78,7 +78,7 @@ def own_folder(path: Path, user: str) -> None:
 
 
 def limit(user: str) -> None:
-    """Prevent programs executed later from gaining privileges. Call this function before starting threads or processes.
+    """Prevent programs that are executed later from gaining privileges. Call this before starting threads or processes.
 
     Does nothing if the server will keep running as root.
     """
@@ -87,13 +87,13 @@ def limit(user: str) -> None:
 
 
 def become(user: str) -> None:
-    """Switch to ``user`` and the user's groups, and give up every capability. Lost privileges cannot be regained.
+    """Switch to ``user`` and that user's groups, and give up every capability. Lost privileges cannot be regained.
 
     The user and group IDs do not change if ``user`` is empty or this process is not root. A process that remains root
     keeps its capabilities.
 
-    After the switch, ports below 1024 cannot be bound. CAP_NET_BIND_SERVICE is not kept for later reloads, because this
-    capability would let a compromised server impersonate another server.
+    After the switch, ports below 1024 cannot be bound. CAP_NET_BIND_SERVICE is not kept for later reloads, because it
+    would let a compromised server impersonate another server.
     """
     if will_become(user):
         entry = _entry(user)

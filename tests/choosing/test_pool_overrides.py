@@ -354,7 +354,7 @@ def check_plan(
         assert not drained.intersection(pool.liveness.candidates)
     if any(pool_overrides.forced_state(name) == "up" for name in pool.members):
         down = {i for i, name in enumerate(pool.members) if pool_overrides.forced_state(name) == "down"}
-        assert not pool.liveness.fail_open or "stopped all at once" in pool.liveness.fail_open
+        assert not pool.liveness.fail_open or "stopped at the same time" in pool.liveness.fail_open
         assert pool.liveness.fail_open or not down.intersection(plan.order)
     order = hand_out(plan, count)
     before = given_out[policy]

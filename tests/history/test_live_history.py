@@ -194,7 +194,7 @@ async def test_a_damaged_file_is_moved_aside(file: Path) -> None:
     assert file.with_name("history.db.damaged").read_bytes().startswith(b"this was a database once")
     assert HistoryReader(file).series("web", "score", [], BEGIN, BEGIN + record.second, 10_000).times
     damaged, again = told(history)
-    assert "moved it to history.db.damaged" in damaged
+    assert "it was moved to history.db.damaged" in damaged
     assert "recording resumed" in again
 
 

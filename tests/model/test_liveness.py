@@ -94,7 +94,7 @@ class TestAssess:
     def test_too_few_because_reports_stopped_at_once_opens(self) -> None:
         liveness = assessed(heard(0), heard(9.0), heard(10.0))
         assert liveness.candidates == (0, 1, 2)
-        assert liveness.fail_open == "reports from 2 of 3 members stopped all at once"
+        assert liveness.fail_open == "reports from 2 of 3 members stopped at the same time"
 
     @pytest.mark.parametrize(("apart", "opens"), [(3.0, True), (3.01, False)])
     def test_at_once_is_within_the_time_that_makes_silent(self, apart: float, opens: bool) -> None:

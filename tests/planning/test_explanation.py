@@ -200,7 +200,7 @@ def test_ties_take_turns(owner: str, why: str) -> None:
     stage.report("gandalf", score=60)
     stage.plan()
     told = stage.explain(owner)
-    assert told["why"] == f"{why}, which 2 members share; they take turns"
+    assert told["why"] == f"{why}; 2 members share this score and take turns"
     assert {name: member["probability"] for name, member in stage.members(owner).items()} == {
         "bilbo": 0, "frodo": 0.5, "gandalf": 0.5,
     }  # fmt: skip

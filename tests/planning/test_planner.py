@@ -152,7 +152,9 @@ async def test_a_quarantine_is_announced_when_it_begins_and_ends(
     assert farm.order() == ["bilbo", "gandalf"], "a reload forgets no quarantine"
     reports(farm.planner, farm.readings, 2, "frodo", **WELL)
     assert farm.order() == list(MEMBERS)
-    assert messages(caplog, "quarantined")[1:] == [f"pool web: frodo is no longer quarantined ({why}, for 0 s)"]
+    assert messages(caplog, "quarantined")[1:] == [
+        f"pool web: frodo is no longer quarantined (duration: 0 s; reason: {why})"
+    ]
     assert farm.planner.guards("nobody") == ()
 
 

@@ -51,7 +51,12 @@ def test_fail_open_matters_only_where_members_are_selected() -> None:
     [
         (NO_GUARD, QUARANTINED, "usable", ["pool web: bilbo is quarantined: nothing listens"]),
         (QUARANTINED, QUARANTINED, "usable", []),
-        (QUARANTINED, NO_GUARD, "usable", ["pool web: bilbo is no longer quarantined (nothing listens, for 10 s)"]),
+        (
+            QUARANTINED,
+            NO_GUARD,
+            "usable",
+            ["pool web: bilbo is no longer quarantined (duration: 10 s; reason: nothing listens)"],
+        ),
         (QUARANTINED, NO_GUARD, "silent", []),
         (
             QUARANTINED,

@@ -128,7 +128,7 @@ async def test_the_web_interface_explains_by_name() -> None:
         now = asyncio.get_running_loop().time()
         await deliver(answerer, Readings().report(now, score=score.of(METRICS), metrics=METRICS))
         told = await source.selection.explain("best")
-        assert told["why"].endswith("which 3 members share; they take turns")
+        assert told["why"].endswith("; 3 members share this score and take turns")
         for member in told["members"]:
             assert member["score"] == score.of(METRICS)
             assert member["score"] - 0.02 <= sum(member["score_parts"].values()) < member["score"] + 1

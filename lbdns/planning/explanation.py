@@ -163,8 +163,7 @@ def _by_member(overrides: Overrides) -> Mapping[str, Sequence[Override]]:
 
 
 def _first_until(policy: str, plan: Plan) -> int:
-    """Return the number of selections before ``repeat_from`` if the policy gives them a separate reason, otherwise
-    0."""
+    """Return how many selections precede ``repeat_from`` if the policy gives them a separate reason, else 0."""
     return plan.repeat_from if POLICIES[policy].why_first and plan.repeat_from > plan.probes else 0
 
 

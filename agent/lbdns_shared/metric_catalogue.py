@@ -24,25 +24,27 @@ class MetricDescription:
 
 
 CATALOGUE: Final[Mapping[str, MetricDescription]] = {
-    "run_queue": MetricDescription("tasks", "runnable tasks, excluding the sampler itself", "low", "run_queue"),
+    "run_queue": MetricDescription("tasks", "runnable tasks, excluding the agent itself", "low", "run_queue"),
     "cpu_idle": MetricDescription("%", "idle time of all processors over the interval", "high", "cpu_time"),
     "scan_rate": MetricDescription("pages/s", "pages scanned for reclaim", "low", "scan_rate"),
     "gateway_ping": MetricDescription("ms", "ICMP round-trip time to the default gateway", "low", "gateway_ping"),
     "requests_per_s": MetricDescription("requests/s", "requests since the last sample", "high", "web_server_requests"),
-    "busy_workers": MetricDescription("workers", "web server workers at work", "low", "web_server_requests"),
-    "idle_workers": MetricDescription("workers", "web server workers waiting for work", "high", "web_server_requests"),
+    "busy_workers": MetricDescription("workers", "web server workers serving requests", "low", "web_server_requests"),
+    "idle_workers": MetricDescription(
+        "workers", "web server workers waiting for requests", "high", "web_server_requests"
+    ),
     "requests_total": MetricDescription(
         "requests", "requests since the web server started", None, "web_server_requests"
     ),
     "httpd_cpu_seconds": MetricDescription(
         "s", "cumulative CPU time of the web server and its children", None, "httpd_cpu_seconds"
     ),
-    "cpu_count": MetricDescription("cores", "number of processors, or the cgroup's quota", None, "cpu_count"),
+    "cpu_count": MetricDescription("cores", "number of processors, or the cgroup's quota in cores", None, "cpu_count"),
     "load1": MetricDescription("tasks", "load average over one minute", "low", "load1"),
-    "cpu_steal": MetricDescription("%", "time withheld by the hypervisor or the quota", "low", "cpu_time"),
+    "cpu_steal": MetricDescription("%", "CPU time withheld by the hypervisor or the quota", "low", "cpu_time"),
     "mem_available": MetricDescription("%", "memory available without swapping", "high", "mem_available"),
-    "disk_busy": MetricDescription("%", "share of time for which the busiest disk was busy", "low", "disk_activity"),
-    "disk_await": MetricDescription("ms", "mean time of a request to the busiest disk", "low", "disk_activity"),
+    "disk_busy": MetricDescription("%", "percentage of time that the busiest disk was busy", "low", "disk_activity"),
+    "disk_await": MetricDescription("ms", "mean duration of requests to the busiest disk", "low", "disk_activity"),
     "listen_queue": MetricDescription("connections", "connections waiting to be accepted", "low", "listen_queue"),
     "net_rx": MetricDescription("bytes/s", "bytes received", None, "network_traffic"),
     "net_tx": MetricDescription("bytes/s", "bytes sent", None, "network_traffic"),

@@ -40,7 +40,7 @@ class OptionCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Edns:
-    """The OPT record of a query. ``options`` lists (code, data) pairs in the query's order, including unknown codes."""
+    """The OPT record of a query. ``options`` lists (code, data) pairs in the query's order, unknown codes included."""
 
     payload: int  # bytes that the client accepts over UDP
     version: int

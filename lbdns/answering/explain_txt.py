@@ -1,4 +1,4 @@
-"""``explain.NAME TXT``: explains over DNS how the next answer for NAME, a pool's name, is chosen. Sans-I/O.
+"""``explain.NAME TXT``: explains how the next answer for NAME, a pool's name, will be chosen. Sans-I/O.
 
 ``explain.NAME`` exists only for clients that ``[explain] allow`` lists, and only if the zone file does not define it.
 Zone transfers do not include ``explain.NAME``, and queries for ``explain.NAME`` do not select a member.

@@ -1,13 +1,13 @@
 """Member selection: picks the member for an answer, based on the plan, address family affinity and retransmissions.
 
-A plan is a sequence of members. Each answer takes the next place in the plan, except in two cases:
+A plan is a sequence of members. Each answer uses the next position in the plan, except in two cases:
 
 - A retransmitted query gets the same member again, so that a rotation counts clients, not datagrams.
 - A client that queries a name for A and AAAA (and HTTPS) opens one connection, so the answers to all these queries name
   the same member.
 
 Sans-I/O: the caller supplies the time. Memory is bounded: both caches have a fixed number of slots, and a new client or
-query overwrites the slot's old content. A client whose slot was overwritten takes one extra place in the plan.
+query overwrites the slot's old content. A client whose slot was overwritten uses one extra position in the plan.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ FAMILY_TYPES: Final[Mapping[int, int]] = {Type.A: 0, Type.AAAA: 1, Type.HTTPS: 2
 
 
 class PlanCursor:
-    """The plan for one pool and policy, and the current place in that plan.
+    """The plan for one pool and policy, and the current position in that plan.
 
     ``next`` only advances a counter. Per-member counts are computed on request, from the plan's order and the current
-    place.
+    position.
     """
 
     __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "plan", "usable")
@@ -70,7 +70,7 @@ class PlanCursor:
         self._begin(plan, frozenset(plan.order if usable is None else usable))
 
     def next(self) -> int:
-        """Take the next place in the plan, and return the member at that place."""
+        """Advance to the next position in the plan, and return the member at that position."""
         at = self._at
         if at == len(self.order):
             self._passes += 1
@@ -79,12 +79,12 @@ class PlanCursor:
         return self.order[at]
 
     def _position(self) -> tuple[int, int]:
-        """Return the current place in the plan's order, and how many times the end of the order has been reached."""
+        """Return the current position in the plan's order, and how many times the end of the order has been reached."""
         return self._at, self._passes
 
     @property
     def taken(self) -> int:
-        """The number of places taken in the current plan."""
+        """The number of positions used so far in the current plan."""
         at, passes = self._position()
         return at + passes * (len(self.order) - self.plan.repeat_from)
 
@@ -198,9 +198,9 @@ CELLS: Final = _TIMES + 2 * OPEN
 class FamilyAffinity:
     """Stores each client's recent selections per plan cursor, so that queries for other types get the same member.
 
-    A client's first query takes a place in the plan, and the client's queries for other types join this selection:
-    these queries get the same member. A second query for the same type belongs to the next connection and takes a new
-    place. Because many clients may share one resolver's address, several selections stay open, and queries for each
+    A client's first query uses a position in the plan, and the client's queries for other types join this selection:
+    these queries get the same member. A second query for the same type belongs to the next connection and uses a new
+    position. Because many clients may share one resolver's address, several selections stay open, and queries for each
     type join the open selections in order. For example, the first AAAA query joins the first selection made for A, and
     the second AAAA query joins the second selection.
     """
@@ -232,7 +232,7 @@ class FamilyAffinity:
         return found
 
     def give(self, cursor: PlanCursor, host: str, family: int, now: float) -> int:
-        """Join an open selection or, if there is none to join, take the next place in the plan; return the member.
+        """Join an open selection or, if there is none to join, use the next position in the plan; return the member.
 
         If an open selection's member is no longer usable, the next member in the plan replaces it in the selection.
         """

@@ -1,7 +1,7 @@
 """The plane: the implementation that answers common UDP queries, either in Python or in a faster native extension.
 
 The plane creates the state that the fast path and the slow path share: the rate limiter, the retransmission cache, the
-address family affinity cache and the current place in each plan. Sans-I/O.
+address family affinity cache and the current position in each plan. Sans-I/O.
 """
 
 from __future__ import annotations

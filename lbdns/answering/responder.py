@@ -5,8 +5,8 @@ question determine the response kind. The member selector selects a member, and 
 other query takes the slow path: a strict reader, a zone lookup and a message writer. The slow path produces the same
 answers, and precompiles them for the fast path.
 
-A rotation advances only when a new response names a member. It does not advance for a retransmitted query, a client's
-query for a second type, a query over the rate limit, or a response that is too long and therefore truncated.
+A rotation advances only when a new response names a member. A rotation does not advance for a retransmitted query, a
+client's query for a second type, a query over the rate limit, or a response that is too long and therefore truncated.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def check_signature(message: bytes, at: int, keys: Keyring, now: float) -> Query
 
 
 def rcode_of(signed: QuerySignature | None) -> Rcode:
-    """Return the RCODE for a checked signature: FORMERR if malformed, NOTAUTH if invalid, NOERROR if valid."""
+    """Return the RCODE for a checked signature (FORMERR if malformed, NOTAUTH if invalid, NOERROR if valid)."""
     if signed is None:
         return Rcode.FORMERR
     return Rcode.NOTAUTH if signed.error else Rcode.NOERROR

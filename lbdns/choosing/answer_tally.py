@@ -37,7 +37,7 @@ class AnswerTally:
         self._by_policy, self._own = old._by_policy, old._own
 
     def answers(self, policy: str) -> WindowRate:
-        """Return the rate of answers chosen by ``policy``, summed over all processes of this server."""
+        """Return the answer rate of ``policy``, summed over all processes of this server."""
         return self._by_policy.setdefault(policy, WindowRate(AVERAGE))
 
     def start_round(self, fresh: Iterable[int]) -> None:
@@ -68,11 +68,11 @@ class AnswerTally:
         return self.servers * max(1.0, every / own) if own else float(self.servers)
 
     def rate(self, policy: str, now: float) -> float:
-        """Return the answers/s chosen by ``policy`` on all DNS servers together, averaged over 10 s."""
+        """Return the answer rate (answers/s) of ``policy``, summed over all DNS servers and averaged over 10 s."""
         return self.answers(policy).rate(now) * self.servers
 
     def recent_rate(self, policy: str, now: float) -> float:
-        """Return the answers/s chosen by ``policy`` over 1 s if a crowd has just arrived, otherwise over 10 s."""
+        """Return the answers/s of ``policy`` on all servers: over 1 s if a crowd has just arrived, otherwise over 10 s."""
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:

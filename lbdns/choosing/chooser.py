@@ -56,7 +56,7 @@ class Chooser:
         self._last_before_probes: dict[str, int | None] = {}  # by policy whose plan begins with probes
 
     def take_over(self, old: Chooser) -> None:
-        """Continue from the state in ``old`` for each member that ``old`` has too.
+        """For each member that is also in ``old``, continue from its state there.
 
         Call this method before the first call of ``observe``.
         """
@@ -90,7 +90,7 @@ class Chooser:
         return overridden or bool(fresh) or changed
 
     def count_elsewhere(self, policy: str, count: int, now: float) -> None:
-        """Add ``count`` answers that this server's other processes have chosen by ``policy`` since the last call."""
+        """Add ``count`` answers that this server's other processes have sent under ``policy`` since the last call."""
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:

@@ -117,7 +117,7 @@ def force(to: str | None, **options: Any) -> None:
 
 @_override_command(click.argument("factor", type=click.FloatRange(LEAST_FACTOR, GREATEST_FACTOR), required=False), _FOR)
 def weight(factor: float | None, **options: Any) -> None:
-    """Multiply MEMBER's measured capacity by FACTOR. Policies that compare scores also multiply its score.
+    """Multiply MEMBER's measured capacity by FACTOR. In policies that compare scores, the score is multiplied as well.
 
     FACTOR is a number from 0.01 to 100; 1 ends the override. Weights affect every policy except 'round_robin'.
 

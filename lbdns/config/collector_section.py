@@ -73,4 +73,4 @@ def _check_source(collector: CollectorConfig, table: TomlTable) -> None:
     elif collector.connect_token_file:
         table.wrong("connect_token_file", "has no effect without connect, the URL of the collector to follow")
     elif not collector.listen:
-        table.wrong("listen", "must contain at least one address for receiving reports")
+        table.wrong("listen", "must contain at least one address at which to receive reports")

@@ -40,4 +40,4 @@ class ServerConfig:
 
 def check_server(server: ServerConfig, table: TomlTable) -> None:
     if not server.listen:
-        table.wrong("listen", "must contain at least one address for answering queries")
+        table.wrong("listen", "must contain at least one address at which to answer queries")

@@ -1,4 +1,4 @@
-"""A small web server for the demo, which has a fixed number of workers, real counters, and pages that use CPU time.
+"""The demo's small web server, with a fixed number of workers, real counters, and pages that use CPU time.
 
 As in Apache's prefork module, each worker serves one connection at a time. While all workers are busy, new connections
 wait in the kernel's listen queue.

@@ -232,7 +232,7 @@ def choose_tier(begins: Mapping[TierName, float], start: float, end: float, poin
 
 
 def point_step(tier: HistoryTier, start: float, end: float, points: int) -> float:
-    """Return the points' interval: the smallest multiple of the tier's step that yields at most ``points`` points."""
+    """Return the interval between points: the smallest multiple of the tier's step with at most ``points`` points."""
     return tier.step * max(1, math.ceil((end - start) / points / tier.step - 1e-9))
 
 

@@ -64,7 +64,7 @@ class PoolHistorySample:
 
 @dataclass(frozen=True, slots=True)
 class HistorySample:
-    """The state of all pools at one moment: ``time`` in Unix seconds, ``now`` in monotonic seconds.
+    """The state of all pools at one moment (``time`` in Unix seconds, ``now`` in monotonic seconds).
 
     ``types`` contains the numbers of queries so far, by type name; ``rcodes``, the numbers of responses, by RCODE name.
     ``stale_after`` is in report intervals.

@@ -60,7 +60,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "nowhere to listen",
         "[server]\nlisten = []\n" + ZONE,
-        [":2: [server] listen: must contain at least one address for answering queries"],
+        [":2: [server] listen: must contain at least one address at which to answer queries"],
     ),
     (
         "listening on a name",
@@ -184,7 +184,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a collector that hears nobody",
         ZONE + "[collector]\nlisten = []\n",
-        [":5: [collector] listen: must contain at least one address for receiving reports"],
+        [":5: [collector] listen: must contain at least one address at which to receive reports"],
     ),
     (
         "web on a name",

@@ -166,7 +166,7 @@ class GuardRails:
         return min(min(probes, default=math.inf), now + RAMP_STEP if self.slow_start.running else math.inf)
 
     def guards(self, now: float, ramps: Mapping[int, float]) -> tuple[Guard, ...]:
-        """Return each member's guard; ``ramps`` contains the fractions of the members in slow start.
+        """Return each member's guard; ``ramps`` contains the weight fraction of each member in slow start.
 
         If no member has a guard, every call returns the same object, so that callers can compare results with ``is``.
         """

@@ -46,7 +46,7 @@ class SlowStart:
                     self._spans[i] = old._spans[place]
 
     def restart(self, now: float, interval: float) -> None:
-        """Reset the state at ``now``, when a fail-open ends, during which all members were selected.
+        """Reset the state after a fail-open that ended at ``now``. Until then, all members were selected.
 
         Members that become candidates with their next reports have been serving all along and need no slow start.
         ``interval`` is the longest report interval in seconds.
@@ -78,7 +78,7 @@ class SlowStart:
                 self._spans[i] = (now, now + factor * min(self._seconds, alarmed_for.get(i, self._seconds)))
 
     def ramps(self, now: float) -> dict[int, float]:
-        """Return the fraction of its weight, from FLOOR to 1, that each member in slow start now gets."""
+        """Return, for each member in slow start, the fraction of its weight (FLOOR to 1) that it gets now."""
         if not self._spans:
             return {}
         self._spans = {i: (began, end) for i, (began, end) in self._spans.items() if now < end}

@@ -72,7 +72,7 @@ class AnswerTally:
         return self.answers(policy).rate(now) * self.servers
 
     def recent_rate(self, policy: str, now: float) -> float:
-        """Return the answers/s of ``policy`` on all servers: over 1 s if a crowd has just arrived, otherwise over 10 s."""
+        """Return the answers/s of ``policy`` on all servers, over 1 s if a crowd has just arrived, else over 10 s."""
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:

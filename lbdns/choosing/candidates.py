@@ -117,7 +117,7 @@ class Candidates:
         return self._can_spare(late, others, self._min_usable * len(candidates), now)
 
     def ramps(self, now: float) -> Mapping[int, float]:
-        """Return, for each member in slow start, the fraction of its weight that it gets (more if others are full)."""
+        """Return the weight fraction of each member in slow start, raised if the other members lack capacity."""
         ramps = self.guard_rails.slow_start.ramps(now)
         if not ramps:
             return ramps

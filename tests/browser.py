@@ -94,8 +94,8 @@ class Browser:
 class BrowserPage:
     """A page in the browser.
 
-    ``errors`` are the errors that the browser reports: exceptions in scripts, requests blocked by the content security
-    policy, failed requests. ``requested`` contains the URLs of all requests.
+    ``errors`` contains the errors that the browser reports: exceptions in scripts, requests blocked by the content
+    security policy, and failed requests. ``requested`` contains the URLs of all requests.
     """
 
     def __init__(self, browser: Browser, session: str) -> None:
@@ -195,7 +195,7 @@ class BrowserPage:
         await self.call("Input.dispatchKeyEvent", type="keyUp", **parameters)
 
     async def write(self, text: str) -> None:
-        """Insert text into the focused element."""
+        """Type text into the focused element."""
         await self.call("Input.insertText", text=text)
 
     async def emulate(

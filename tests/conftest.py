@@ -1,4 +1,4 @@
-"""Setup of all test runs: tests that the machine cannot run are skipped, or fail with CI=true, and are listed."""
+"""Setup of all test runs: tests that the machine cannot run are skipped (with CI=true, they fail) and listed."""
 
 from __future__ import annotations
 

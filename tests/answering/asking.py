@@ -49,7 +49,7 @@ def make_query(
     version: int = 0,
     options: list[dns.edns.Option] | None = None,
 ) -> bytes:
-    """Return a query in wire form; ``payload`` (in bytes) adds an OPT record with that size."""
+    """Return a query in wire form; ``payload`` (in bytes) adds an OPT record with that UDP payload size."""
     query = dns.message.make_query(name, rtype, id=ident, flags=dns.flags.RD if recurse else 0)
     if payload is not None:
         flags = dns.flags.DO if dnssec_ok else 0
@@ -58,13 +58,13 @@ def make_query(
 
 
 def with_additional(count: int, data: bytes, flags: int = 0x0100) -> bytes:
-    """Return a query with ``data`` after its question, declared as ``count`` additional records."""
+    """Return a query with ``data`` after the question; its header declares ``count`` additional records."""
     query = make_query("best.hobbit")
     return query[:2] + struct.pack("!HHHHH", flags, 1, 0, 0, count) + query[12:] + data
 
 
 def read(wire: bytes | DeferredAnswer | None) -> dns.message.Message:
-    """Parse a response strictly: it must have the QR bit and no trailing bytes."""
+    """Parse a response strictly: the QR bit must be set, and trailing bytes are not allowed."""
     assert isinstance(wire, bytes)
     message = dns.message.from_wire(wire)
     assert message.flags & dns.flags.QR
@@ -72,7 +72,7 @@ def read(wire: bytes | DeferredAnswer | None) -> dns.message.Message:
 
 
 def ask(responder: Responder, name: str | dns.name.Name, rtype: str = "A", transport: int = UDP) -> dns.message.Message:
-    """Return the responder's response to a query, after checking its id and question."""
+    """Return the responder's response to a query, after checking the response's ID and question."""
     query = make_query(name, rtype)
     wire = responder.respond(query, client(), transport)
     message = read(wire)

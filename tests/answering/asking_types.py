@@ -31,7 +31,7 @@ def new_responder(plane: Plane, **of_pool: float) -> Responder:
 def ask(
     responder: Responder, host: str, rtype: str, name: str = "best.hobbit", transport: int = UDP, port: int = 0
 ) -> str:
-    """Return the member that the response to a new query names. Each query uses a new port unless ``port`` is given."""
+    """Send a new query, and return the member in the response. The source port is new unless ``port`` is given."""
     ident = next(_idents) % 65_536
     query = make_query(name, rtype, ident=ident)
     message = read(responder.respond(query, (host, port or 1024 + ident % 60_000), transport))

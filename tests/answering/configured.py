@@ -1,4 +1,4 @@
-"""Responders for tests of settings: configuration sections, cookies, and the rate limit."""
+"""Responders for tests of configuration sections, cookies and rate limiting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def configured(
     cookies: CookiesConfig | None = None,
     rate_limit: RateLimitConfig | None = None,
 ) -> Farm:
-    """Return the farm of zone ``hobbit``, or ``farm``, with these configuration sections."""
+    """Return ``farm`` (default: a farm of zone ``hobbit``) with these configuration sections."""
     farm = farm or hobbit()
     config = replace(
         farm.config,
@@ -47,7 +47,7 @@ def using(plane: Plane) -> Iterator[None]:
 
 
 def at_work(farm: Farm, secrets: tuple[bytes, ...] = (SECRET,)) -> Responder:
-    """Return a responder whose clock is set and which, unless ``secrets`` is empty, supports cookies."""
+    """Return a responder with a set clock; it supports cookies unless ``secrets`` is empty."""
     responder = Responder(AnswerTable(farm, _planes[-1]), secrets)
     responder.tick(NOW, WALL)
     return responder

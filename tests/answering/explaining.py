@@ -39,7 +39,7 @@ def document(owner: str = "best", members: Sequence[Mapping[str, Any]] = (), **m
 
 
 def explained(pool: Pool, owner: str) -> Mapping[str, Any] | None:
-    """Return a document whose pool name also contains the requested owner name."""
+    """Return a document whose "pool name" is the pool's name followed by the requested owner name."""
     return document(f"{pool.name}/{owner}")
 
 

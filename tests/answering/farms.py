@@ -1,4 +1,4 @@
-"""Farms for tests, built from zone text and pools without files."""
+"""Farms for tests, built from zone text and pool settings without any files."""
 
 from __future__ import annotations
 
@@ -93,5 +93,5 @@ def make_farm(
 
 
 def hobbit(*pools: PoolConfig, more: str = "") -> Farm:
-    """Return a farm of zone ``hobbit`` with its usual pool or ``pools``; ``more`` is added to the master file text."""
+    """Return a farm of zone ``hobbit`` with ``pools`` (default: one pool), and with ``more`` at the end of the zone."""
     return make_farm({"hobbit": HOBBIT + more, "0.0.127.in-addr.arpa": REVERSE}, pools or (pool(),))

@@ -1,4 +1,4 @@
-"""Farms with keys and zone transfer permits, and queries of a secondary, signed and read by dnspython."""
+"""Farms with keys and zone transfer permits, and a secondary's queries, written by dnspython."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def with_secondaries(
 
 
 def responder_for(farm: Farm) -> Responder:
-    """Return a responder whose clock is the time of day, because dnspython signs with that time."""
+    """Return a responder whose clock shows the real time, because dnspython signs with the real time."""
     responder = Responder(AnswerTable(farm))
     responder.tick(0.0, time.time())
     return responder
@@ -54,7 +54,7 @@ def query_for(
     payload: int | None = None,
     fudge: int = 300,
 ) -> dns.message.Message:
-    """Return a query, signed with ``key`` when written to wire form; ``serial`` is the client's serial for IXFR."""
+    """Return a query that is signed with ``key`` when it is encoded; ``serial`` is the client's serial for IXFR."""
     query = dns.message.make_query(name, rtype, flags=0)
     if payload is not None:
         query.use_edns(0, payload=payload)

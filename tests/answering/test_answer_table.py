@@ -1,4 +1,4 @@
-"""Tests of the answers about pools and zones as a client reads them, and of what an answer table stores and counts."""
+"""Tests of answer tables: the answers that clients receive, and what a table stores and counts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def aaaa(owner: str, last: int, ttl: int = 0) -> Line:
 
 
 def folded(section: list[dns.rrset.RRset]) -> list[Line]:
-    """Return the records in lower case, because names that end like the question copy its letter case."""
+    """Return the records in lower case, because a compressed name takes over the question's letter case."""
     return [(owner.lower(), rtype, ttl, rdata.lower()) for owner, rtype, ttl, rdata in lines(section)]
 
 

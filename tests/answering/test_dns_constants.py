@@ -1,4 +1,4 @@
-"""Compares the protocol's constants with those of dnspython."""
+"""Compares lbdns's constants for the DNS protocol with dnspython's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares reading EDNS options and writing the OPT record with dnspython."""
+"""Compares how lbdns and dnspython read EDNS options and write OPT records."""
 
 from __future__ import annotations
 

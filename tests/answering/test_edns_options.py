@@ -1,4 +1,4 @@
-"""Tests of EDNS options in queries: options that are answered, ignored options, and malformed options."""
+"""Tests of EDNS options in queries: answered, ignored and malformed options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of ``explain.NAME TXT``: permitted clients receive explanations of all pool names, others receive NXDOMAIN."""
+"""Tests of ``explain.NAME TXT``: permitted clients receive explanations of all pool names; others receive NXDOMAIN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of answers to ``explain.NAME TXT``: texts, counters, rate limit, truncation and signatures."""
+"""Tests of answers to ``explain.NAME TXT``: texts, counters, rate limiting, truncation and signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares the selection of members with a naive list of all selections."""
+"""Compares the selections from a plan with those of a naive implementation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEMBERS = 4
 
 
 def take(handout: PlanCursor, count: int) -> list[int]:
-    """Select members, and check that each selected member is the one that was due."""
+    """Select ``count`` members, and check that each was the member announced as due."""
     taken = []
     for _ in range(count):
         due = handout.due
@@ -64,7 +64,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 def naive(plan: Plan, count: int) -> list[int]:
-    """Return the first selections from a plan in order."""
+    """Return the first ``count`` selections from a plan, in order."""
     endless = list(plan.order)
     while len(endless) < count:
         endless += plan.order[plan.repeat_from :]

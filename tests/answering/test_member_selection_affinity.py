@@ -1,4 +1,4 @@
-"""Tests of address family affinity: related queries of a client name one member, which is charged once."""
+"""Tests of address family affinity: a client's related queries are answered with one member, which is charged once."""
 
 from __future__ import annotations
 

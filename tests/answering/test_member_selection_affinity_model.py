@@ -28,7 +28,7 @@ class Item:
 
 @dataclass
 class Model:
-    """A model of one cursor: its order, its selections, and the related queries still open for each client."""
+    """A model of one cursor: its order, its selections, and the related queries still expected from each client."""
 
     order: Sequence[int] = (0, 1, 2)
     usable: Sequence[int] = (0, 1, 2)

@@ -1,4 +1,4 @@
-"""Tests of the retransmission cache: repeated queries are recognised for some seconds, in bounded memory."""
+"""Tests of the retransmission cache: repeated queries are recognised for a few seconds, and memory use is bounded."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ NOW, WALL = 1000.0, 1_700_000_000.0
 
 
 class Asked:
-    """A server that answers only when the test requests it, and a client of the server."""
+    """A server that answers only when the test tells it to, and a client of the server."""
 
     def __init__(self, farm: Farm, plane: Plane, secrets: Sequence[bytes], host: str = "127.0.0.1") -> None:
         self.responder = Responder(AnswerTable(farm, plane), secrets)
@@ -70,7 +70,7 @@ class Asked:
 
 @contextmanager
 def both(farm: Farm, secrets: Sequence[bytes] = SECRETS, host: str = "127.0.0.1") -> Iterator[tuple[Asked, Asked]]:
-    """Yield two servers for the same farm, on the Python plane and on the native plane."""
+    """Yield two servers for the same farm, one on the Python plane and one on the native plane."""
     with ExitStack() as stack:
         pair = Asked(farm, PYTHON_PLANE, secrets, host), Asked(farm, NativePlane(), secrets, host)
         for asked in pair:

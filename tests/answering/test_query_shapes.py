@@ -1,4 +1,4 @@
-"""Compares the usual query shapes with queries written by dnspython."""
+"""Compares the table of usual query shapes with queries written by dnspython."""
 
 from __future__ import annotations
 

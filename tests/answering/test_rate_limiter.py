@@ -145,7 +145,7 @@ ADDRESSES = st.ip_addresses()
 
 @given(st.lists(st.tuples(ADDRESSES, st.integers(0, 3)), max_size=60))
 def test_agrees_with_counting_by_hand(asked: list[tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]]) -> None:
-    """Two networks may share a slot by chance, which is unlikely here and can only increase a slot's count."""
+    """Two networks may share a slot by chance. That is unlikely here, and can only increase the slot's count."""
     made = limiter(2)
     by_hand: dict[object, int] = {}
     for address, kind in asked:

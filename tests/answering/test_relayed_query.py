@@ -1,4 +1,4 @@
-"""Tests of relayed queries in wire form: the upstream query, accepted upstream responses, and the client's response."""
+"""Tests of relayed queries in wire form: upstream queries, accepted upstream responses, and responses to clients."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ RESPONDER: Final = forwarding()
 
 
 def asked_for(responder: Responder, query: bytes, transport: int = UDP) -> RelayedQuery:
-    """Return the relayed query that an allowed client's query becomes."""
+    """Return the relayed query that results from an allowed client's query."""
     relay = responder.respond(query, INSIDE, transport)
     assert isinstance(relay, RelayedQuery)
     return relay
 
 
 def relayed(query: bytes, *records: str, flags: int = 0, rcode: dns.rcode.Rcode = dns.rcode.NOERROR) -> bytes:
-    """Return the UDP response to an allowed client for the given upstream response."""
+    """Return the UDP response that an allowed client receives if the upstream's response has these records."""
     responder = forwarding()
     errand = asked_for(responder, query)
     asked = upstream_query(upstream_question(errand), IDENT, ALL_CAPITALS)
@@ -58,7 +58,7 @@ def relayed(query: bytes, *records: str, flags: int = 0, rcode: dns.rcode.Rcode 
 
 
 class TestWhoIsRelayed:
-    """The combinations of query and client for which the server must never be an open resolver."""
+    """Which combinations of query and client are relayed: the server must never act as an open resolver."""
 
     KINDS: Final = ["A", "AAAA", "ANY", "TXT", "NS", "SOA", "DS", "PTR", "HTTPS", "TYPE65280", "AXFR", "IXFR", "MAILB"]
 

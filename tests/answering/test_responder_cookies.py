@@ -1,4 +1,4 @@
-"""Tests of cookies: valid ones allow long answers, fast and slow path agree, and clients without one are answered."""
+"""Tests of cookies: valid cookies permit long answers, fast and slow path agree, and cookies are optional."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def query(name: str = "best.hobbit", cookie: bytes | None = CLIENT, rtype: str =
 
 
 def cookie_of(response: object) -> bytes:
-    """Return the full cookie of a response, which must be its only option."""
+    """Return the full cookie from a response. The cookie must be the response's only EDNS option."""
     assert isinstance(response, bytes)
     (option,) = read(response).options
     assert option.otype == COOKIE
@@ -43,7 +43,7 @@ def learn(responder: Responder, who: Client) -> bytes:
 
 
 def alone(cookie: bytes) -> bytes:
-    """Return a query without a question that contains only this cookie."""
+    """Return a query that has no question and only this cookie as its EDNS option."""
     option = b"\0\x0a" + len(cookie).to_bytes(2, "big") + cookie
     return b"id\0\0\0\0\0\0\0\0\0\1\0\0\x29\4\xd0\0\0\0\0" + len(option).to_bytes(2, "big") + option
 

@@ -1,4 +1,4 @@
-"""Tests that the fast path and the slow path agree, and that no input does harm."""
+"""Tests that the fast path and the slow path agree, and that any input receives a well-formed response or none."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fixed(member: int = 1) -> Responder:
 
 
 def long_way(query: bytes, transport: int = UDP) -> bytes | None:
-    """Return the response of a new responder, which must take the slow path."""
+    """Return the response from a new responder, so that the query takes the slow path."""
     response = fixed().respond(query, client(), transport)
     assert response is None or isinstance(response, bytes)
     return response
@@ -105,7 +105,7 @@ GOOD = [make_query(name, rtype, **way) for name in ("best.hobbit", "bilbo.hobbit
 
 @st.composite
 def mutations(draw: st.DrawFn) -> bytes:
-    """Draw a valid query with a few bytes changed, removed or inserted."""
+    """Generate a valid query, and change, remove or insert a few of its bytes."""
     query = bytearray(draw(st.sampled_from(GOOD)))
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(query) - 1))

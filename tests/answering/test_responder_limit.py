@@ -1,4 +1,4 @@
-"""Tests of rate limits and repeated queries: which queries count together, and that neither advances a rotation."""
+"""Tests of rate limits and repeated queries: which queries share a limit, and which queries advance a rotation."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ TYPES = ["A", "AAAA", "ANY", "TXT", "NS", "MX", "SOA", "DNSKEY", "DS", "TYPE4711
 
 
 def test_nobody_unknown_is_sent_more_than_512_bytes() -> None:
-    """Limits the amplification of forged queries: the largest ratio of response size to query size, and the mean."""
+    """Checks bounds on amplification by forged queries: for every response's size, and for the mean size ratio."""
     responder = at_work(configured())
     sent = brought = 0
     for name, rtype, payload in product(

@@ -1,4 +1,4 @@
-"""Properties of all queries and zones: responses are well-formed, within the size limit, and agree with the zone."""
+"""Properties for all queries and zones: responses are well-formed, keep the size limit, and agree with the zone."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def parsed(query: bytes) -> dns.message.Message | None:
 
 
 def check(query: bytes, said: object, transport: int, payload: int) -> None:
-    """Check that ``said`` is a valid response to this query, or None for a query that must not be answered."""
+    """Check that ``said`` is a valid response to this query, or is None if the query must not be answered."""
     if said is None:
         assert len(query) < 12 or query[2] & 0x80
         return
@@ -121,7 +121,7 @@ def check(query: bytes, said: object, transport: int, payload: int) -> None:
 
 
 def read_loosely(wire: bytes) -> dns.message.Message:
-    """Read a response that may contain a client subnet of family 0, for which dnspython has no class."""
+    """Read a response that may contain a client subnet option of family 0, which dnspython cannot parse."""
     if bytes((0, 8, 0, 4, 0, 0, 0, 0)) not in wire:
         return read(wire)
     with mock.patch("dns.edns.get_option_class", return_value=dns.edns.GenericOption):
@@ -160,7 +160,7 @@ TYPES = ("A", "MX", "CNAME", "NS", "DS", "DNAME", "TXT")
 
 
 def check_agrees(responder: Responder, model: ModelZone, qname: str, qtype: str) -> None:
-    """Check that the UDP and TCP responses agree with the model; the second response uses precompiled answers."""
+    """Check that the UDP response and then the TCP response (from precompiled answers) agree with the model."""
     expected = model.answer(qname, qtype)
     query = make_query(qname, qtype, payload=1232)
     for transport in (UDP, TCP):

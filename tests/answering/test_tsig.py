@@ -29,14 +29,14 @@ HOSTILE = KeyConfig("secondary", "hmac-sha256", b"another secret")
 
 
 def checked(responder: Responder, query: dns.message.Message, transport: int = UDP) -> dns.message.Message:
-    """Return the response, after dnspython has verified its signature against the query's signature."""
+    """Return the response, after dnspython has verified its signature, which also covers the query's MAC."""
     wire = responder.respond(query.to_wire(), client(), transport)
     assert isinstance(wire, bytes)
     return dns.message.from_wire(wire, keyring=query.keyring, request_mac=query.mac)
 
 
 def tsig_of(wire: bytes | DeferredAnswer | None) -> tuple[dns.message.Message, dns.rdtypes.ANY.TSIG.TSIG]:
-    """Return a response and its TSIG record, which is not verified."""
+    """Return a response and its unverified TSIG record."""
     assert isinstance(wire, bytes)
     message = dns.message.from_wire(wire, keyring=lambda *_: False)
     assert message.tsig is not None
@@ -207,7 +207,7 @@ def test_a_clock_that_is_a_little_wrong(ahead: float, fudge: int) -> None:
 
 
 def cut_mac(wire: bytes, length: int) -> bytes:
-    """Return the query with a MAC of another length, truncated or padded."""
+    """Return the query with its MAC truncated or padded to ``length`` bytes."""
     at = read(wire)
     tsig = tsig_of_query(wire)
     mac = (tsig.mac + b"x" * 8)[:length]

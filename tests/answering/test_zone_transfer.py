@@ -1,4 +1,4 @@
-"""Tests of zone transfers: transfers that dnspython reads record by record, and clients without permission."""
+"""Tests of zone transfers: transfers that dnspython reads record by record, and refused transfers."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_names_keep_the_case_of_the_file() -> None:
 
 
 def large(count: int) -> Responder:
-    """Return a responder for a zone with ``count`` additional names, built without the slow parsing of text."""
+    """Return a responder for a zone with ``count`` additional names, added directly because parsing text is slow."""
     farm = with_secondaries(secondaries.HOBBIT)
     zone = farm.zones[ORIGIN]
     more = {names.from_text(f"n{i}.hobbit"): {1: RRset(3600, (b"\x0a" + i.to_bytes(3, "big"),))} for i in range(count)}

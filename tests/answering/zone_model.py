@@ -1,4 +1,4 @@
-"""A second implementation of zone lookup, to compare responses with the server's. Names and records are text only.
+"""A second implementation of zone lookup, with which tests compare the server's responses. It works on text only.
 
 The lookup descends from the zone's apex, label by label, as described in RFC 1034, section 4.3.2.
 """
@@ -48,7 +48,7 @@ class ModelZone:
         return result
 
     def _one_step(self, name: dns.name.Name, qtype: str, result: Expected, first: bool) -> dns.name.Name | None:
-        """Add what the zone has for this name, and return the target if the name is an alias."""
+        """Add the zone's response for this name to ``result``. If the name is an alias, return its target."""
         for here in self._downwards(name):
             records = self.nodes.get(here, {})
             asks_parent = here == name and qtype == "DS"

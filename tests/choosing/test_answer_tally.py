@@ -1,4 +1,4 @@
-"""Answer tallies: rates by policy, charges until the next report, and answers of other processes and servers."""
+"""Answer tallies: rates by policy, charges until the next report, and answers given by other processes and servers."""
 
 from __future__ import annotations
 

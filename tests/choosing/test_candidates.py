@@ -1,4 +1,4 @@
-"""Candidates: which members may be selected, given their reports, overrides and spare capacity, and until when."""
+"""Candidates: which members may be selected and until when, given their reports, overrides and spare capacity."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def serve(member: RequestCost, total: dict[str, float], per_second: float, per_c
 
 
 def test_a_new_kind_of_request_is_detected_within_seconds() -> None:
-    """Static pages give way to programs that cost twenty times as much; the slower member serves no programs yet."""
+    """Requests that cost twenty times as much replace requests for static pages, but not yet on the slower member."""
     fast, slow = RequestCost(), RequestCost()
     fast_total, slow_total = ({"requests_total": 0.0, "httpd_cpu_seconds": 0.0} for _ in range(2))
     serve(fast, fast_total, 1000, 4000, 60)
@@ -104,7 +104,7 @@ def test_a_constant_cpu_counter_gives_a_finite_capacity(cores: float, seconds: i
 
 
 def test_cpu_time_without_requests_does_not_change_their_cost() -> None:
-    """A server continues to compute for an hour after its last, very expensive requests."""
+    """A server continues to use CPU time for an hour after its last requests, which were very expensive."""
     member, total = RequestCost(), {"requests_total": 0.0, "httpd_cpu_seconds": 0.0}
     serve(member, total, 10, 0.25, 60)
     for _ in range(3600):
@@ -143,7 +143,7 @@ def test_loads(metrics: list[dict[str, float]], expected: tuple[float, ...]) -> 
 
 
 def test_the_agents_own_requests_do_not_change_the_speed() -> None:
-    """The agent sends one request per second that takes 1 ms; then a crowd sends requests that take 100 ms."""
+    """The agent sends one 1-ms request per second; later, a crowd of clients sends requests that take 100 ms each."""
     members = [RequestCost() for _ in range(3)]
     total = cpu = 0.0
     for _ in range(600):

@@ -56,7 +56,7 @@ def test_few_ask_and_see_the_highest_score() -> None:
 
 
 class Serving:
-    """Three members with one core each that serve 300 requests per CPU second, at different request rates."""
+    """Three single-core members that can each serve 300 requests per CPU second, at different request rates."""
 
     def __init__(self) -> None:
         self.done = [0.0, 0.0, 0.0]
@@ -74,7 +74,7 @@ class Serving:
 
 
 def asked_twice_a_second(sent_elsewhere: Sequence[float], an_answer_brings: float) -> list[list[int]]:
-    """Return the selections in each of 60 seconds, if each answer causes requests in the following second."""
+    """Return the selections in each of 60 seconds. Each answer causes requests in the following second."""
     pool, serving, before = chooser(), Serving(), None
     sent, told = list(sent_elsewhere), []
     for second in range(60):
@@ -111,7 +111,7 @@ def test_a_crowd_behind_long_lived_caches_is_still_a_crowd() -> None:
 
 
 def test_after_a_crowd_light_traffic_gets_the_highest_score() -> None:
-    """The crowd still counts in the moving averages, but no longer sends requests."""
+    """The crowd no longer sends requests, but the moving averages still include it."""
     pool, serving, before = chooser(), Serving(), None
     sent = [0.0, 0.0, 0.0]
     for second in range(120):
@@ -232,7 +232,7 @@ def test_capacity_is_learned_from_reports() -> None:
 
 
 def all_overloaded(policy: str, answers: int) -> tuple[Chooser, Plan]:
-    """Return a plan with all members in alarm after 20 s of ``answers`` each; a has 4 times the others' capacity."""
+    """Return the plan after 20 s. All members are in alarm; member a has four times the capacity of b or c."""
     pool = chooser()
     plan: Plan | None = None
     for second in range(20):
@@ -298,7 +298,7 @@ def test_missing_busy_workers_keep_their_last_value_for_a_while() -> None:
 
 
 def test_the_first_seconds_do_not_look_like_persistent_clients() -> None:
-    """At 100 requests/s and 100 answers/s, each answer causes one request, even in the first ten seconds."""
+    """At 100 requests/s and 100 answers/s, the estimate is one request per answer, even in the first ten seconds."""
     pool = chooser()
     before: Selections | None = None
     for step in range(1, 40):

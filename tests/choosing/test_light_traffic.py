@@ -1,4 +1,4 @@
-"""Light traffic: how many further answers count as light traffic, and when few answers cause many requests."""
+"""Light traffic: how many more answers are allowed, and how crowds behind a few answers are recognised."""
 
 from __future__ import annotations
 

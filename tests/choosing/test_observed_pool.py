@@ -1,4 +1,4 @@
-"""Observations of a single member: missing busy workers, report intervals, overdue reports."""
+"""Observations of a single member: missing counts of busy workers, report intervals, and overdue reports."""
 
 from __future__ import annotations
 

@@ -33,13 +33,13 @@ def reading(now: float, score: int = 50, interval: float = 1.0, **fields: object
 
 
 def farm(now: float, **others: Reading | None) -> Snapshot:
-    """Return a snapshot of equal reports, except for the given members; a member set to None has never reported."""
+    """Return a snapshot of identical reports, except for the given members; a member set to None has never reported."""
     found = {name: others.get(name[0], reading(now)) for name in NAMES}
     return Snapshot(1, {name: told for name, told in found.items() if told})
 
 
 def handed_out(pool: Chooser, policy: str, now: float = 0.0, count: int = 300, busy: bool = True) -> Counter[int]:
-    """Return how often each member is selected in ``count`` answers. ``busy`` means that traffic is not light."""
+    """Return how often each member is selected for ``count`` answers. ``busy`` means that traffic is not light."""
     before: Selections | None = None
     if busy:
         first = pool.plan(policy, None, now)
@@ -132,7 +132,7 @@ def pool_snapshot(now: float, dead: bool) -> Snapshot:
 
 
 def black_hole(pool: Chooser, pool_overrides: PoolOverrides = NO_POOL_OVERRIDES) -> float:
-    """Make member a serve requests for a minute and then none; return the time afterwards."""
+    """Make member a serve requests for a minute and then stop serving; return the time at the end."""
     for second in range(60):
         pool.observe(pool_snapshot(float(second), dead=False), pool_overrides, float(second))
     for second in range(60, 64):
@@ -363,7 +363,7 @@ def check_plan(
 
 
 def follow_time(pool: Chooser, snapshot: Snapshot, pool_overrides: PoolOverrides, now: float) -> None:
-    """Advance the time to ``next_change`` repeatedly, as the server does: it must always increase, and must end."""
+    """Advance the time to each ``next_change``, as the server does. Changes must be in order of time, and must end."""
     pool.observe(snapshot, pool_overrides, now)
     for _ in range(40):
         due = pool.next_change

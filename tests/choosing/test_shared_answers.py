@@ -1,4 +1,4 @@
-"""Choosers in several processes, each answering part of the queries, plan like a single chooser that answers all."""
+"""Choosers in several processes that share the queries plan like a single chooser that answers all queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WARM = 102.0  # s: before this, not all processes know that traffic is heavy
 
 @dataclass
 class Process:
-    """A chooser with its current plan and the selections from that plan."""
+    """A process: its chooser, its current plan, and the selections from that plan."""
 
     chooser: Chooser
     plan: Plan | None = None
@@ -46,7 +46,7 @@ class Process:
 
 
 def snapshot(now: float) -> Snapshot:
-    """Return reports of a farm behind caches, where answers predict the load better than requests do."""
+    """Return reports from a farm behind DNS caches, where answers predict the load better than requests do."""
     return Snapshot(
         1,
         {
@@ -114,7 +114,7 @@ def test_multiplying_own_answers_is_not_enough(shares: tuple[float, ...]) -> Non
 
 @pytest.mark.parametrize("shares", UNEVEN)
 def test_several_servers_multiply_their_total_answers(shares: tuple[float, ...]) -> None:
-    """This server is one of two equal servers, and has four processes."""
+    """This server is one of two identical servers, and has four processes."""
     (whole,) = run((1.0,), 200, 20, shared=False, servers=1)
     four = run(shares, 100, 20, shared=True, servers=2)
     for process in four:
@@ -124,7 +124,7 @@ def test_several_servers_multiply_their_total_answers(shares: tuple[float, ...])
 
 
 def test_light_traffic_is_light_in_the_process_that_gets_it_all() -> None:
-    """One of four processes gives two answers per report interval, and each answer names the highest score."""
+    """One of four processes gives two answers per report interval; each names the member with the highest score."""
     four = run((1.0, 0.0, 0.0, 0.0), 2, 60, shared=True, servers=1)
     assert set(four[0].handed) == {3}
     alone = run((1.0, 0.0, 0.0, 0.0), 2, 60, shared=False, servers=4)
@@ -139,7 +139,7 @@ def test_heavy_traffic_is_heavy_in_a_process_that_gets_little() -> None:
 
 
 def test_a_crowd_that_comes_at_once_meets_the_highest_score_once_a_process_at_most() -> None:
-    """Until the processes first exchange counts, each process counts its own traffic as light."""
+    """Until the processes first exchange counts, each process considers its own traffic light."""
     four = [Process(Chooser(NAMES, 3.0, 0.5, Random(1))) for _ in range(4)]
     for process in four:
         process.report(snapshot(100.0), 100.0)
@@ -160,7 +160,7 @@ def test_what_is_heard_survives_another_configuration() -> None:
 
 
 def test_what_was_answered_and_charged_survives_another_configuration() -> None:
-    """If counts were lost, each selection after a reload would count for all answers of the last ten seconds."""
+    """If counts were lost, each selection after a reload would stand for all answers of the last ten seconds."""
     seen = snapshot(100.0)
     old = Chooser(NAMES, 3.0, 0.5, Random(1))
     old.observe(seen, NO_POOL_OVERRIDES, 100.0)

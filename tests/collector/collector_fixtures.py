@@ -142,7 +142,7 @@ class FakeSource:
         return len(self._callbacks)
 
     def drain(self, *members: str, pool: str = "") -> None:
-        """Drain these members of zone hobbit."""
+        """Drain the given members of zone hobbit."""
         self.overrides = drains(*(f"{name}.hobbit" for name in members), pool=pool)
         self.changed()
 

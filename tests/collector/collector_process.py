@@ -50,7 +50,7 @@ class RunningCollector:
             self._lines.put(line)
 
     def address(self, after: str) -> tuple[str, int]:
-        """Return the address that follows ``after`` in the newest log line that contains ``after``."""
+        """Return the address after the text ``after`` in the newest log line that contains this text."""
         line = next(m for m in reversed(self.messages()) if after in m)
         found = re.search(re.escape(after) + r"\s*\[?([0-9a-f.:]+?)\]?:(\d+)", line)
         assert found, line

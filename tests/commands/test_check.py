@@ -200,7 +200,7 @@ class TestTheZonesFolder:
         assert "zone 0.0.127.in-addr.arpa: serial" in out
 
     def test_the_defaults_it_names_are_the_defaults(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Uncommenting the options behind '#' must not change the summary."""
+        """Enabling the commented-out options must not change the summary."""
         text = (ROOT / "zones" / "lbdns.toml").read_text()
         for name in ("hobbit.zone", "127.0.0.rev"):
             (tmp_path / name).write_bytes((ROOT / "zones" / name).read_bytes())

@@ -33,7 +33,7 @@ ENTER, LEAVE, SHOW_CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
 
 
 class Terminal:
-    """One end of a pseudo-terminal, whose other end is the terminal of the program."""
+    """The master end of a pseudo-terminal. The program under test runs on the slave end."""
 
     def __init__(self, process: asyncio.subprocess.Process, master: int, slave: int) -> None:
         self.process, self.master, self.slave = process, master, slave

@@ -1,4 +1,4 @@
-"""Tables of lbdns.toml for tests in any folder, and the type of functions that load a configuration."""
+"""Tables of lbdns.toml that tests use, and the type of a function that loads a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of lbdns.toml: the upstreams for other names, and the clients that may use them."""
+"""Tests of lbdns.toml: upstreams for names outside the zones, and the clients that may use these upstreams."""
 
 from __future__ import annotations
 

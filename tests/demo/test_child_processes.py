@@ -1,4 +1,4 @@
-"""Tests that ChildProcesses never outlive their parent, however the parent ends."""
+"""Tests that child processes never outlive their parent, however the parent ends."""
 
 from __future__ import annotations
 

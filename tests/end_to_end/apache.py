@@ -51,7 +51,7 @@ def open_folder() -> Iterator[Path]:
 def apache(
     folder: Path, name: str, address: str, port: int, enter: Callable[..., tuple[str, ...]] = lambda *command: command
 ) -> Iterator[Apache]:
-    """Run Apache as host ``name`` with its files in ``folder``, and yield it once it responds.
+    """Run Apache as host ``name``, with files in ``folder``, and yield it as soon as it responds.
 
     ``enter`` transforms the start command, for example to start Apache in a control group.
     """

@@ -163,7 +163,7 @@ def dig(site: Site, *arguments: str) -> str:
 
 
 class FakeAgent:
-    """Sends reports with values from the test, in the same way as an agent."""
+    """Sends reports as an agent does, but with values from the test."""
 
     def __init__(self, site: Site, host: str, interval: float = 1.0) -> None:
         self.host, self.interval, self.boot, self.seq = host, interval, 1, 0
@@ -181,7 +181,7 @@ class FakeAgent:
         master: MasterKey | None = None,
         **metrics: float,
     ) -> bytes:
-        """Return the next report, of an idle host except for ``metrics``, sent ``late`` seconds after its time."""
+        """Return the next report: an idle host's metrics changed by ``metrics``, with a time ``late`` seconds ago."""
         self.seq += 1
         report = Report(
             host=host or self.host, boot=self.boot, seq=self.seq, time=time.time() - late,

@@ -56,7 +56,7 @@ def serving(
     rate_limit: str = "",
     zone: str = "",
 ) -> Iterator[tuple[Program, Endpoint]]:
-    """Run ``lbdns serve`` for zone ``hobbit`` plus the records ``zone``; yield the program and its address."""
+    """Run ``lbdns serve`` for zone ``hobbit`` with the added records ``zone``; yield the program and its address."""
     secret = folder / "cookie.secret"
     secret.write_text(SECRET + "\n")
     secret.chmod(0o600)
@@ -123,7 +123,7 @@ def drill(at: Endpoint, *arguments: str) -> str:
 
 
 def exchange(at: Endpoint, wire: bytes, source: str = "127.0.0.1") -> bytes:
-    """Send any bytes in one datagram, and return the response. Raises TimeoutError."""
+    """Send arbitrary bytes in one datagram, and return the response. Raises TimeoutError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(PATIENCE)
         sock.bind((source, 0))

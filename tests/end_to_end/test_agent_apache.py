@@ -1,4 +1,4 @@
-"""Tests of the agent beside a real Apache (prefork and event): its metrics of the web server are correct."""
+"""Tests that the agent reports correct metrics for a real Apache (prefork and event)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTLED = 20  # samples after which a server that was just started is as it will
 
 
 class Beside:
-    """A sampler beside a running Apache."""
+    """A sampler that reads the metrics of a running Apache."""
 
     def __init__(self, httpd: RunningApache) -> None:
         self.site = httpd.base
@@ -89,7 +89,7 @@ def test_requests_per_second_is_the_rate_between_two_samples_not_apaches_mean(be
 
 @pytest.mark.parametrize("beside", ["prefork", pytest.param("event", marks=needs(root=True))], indirect=True)
 def test_cpu_seconds_include_the_cgi_programs(beside: Beside) -> None:
-    """CGI programs started by mod_cgid are visible only in a kernel clock, which requires root."""
+    """The CPU time of CGI programs started by mod_cgid is visible only in a kernel clock that only root may read."""
     for _ in range(SETTLED):
         beside.sample()
         time.sleep(0.02)

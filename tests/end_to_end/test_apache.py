@@ -39,7 +39,7 @@ class Farm:
         return found
 
     def best(self) -> str:
-        """Return the member that dig's answer names. Call it at most twice per interval."""
+        """Return the member named in dig's answer. Call this at most twice per interval."""
         return dig(self.site, "best.hobbit", "CNAME", "+short").split(".")[0]
 
     def at_rest(self, name: str) -> bool:
@@ -80,7 +80,7 @@ def farm(tmp_path: Path) -> Iterator[Farm]:
 
 
 def requests_on(server: Apache) -> tuple[str, ...]:
-    """Return the command for 15 clients that request computed pages without a pause for up to a minute."""
+    """Return the command that starts 15 clients, which continuously request computed pages for up to a minute."""
     return program("ab"), "-q", "-r", "-c", "15", "-t", "60", "-s", "60", f"{server.url}/cgi-bin/work"
 
 

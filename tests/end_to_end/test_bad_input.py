@@ -1,4 +1,4 @@
-"""Tests of errors by users and peers: a clear error or a counted drop, no lost data, and no traceback."""
+"""Tests of mistakes by users and peers: each causes a clear message or a counted drop, and no data is lost."""
 
 from __future__ import annotations
 

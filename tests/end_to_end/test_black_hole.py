@@ -54,7 +54,7 @@ class Farm:
         return "requests_total" in self.site.members_by_name()[name]["metrics"]
 
     def handed_out(self, each: int) -> Counter[str]:
-        """Return how often each member is selected by the answers for all names."""
+        """Return how often the answers for all names select each member."""
         return Counter(best(self.site, name) for name in NAMES for _ in range(each))
 
 
@@ -114,7 +114,7 @@ def test_errors_that_rise_without_requests_are_seen_by_all_workers(tmp_path: Pat
     with serving(site) as server, agents(site, INTERVAL) as found:
 
         def report(failing: bool) -> Counter[str]:
-            """Report that no member serves requests, and that frodo fails if ``failing``; return the answers."""
+            """Report that no member serves requests, and one more error on frodo if ``failing``; count the answers."""
             nonlocal errors
             errors += failing
             for name, agent in found.items():

@@ -1,4 +1,4 @@
-"""Tests with dig: A, AAAA and HTTPS queries of one client name the same member, which must still be available."""
+"""A client's A, AAAA and HTTPS queries are answered with the same member, which must still be available."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def served(folder: Path, plane: str, pool: str = "", server: str = "") -> Iterat
 
 
 def leads_to(site: Site, *arguments: str) -> str:
-    """Return the member that dig's answer names."""
+    """Return the member named in dig's answer."""
     answer = dig(site, "+short", "+tries=1", *arguments).split()
     return answer[0].partition(".")[0]
 

@@ -91,7 +91,7 @@ def test_what_it_says_can_be_tried(demo: Demo, ready: Program) -> None:
 
 
 def test_best_leaves_a_server_that_has_something_to_do(demo: Demo, ready: Program) -> None:
-    """As the demo suggests, the test sends work requests to the member that best currently names."""
+    """As the demo suggests, the test sends work requests to the member currently selected for the name best."""
     ready.until(lambda: usable(demo) == {"bilbo", "frodo", "gandalf"}, "all three report")
     address = str(ask(demo.site, "best.hobbit").answer[1][0])
     busy = {"127.0.0.16": "bilbo", "127.0.0.17": "frodo", "127.0.0.18": "gandalf"}[address]

@@ -14,7 +14,7 @@ NAMES = ("a", "b", "c", "d")
 
 
 class Pool:
-    """A pool in virtual time in which all members report and some are selected every second."""
+    """A pool in virtual time. Every second, all members report, and some members are selected."""
 
     def __init__(self, members: int = 3, policies: tuple[str, ...] = ("best",), **options: float) -> None:
         self.names = NAMES[:members]
@@ -58,7 +58,7 @@ class Pool:
         }
 
     def run(self, seconds: int, each: int = 10) -> None:
-        """Advance the time by ``seconds``, with ``each`` selections per second and policy."""
+        """Advance the time by ``seconds``, with ``each`` selections per second for each policy."""
         for _ in range(seconds):
             self.now += 1.0
             self.tick(each)
@@ -81,7 +81,7 @@ class Pool:
             self.plans[policy] = counted(plan, each, len(self.names), before.last if before else None)
 
     def served(self, seconds: int, each: int = 10) -> Counter[str]:
-        """Return the number of selections of each member within the next ``seconds``."""
+        """Return the number of selections of each member over the next ``seconds`` seconds."""
         self.gets.clear()
         self.run(seconds, each)
         return self.gets

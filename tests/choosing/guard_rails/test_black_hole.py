@@ -26,7 +26,7 @@ from lbdns.model.snapshot import Reading
 
 
 class Member:
-    """A member that reports every second and is watched for black-hole symptoms."""
+    """A member that reports every second and that a detector watches for black-hole symptoms."""
 
     def __init__(self) -> None:
         self.watch = BlackHoleWatch()
@@ -51,7 +51,7 @@ class Member:
             self.report(requests_total=None, listen_queue=None)
 
     def failing(self, times: int = 1, handed: int = 3) -> None:
-        """Send reports with increasing errors while the member is selected."""
+        """Send reports with increasing error counts while the member is selected."""
         for _ in range(times):
             self.watch.selections += handed
             self.errors += 1

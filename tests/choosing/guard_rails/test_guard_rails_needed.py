@@ -1,4 +1,4 @@
-"""Members with symptoms whose capacity is needed: a member is quarantined only if the other members can replace it."""
+"""Needed members with symptoms: a member is quarantined only if the other members can take over its load."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.policies.views import steered
 
 
 def test_a_crowd_before_its_death_keeps_nobody_in_a_rotation() -> None:
-    """Requests that the member counted before it failed do not show the requests that it receives now."""
+    """The requests that the member counted before it failed say nothing about the requests that it receives now."""
     pool = Pool(policies=("round_robin",))
     pool.cost["c"] = 0.001  # a strong one
     pool.load, pool.more["c"] = 0.4, 900.0

@@ -18,7 +18,7 @@ def ramps(seconds: float = 10.0) -> SlowStart:
 
 
 def come_back(found: SlowStart, now: float) -> None:
-    """Make member 2 leave the candidates, and return at ``now``."""
+    """Make member 2 stop being a candidate, and become one again at ``now``."""
     found.observe(OTHERS, now - 0.5, {})
     found.observe(ALL, now, {})
 

@@ -1,4 +1,4 @@
-"""Tests of /metrics: the metrics of pools, members and the program, the limit on series, and writing in slices."""
+"""Tests of /metrics: metrics of pools, members and the process, the limit on series, and output in slices."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ async def test_a_long_family_is_one() -> None:
 
 
 async def test_others_have_their_turn_while_a_long_page_is_made() -> None:
-    """Between two slices, the event loop runs other tasks, and pauses for longer than it works."""
+    """Between two slices, the event loop runs other tasks; these breaks take longer than the slices."""
     turns = 0
 
     def count() -> None:

@@ -55,7 +55,7 @@ def report(response: float, rate: float = 100.0) -> dict[str, float]:
 
 
 def live(found: WeightSearch, rounds: int, response: Callable[[Mapping[str, float], float], float]) -> list[str]:
-    """Run ``found`` for ``rounds`` of four turns in a farm with the response time ``response(weights, time)``.
+    """Run the search for ``rounds`` x 4 periods on a farm whose response time is ``response(weights, time)``.
 
     Returns the accepted changes.
     """

@@ -70,7 +70,7 @@ async def test_garbage_is_counted_and_nothing_else(tmp_path: Path, garbage: byte
 
 
 async def test_a_burst_is_read_completely(tmp_path: Path) -> None:
-    """The socket's buffer contains more datagrams than one batch."""
+    """The socket's buffer holds more datagrams than fit in one batch."""
     async with started(make_farm(tmp_path)) as collector:
         send(collector.addresses[0], *(datagram(seq=n, at=time.time()) for n in range(1, 91)), *[b"x"] * 300)
         await until(lambda: sum(collector.counts.values()) == 390)

@@ -28,7 +28,7 @@ from tests.collector.report_tables import NOW, accept, make
 
 
 def signed(host: str, body: bytes, tagged_as: str = "") -> bytes:
-    """Return a datagram with any body, and with the tag of ``host`` or of another host."""
+    """Return a datagram with this body. The tag is that of ``host`` or, if given, of the host ``tagged_as``."""
     front = b"LBR1" + KEY.key_id + bytes([len(host)]) + host.encode() + body
     secret = hmac.digest(KEY.secret, b"lbdns report v1 " + (tagged_as or host).encode(), hashlib.sha256)
     return front + hmac.digest(secret, front, hashlib.sha256)[:16]
@@ -134,7 +134,7 @@ def test_a_boot_that_was_replaced_does_not_come_back() -> None:
 
 
 def test_of_two_agents_with_one_name_the_first_comes_back() -> None:
-    """If a second agent with the same name starts by mistake and stops, the first is rejected for only a minute."""
+    """If a second agent with the same name runs by mistake and stops, the first agent is rejected for only a minute."""
     table = make(KEY)
     assert accept(table, datagram(boot=7, seq=1, at=WALL)) == "accepted"
     assert accept(table, datagram(boot=8, seq=1, at=WALL + 1), wall=WALL + 1) == "accepted"

@@ -24,7 +24,7 @@ NOW = 5000.0
 
 
 def rows(text: str) -> dict[str, dict[str, str]]:
-    """Return the lines of the file, keyed by member name, each as a mapping of columns to fields."""
+    """Return the file's lines, keyed by member name. Each line is a mapping from columns to fields."""
     header, *lines = text.splitlines()
     columns = header.removeprefix("# ").split(":")
     found = {line.split(":")[0]: dict(zip(columns, line.split(":"), strict=True)) for line in lines}

@@ -33,7 +33,7 @@ class Served:
 
     @property
     def server_streams(self) -> int:
-        """The number of event streams that are open at the server."""
+        """The number of event streams that the server has open."""
         return self.hub.streams
 
     def url(self, path: str) -> str:

@@ -97,7 +97,7 @@ async def test_a_reload_changes_who_may_read(tmp_path: Path) -> None:
 
 
 async def test_other_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All tests run on the loopback, so this test treats the loopback as another network."""
+    """Tests can only connect from a loopback address, so this test treats loopback like any other network."""
     readers = AccessControl((ipaddress.ip_network("127.0.0.2/32"),))
     async with served(tmp_path, readers) as web:
         monkeypatch.setattr("ipaddress.IPv4Address.is_loopback", False)

@@ -1,4 +1,4 @@
-"""Tests of the JSON documents other than the status: log, explanation and history."""
+"""Tests of the JSON documents other than the status document: log, explanation and history."""
 
 from __future__ import annotations
 

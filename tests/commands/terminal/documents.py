@@ -1,4 +1,4 @@
-"""Made-up documents as sent by a server."""
+"""Made-up documents in the form in which a server sends them."""
 
 from __future__ import annotations
 

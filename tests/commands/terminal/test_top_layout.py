@@ -1,4 +1,4 @@
-"""Tests of the layout of ``lbdns top``: data, view and lines, without a terminal."""
+"""Tests of the lines that ``lbdns top`` displays for given data and a given view, without a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NORMAL = Size(80, 24)
 
 
 def board_of(*documents: dict[str, Any], events: int = 0) -> TopData:
-    """Return data that has received these documents, one per second."""
+    """Return the data of ``lbdns top`` after it has received these documents, one per second."""
     board = TopData()
     for second, document in enumerate(documents or (status(),)):
         board.take_status(document, float(second))

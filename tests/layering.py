@@ -1,4 +1,4 @@
-"""Reads the imports of all modules from source, without importing modules, and finds imports that break the layers."""
+"""Reads the imports of all modules from their source code, and finds imports that violate the layering."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _is_in(name: str, places: tuple[str, ...]) -> bool:
 
 
 def read_sources(roots: Mapping[str, Path]) -> dict[str, tuple[str, bool]]:
-    """Return every module of the packages in ``roots``: dotted name -> (source, whether it is a package)."""
+    """Return the modules of the packages in ``roots`` as dotted name -> (source code, whether it is a package)."""
     found = {}
     for package, folder in roots.items():
         for path in sorted(folder.rglob("*.py")):
@@ -57,7 +57,7 @@ def modules_of(sources: Mapping[str, tuple[str, bool]], *, type_only: bool = Tru
 
 
 def _nearest(full: str, known: Mapping[str, object]) -> str:
-    """Return the project's module that ``full`` names or is an attribute of, or "" if there is no such module."""
+    """Return ``full`` if it names a project module, else its parent if that is a project module, else ""."""
     if full in known:
         return full
     parent = full.rpartition(".")[0]
@@ -83,13 +83,13 @@ def _imports(node: ast.AST, module: str, is_package: bool, type_only: bool) -> I
 
 
 def layer_of(name: str, layers: Sequence[str]) -> int | None:
-    """Return the index of the layer to which ``name`` belongs, which is the longest matching package name."""
+    """Return the index of the layer of module ``name``: the layer with the longest matching package name."""
     matches = [layer for layer in layers if _is_in(name, (layer,))]
     return layers.index(max(matches, key=len)) if matches else None
 
 
 def upward_imports(layers: Sequence[str], modules: Mapping[str, Module]) -> list[str]:
-    """Return every import of a module from a lower layer, and every module that belongs to no layer."""
+    """Return every import that breaks the order of layers, and every module that belongs to no layer."""
     found = [f"{name}: in no layer" for name in modules if layer_of(name, layers) is None]
     for module in modules.values():
         here = layer_of(module.name, layers)
@@ -112,7 +112,7 @@ def broken(ban: Ban, modules: Mapping[str, Module]) -> list[str]:
 
 
 def _reachable(start: str, modules: Mapping[str, Module]) -> Iterator[tuple[list[str], str]]:
-    """Yield the full name of everything that ``start`` imports, directly or indirectly, with the chain of imports."""
+    """Yield the full name of each direct or indirect import of ``start``, with the chain of imports."""
     seen, waiting = {start}, [[start]]
     while waiting:
         chain = waiting.pop()

@@ -1,4 +1,4 @@
-"""The requirements of tests on the machine: a mark that declares them, and the code that checks them.
+"""What tests require of the machine: a mark that declares the requirements, and the code that checks them.
 
 ``@needs(programs=("apache2", "ab"), root=True)`` skips the test if a requirement is missing, with a reason that names
 the command that would provide it. With CI=true in the environment, the test fails instead, because a machine that must
@@ -49,7 +49,7 @@ def needs(
     native: bool = False,
     fuzzer: bool = False,
 ) -> pytest.MarkDecorator:
-    """Mark a test with the programs that it runs, and with its other requirements.
+    """Return a mark that declares the programs that a test runs, and the test's other requirements.
 
     ``ipv6`` is the IPv6 loopback, ``cpu_groups`` are control groups with a CPU quota (version 1), and ``fuzzer`` is
     a coverage-guided fuzzer.

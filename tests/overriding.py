@@ -6,5 +6,5 @@ from lbdns.model.overrides import Override, Overrides
 
 
 def drains(*members: str, pool: str = "") -> Overrides:
-    """Return overrides that drain these members (full names)."""
+    """Return overrides that drain the members with these full names."""
     return Overrides(tuple(Override("drain", name, pool, by="root", reason="test") for name in members))

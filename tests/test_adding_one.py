@@ -1,4 +1,4 @@
-"""Tests of adding a policy, a score or a metric: a table entry suffices, and the docs checks report missing text."""
+"""Tests of adding a policy, a score or a metric: one table entry is enough, and missing documentation is reported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.collector.report_tables import NOW, accept, make
 
 
 def backwards(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Select the candidates in reverse order, repeatedly."""
+    """A policy that selects the candidates in reverse order, again and again."""
     return Plan(tuple(reversed(view.candidates)))
 
 

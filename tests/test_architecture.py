@@ -1,4 +1,4 @@
-"""Tests that docs/architecture.md names every source file once, in the right table, with names from the file."""
+"""Tests that docs/architecture.md lists every source file once, in the right table, with names from that file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def mapped_files(text: str) -> list[str]:
 
 
 def mapped_names(text: str) -> list[tuple[str, str]]:
-    """Return each file with each name in the last column of the file's row."""
+    """Return a pair (file, name) for every name in the last column of each file's row."""
     found, folder = [], ""
     for line in text.partition("## Every file")[2].splitlines():
         if heading := re.fullmatch(r"### ([\w./-]+)/", line):

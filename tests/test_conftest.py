@@ -1,4 +1,4 @@
-"""Tests run in the same way however they were started."""
+"""Tests that a test run behaves the same however it is started."""
 
 from __future__ import annotations
 

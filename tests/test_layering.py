@@ -1,4 +1,4 @@
-"""Tests of the project's layers on all modules, and tests that the checker itself can fail."""
+"""Tests that all modules respect the project's layers, and that the checker detects violations."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def modules(sources: dict[str, tuple[str, bool]]) -> dict[str, Module]:
 
 
 def without_version(modules: dict[str, Module]) -> dict[str, Module]:
-    """Return the modules without their imports of the version from the root package."""
+    """Return the modules, leaving out imports of the version from the root package."""
     return {
         name: Module(name, module.ours - {VERSION}, module.imports - {f"{VERSION}.__version__"})
         for name, module in modules.items()
@@ -218,7 +218,7 @@ def test_two_importers_of_one_module_are_no_cycle() -> None:
 
 
 def made_up(sources: dict[str, str], *, type_only: bool = True) -> dict[str, Module]:
-    """Return modules made from ``sources``, with empty packages above them."""
+    """Return modules with these ``sources``, and with empty parent packages."""
     full = {"lbdns": ("", True), **{name: (source, False) for name, source in sources.items()}}
     for name in sources:
         parts = name.split(".")

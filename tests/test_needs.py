@@ -1,4 +1,4 @@
-"""Tests of the mark that skips tests with missing requirements, on made-up test files."""
+"""Tests of the mark that skips tests whose requirements are missing, with generated test files."""
 
 from __future__ import annotations
 

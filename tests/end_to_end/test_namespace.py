@@ -39,7 +39,7 @@ class Net:
         return sum(float(value) for labels, value in samples if f'transport="{transport}"' in labels)
 
     def loads(self) -> set[str]:
-        """Return the set of the members' states."""
+        """Return the states in which members currently are."""
         text = self.server.run("curl", "-s", f"http://{DNS4}:8053/api/v1/status", check=False).stdout
         return set(re.findall(r'"state":\s*"(\w+)"', text))
 
@@ -76,7 +76,7 @@ RESOLVERS = {
 
 @pytest.fixture(params=RESOLVERS)
 def client(net: Net, request: pytest.FixtureRequest) -> Iterator[Namespace]:
-    """Yield the client with one of the resolver settings, and check that its queries used the expected transport."""
+    """Yield the client with one of the resolver settings, then check that its queries used the expected transport."""
     net.client.resolv_conf(*RESOLVERS[request.param])
     transport = "tcp" if "TCP" in request.param else "udp"
     other = "udp" if transport == "tcp" else "tcp"
@@ -129,7 +129,7 @@ class TestClient:
 
 
 def test_the_client_follows_the_load(net: Net) -> None:
-    """After a client has sent work to a member, best no longer names the member for the next client."""
+    """After a client has sent work to a member, the name best no longer leads the next client to this member."""
     net.client.resolv_conf(*RESOLVERS["IPv4, UDP"])
     (first,) = addresses_in(net.client.run("getent", "ahostsv4", "best").stdout)
     work = [f"http://{first}:{PORT}/work?ms=400"] * 8

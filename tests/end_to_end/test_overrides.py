@@ -1,4 +1,4 @@
-"""Tests of overrides on real servers: real commands drain, force and weight members, and dig and the status show it."""
+"""Tests of overrides on real servers: commands drain, force and weight members, and dig and the status show it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """Run a server that discloses no version, has another payload size, and sends long answers without cookies."""
+    """Run a server with a hidden version and its own payload size that sends long answers even without cookies."""
     settings = 'secret_file = "cookie.secret"\nudp_without = 1232'
     folder = tmp_path_factory.mktemp("silent")
     with serving(folder, server="payload = 900", cookies=settings, zone=MIDDLE) as (_, endpoint):
@@ -37,7 +37,7 @@ def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
 
 
 def ask(at: Endpoint, query: dns.message.Message, over_tcp: bool = False) -> dns.message.Message:
-    """Send a query with dnspython, which checks the id, question and source of the response."""
+    """Send a query with dnspython, which checks the ID, question and source of the response."""
     way = dns.query.tcp if over_tcp else dns.query.udp
     return way(query, at.host, timeout=PATIENCE, port=at.port)
 

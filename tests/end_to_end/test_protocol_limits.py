@@ -1,4 +1,4 @@
-"""Tests of the rate limit and of repeated queries over real sockets: responses to a flood, and effects on rotations."""
+"""Tests of rate limits and repeated queries over real sockets: responses to a flood, and effects on the rotation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _networks = itertools.count()
 
 @pytest.fixture(params=PLANES)
 def plane(request: pytest.FixtureRequest) -> str:
-    """Run every test with both planes."""
+    """Run every test on both planes."""
     return str(request.param)
 
 
@@ -49,7 +49,7 @@ def limited(folder: Path, plane: str, *rules: str) -> Iterator[Endpoint]:
 
 @contextmanager
 def asker(at: Endpoint, source: str) -> Iterator[socket.socket]:
-    """Yield a client socket at ``source`` with a new port."""
+    """Yield a client socket that is bound to ``source`` and a new port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(PATIENCE)
         sock.bind((source, 0))
@@ -58,7 +58,7 @@ def asker(at: Endpoint, source: str) -> Iterator[socket.socket]:
 
 
 def ask_once(at: Endpoint, query: bytes, source: str = "") -> dns.message.Message:
-    """Return the response to one query, sent from ``source`` or from a network that has not sent queries before."""
+    """Send a query from ``source`` (default: a network that has not sent queries before); return the response."""
     number = next(_networks)
     with asker(at, source or f"127.{200 + number // 250}.{number % 250}.1") as sock:
         sock.send(query)
@@ -235,7 +235,7 @@ SOURCES: Final = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.
 
 
 def report(port: int, host: str, source: str, bye: bool = False) -> None:
-    """Send a data report, or with ``bye`` the last report, as the agent of ``host`` would, from the host's address."""
+    """Send a data report (with ``bye``, a "bye" report) from the address of ``host``, as the host's agent would."""
     kind: Kind = "bye" if bye else "data"
     made = Report(host, 1, 2 if bye else 1, time.time(), 60.0, {} if bye else {"cpu_idle": 50.0}, kind)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

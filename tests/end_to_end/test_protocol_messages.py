@@ -1,4 +1,4 @@
-"""Tests of invalid queries over UDP and TCP to a running server, which sends the appropriate error or no response."""
+"""Tests of invalid queries over UDP and TCP to a running server, which responds with the right error or not at all."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def message(
 
 
 def over_tcp(at: Endpoint, *messages: bytes) -> list[bytes]:
-    """Send the messages in one write on one connection, and return all responses until the server closes it."""
+    """Send the messages in one write, and return all responses until the server closes the connection."""
     with socket.create_connection((at.host, at.port), PATIENCE) as sock:
         sock.sendall(b"".join(len(wire).to_bytes(2, "big") + wire for wire in messages))
         sock.shutdown(socket.SHUT_WR)
@@ -158,7 +158,7 @@ def test_a_cookie_has_to_be_as_long_as_its_option_says(server: Endpoint, claimed
 
 
 def test_half_of_it_later(server: Endpoint) -> None:
-    """Sends one message in many segments, then half-closes; the tests of the TCP server cover the remaining cases."""
+    """Sends a message in many segments, then half-closes the connection. The TCP server's tests cover other cases."""
     with socket.create_connection((server.host, server.port), PATIENCE) as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in len(GOOD).to_bytes(2, "big") + GOOD:

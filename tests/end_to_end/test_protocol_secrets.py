@@ -22,7 +22,7 @@ def learn(at: Endpoint) -> str:
 
 
 def is_valid(at: Endpoint, cookie: str) -> bool:
-    """Return whether the server sends a long answer to a client with this cookie."""
+    """Return whether the server sends a long answer to a client that presents this cookie."""
     return bool(dig(at, "big.hobbit", "TXT", f"+cookie={cookie}", "+ignore").answer)
 
 

@@ -1,4 +1,4 @@
-"""Tests with real secondaries: BIND, Knot and NSD copy a zone, receive NOTIFY, and answer for a pool with all members.
+"""Tests with real secondaries: BIND, Knot and NSD copy a zone, receive NOTIFY, and answer with all members of a pool.
 
 The tests also send transfer requests with dig, kdig and drill that the server must refuse.
 """
@@ -30,7 +30,7 @@ SOON = 10.0  # s from a reload to a new copy; measured are some tenths, the refr
 
 
 def new_primary(folder: Path, transfer: Sequence[str], notify: Sequence[str] = (), workers: int = 1) -> Site:
-    """Return a farm with one key; ``transfer`` may copy the zone, and ``notify`` receives its changes."""
+    """Return a farm with one key. ``transfer`` lists the permitted clients, ``notify`` the recipients of NOTIFY."""
     site = new_site(folder, MEMBERS)
     site.write(server=f"workers = {workers}")
     entries = f"transfer = {list(transfer)}\nnotify = {list(notify)}\n"
@@ -48,7 +48,7 @@ def add_record(site: Site, line: str) -> None:
 
 
 def rrset(port: int, name: str, rtype: str) -> tuple[int, set[str]]:
-    """Return the TTL and data that the server at ``port`` answers, or (0, empty set) without an answer."""
+    """Return the TTL and data in the answer from the server at ``port``, or (0, empty set) if there is no answer."""
     try:
         response = dns.query.udp(dns.message.make_query(name, rtype), "127.0.0.1", 0.5, port)
     except (OSError, dns.exception.Timeout):
@@ -133,7 +133,7 @@ zone:
 
 @contextlib.contextmanager
 def nsd(folder: Path, port: int, primary: int) -> Iterator[Program]:
-    """Run NSD as a secondary of the server on port ``primary``, without a key."""
+    """Run NSD, without a key, as a secondary of the server on port ``primary``."""
     folder.mkdir()
     config = folder / "nsd.conf"
     config.write_text(f"""
@@ -241,7 +241,7 @@ WRONG_NAME = f"hmac-sha256:other.:{SECRET}"
 
 
 def run(tool: str, *arguments: str) -> tuple[int, str]:
-    """Run a program; return its exit status, and its output and error output combined."""
+    """Run a program; return its exit status, and its standard output and standard error combined."""
     done = subprocess.run([program(tool), *arguments], capture_output=True, text=True, timeout=30, check=False)
     return done.returncode, done.stdout + done.stderr
 

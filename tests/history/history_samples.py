@@ -15,7 +15,7 @@ USABLE: State = "usable"
 
 
 def pool(second: int, members: Mapping[str, float], name: str = "web", **changes: object) -> PoolHistorySample:
-    """Return a pool sample. ``members``: name -> load. The n-th member gives 10 * n answers/s."""
+    """Return a pool sample. ``members``: name -> load. The n-th member receives 10 * n answers/s."""
     readings = tuple(
         Reading(
             second - 0.25,

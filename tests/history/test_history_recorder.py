@@ -1,4 +1,4 @@
-"""Tests that recorded data can be read: series of every tier, events, and every second; old data is deleted."""
+"""Tests that recorded data can be read (every tier, every second, and events), and that old data is deleted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def recorded(file: Path, seconds: int, config: HistoryConfig | None = None) -> HistoryReader:
-    """Record a history in which the load of a increases by 1 every second, and the load of b is always 20."""
+    """Record a history in which member a's load increases by 1 every second, and member b's is always 20."""
     recorder = HistoryRecorder(file, config or HistoryConfig())
     fill(recorder, (sample(s, pool(s, {"a": float(s), "b": 20.0})) for s in range(seconds)))
     return HistoryReader(file)

@@ -43,7 +43,7 @@ async def running(path: Path, config: HistoryConfig | None = None, retry: float 
 
 
 async def until(condition: Callable[[], object], also: Callable[[], object] = lambda: None) -> None:
-    """Wait for ``condition``, and call ``also`` repeatedly in the meantime."""
+    """Wait until ``condition`` is true, and call ``also`` repeatedly in the meantime."""
     end = time.monotonic() + LIMIT
     while not condition():
         assert time.monotonic() < end, "what was awaited did not come"
@@ -52,7 +52,7 @@ async def until(condition: Callable[[], object], also: Callable[[], object] = la
 
 
 class Seconds:
-    """Records one further second on each call."""
+    """Records the sample of the next second on each call."""
 
     def __init__(self, history: LiveHistory, begin: int = 0) -> None:
         self.history, self.second = history, begin

@@ -1,4 +1,4 @@
-"""Tests of the command line: help for all commands, exit statuses, and no unnecessary imports."""
+"""Tests of the command line: every command's help, the exit statuses, and the absence of unnecessary imports."""
 
 from __future__ import annotations
 

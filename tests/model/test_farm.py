@@ -17,7 +17,7 @@ HOSTS = "gandalf A 192.0.2.3\ngandalf AAAA 2001:db8::3\nfrodo A 192.0.2.2\nbilbo
 
 
 def farm(folder: Path, pools: str, zones: Mapping[str, str]) -> Farm:
-    """Write a farm's files: each zone consists of a head, four hosts and the given records."""
+    """Write a farm's files: each zone consists of its first records, four hosts and the given records."""
     text = ""
     for name, records in zones.items():
         text += f'[[zone]]\nname = "{name}"\nfile = "{name}.zone"\n'

@@ -132,7 +132,7 @@ def test_ends() -> None:
 
 
 def test_what_they_come_to_is_worked_out_once() -> None:
-    """Every report examines all pools, and every page all members, so the effect must be computed only once."""
+    """Every report looks up all pools, and every page all members, so effects must be computed only once."""
     overrides = Overrides(tuple(Override("drain", f"m{n}.z") for n in range(5000)))
     assert len(overrides.for_pool("web").forced) == 5000
     for n in range(5000):

@@ -28,7 +28,7 @@ def panels() -> list[dict[str, Any]]:
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """Yield every PromQL expression of the dashboard, each with a title that names its place."""
+    """Yield every PromQL expression of the dashboard, with a title that tells where the expression is used."""
     for panel in panels():
         for target in panel["targets"]:
             yield f"{panel['title']} {target['refId']}", _substituted(target["expr"])

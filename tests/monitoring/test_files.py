@@ -82,7 +82,7 @@ def test_metrics_in_use_are_documented() -> None:
 
 
 def test_documented_metrics_are_on_the_dashboard() -> None:
-    """All documented metrics are on the dashboard, except metrics whose information another metric shows."""
+    """All documented metrics are on the dashboard, except those that repeat the information of another metric."""
     manual = (ROOT / "docs" / "reference" / "prometheus.md").read_text()
     rows = set(re.findall(r"^\| `(lbdns_\w+)` \|", manual, re.MULTILINE))
     shown = DASHBOARD.read_text()

@@ -1,4 +1,4 @@
-"""Tests with a real Prometheus that scrapes real servers: every expression in the dashboard and rules finds data."""
+"""Tests with a real Prometheus that scrapes real servers: every expression in dashboard and alert rules yields data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def page(server: Serving) -> bytes:
 
 @asynccontextmanager
 async def servers(folder: Path) -> AsyncIterator[tuple[Serving, Serving]]:
-    """Run a server with two workers and data for every metric, and a second server that follows the first."""
+    """Run a server that has two workers and data for every metric, and a second server that follows the first."""
     for name in ("first", "second"):
         (folder / name).mkdir()
     config = write_config(folder / "first", server="workers = 2", pool=SHADOW, web="127.0.0.1:0")
@@ -86,7 +86,7 @@ def test_rules(arguments: tuple[str, ...]) -> None:
 
 
 def lint(text: bytes) -> str:
-    """Return the exit status and output of ``promtool check metrics`` for a page; "0" means no complaints."""
+    """Return the exit status and output of ``promtool check metrics`` for a page: "0" if the page is correct."""
     command = [program("promtool"), "check", "metrics"]
     done = subprocess.run(command, input=text, capture_output=True, timeout=30, check=False)
     return f"{done.returncode}{done.stdout.decode()}{done.stderr.decode()}"

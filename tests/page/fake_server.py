@@ -36,8 +36,8 @@ def _phase(*words: str) -> float:
 class FakeFarm:
     """A farm of pools with the names of their members.
 
-    ``started`` and ``now`` are in Unix seconds. If ``now`` is None, the farm uses the system clock; otherwise, the test
-    sets the time.
+    ``started`` and ``now`` are Unix times in seconds. If ``now`` is None, the farm uses the system clock; otherwise,
+    the test sets the time.
     """
 
     pools: dict[str, list[str]]
@@ -202,18 +202,18 @@ class FakeServer:
         self.url = ""
 
     async def send_event(self, **fields: Any) -> None:
-        """Add an event to the farm's log and send it to all open pages."""
+        """Add an event to the farm's log, and send the event to all open pages."""
         event = {"id": len(self.farm.events) + 1, "time": self.farm.time, "pool": "", "member": "", **fields}
         self.farm.events.append(event)
         await self._send("log", json.dumps(event))
 
     async def send_status(self) -> None:
-        """Send the status to all open pages."""
+        """Send the current status to all open pages."""
         self.sent += 1
         await self._send("status", json.dumps(self.farm.status()))
 
     def go_down(self) -> None:
-        """End all open streams, and refuse new requests until ``is_down`` is False again."""
+        """Close all open event streams, and refuse new requests until ``is_down`` is False again."""
         self.is_down = True
         for transport in self.streams.values():
             transport.abort()
@@ -316,7 +316,7 @@ async def fake_server(farm: FakeFarm, interval: float = 1.0) -> AsyncIterator[Fa
 
 
 def demo_farm() -> FakeFarm:
-    """Return a farm like the farm of ``lbdns demo``."""
+    """Return a farm like that of ``lbdns demo``."""
     return FakeFarm({"web": ["bilbo", "frodo", "gandalf"]})
 
 

@@ -48,9 +48,9 @@ _NAMED: Final = ("table", "img", "image", "figure", "region", "navigation")
 
 
 async def read_until(read: Callable[[], Awaitable[T]], is_right: Callable[[T], bool]) -> T:
-    """Read a value until ``is_right(value)`` is true; after PATIENCE seconds, return the last value read.
+    """Read a value repeatedly, and return it once ``is_right(value)`` is true, or in any case after PATIENCE seconds.
 
-    Use this function for values read in several steps, because the page may change between the steps.
+    Use this function for a value that is read in several steps, because the page may change between the steps.
     """
     start = time.monotonic()
     while True:
@@ -61,7 +61,7 @@ async def read_until(read: Callable[[], Awaitable[T]], is_right: Callable[[T], b
 
 
 async def faint_texts(page: BrowserPage) -> list[str]:
-    """Return the texts with too little contrast to their background, and their contrast ratios."""
+    """Return the texts that contrast too little with their background, and their contrast ratios."""
     found: list[str] = await page.run(_FAINT)
     return found
 

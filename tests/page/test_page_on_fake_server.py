@@ -1,4 +1,4 @@
-"""Tests of the live page in a real browser with a fake server: content, controls, accessibility, lost connections."""
+"""Tests of the live page in a real browser with a fake server: contents, controls, accessibility, and disconnection."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def open_page(
 
 
 async def pass_time(server: FakeServer, seconds: float = 4.0) -> None:
-    """Advance the farm's clock, and send the status."""
+    """Advance the farm's clock, and send the new status."""
     assert server.farm.now is not None
     server.farm.now += seconds
     await server.send_status()
@@ -236,7 +236,7 @@ async def test_a_large_pool_has_ten_lines(browser: Browser) -> None:
 
 
 async def event_tip(page: BrowserPage) -> str:
-    """Return the first event shown when the pointer moves left over the first plot, or "" if none is shown."""
+    """Move the pointer left across the first plot; return the first event's text that appears, or ""."""
     script = "(b => [b.x, b.y, b.width, b.height])(document.querySelector('.u-over').getBoundingClientRect())"
     left, top, width, height = await page.run(script)
     for offset in range(12, -int(width / 3), -4):

@@ -1,4 +1,4 @@
-"""Tests of the live page on a real server with real agents: it agrees with the API, and shows silent members in 5 s."""
+"""Tests of the live page on a real server with real agents: it agrees with the API, and soon shows silent members."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def agents(site: Site) -> Iterator[dict[str, Program]]:
 
 
 def agree(both: dict[str, Any]) -> bool:
-    """Return whether page and status agree; they differ briefly if a report arrives between the two reads."""
+    """Return whether page and status agree. They may differ briefly if a report arrives while both are being read."""
     status, shown = both["status"], both["shown"]
     if both["queries"] != status["server"]["queries"]:
         return False
@@ -128,14 +128,14 @@ async def check_explanation(page: BrowserPage) -> None:
 
 
 async def update_delay(site: Site, page: BrowserPage) -> float:
-    """Send a query, and return the seconds until the page counts it (about one, as for any new status)."""
+    """Send a query, and return the time (about 1 s) until the page shows the increased query count."""
     before = await page.run(_SHOWN_QUERIES)
     ask(site, "round.robin.hobbit")
     return await page.until(f"{_SHOWN_QUERIES} > {before}")
 
 
 async def events(site: Site, page: BrowserPage) -> tuple[list[str], list[str]]:
-    """Return the texts of all events from the API and from the page, newest first."""
+    """Return the texts of all events, newest first: those from the API, and those on the page."""
     logged = json.loads(await asyncio.to_thread(site.page, "/api/v1/log"))["events"]
     return [event["text"] for event in reversed(logged)], await page.texts(".events p")
 

@@ -55,7 +55,7 @@ class Stage:
             )
 
     def explain(self, owner: str = "best") -> dict[str, Any]:
-        """Return the explanation, after checking that it can be represented as JSON."""
+        """Return the explanation, after checking that JSON can represent it."""
         handout = self.table.cursors["web", NAMES[owner]]
         told = explain(self.pool, owner, self.chooser, handout, self.overrides, parts, self.now)
         assert json.loads(json.dumps(told, allow_nan=False)) == told
@@ -71,7 +71,7 @@ class Stage:
 
 
 def ready(**options: float) -> Stage:
-    """Return a stage in which all members have reported, and frodo has the highest score."""
+    """Return a ``Stage`` in which all members have reported and frodo has the highest score."""
     stage = Stage(**options)  # type: ignore[arg-type]
     stage.report()
     stage.report("frodo", score=60)
@@ -80,5 +80,5 @@ def ready(**options: float) -> Stage:
 
 
 def parts(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return the score parts of a single metric; the usual report scores 50."""
+    """Return the parts of a score that depends on busy_workers only; the default report scores 50."""
     return {"busy_workers": 51.0 - metrics["busy_workers"]} if "busy_workers" in metrics else {}

@@ -110,7 +110,7 @@ def test_overrides_are_shown() -> None:
 
 
 def overloaded(*alarmed: str) -> Stage:
-    """Return a stage after twenty seconds of traffic that needs all three members, with ``alarmed`` in alarm."""
+    """Return a ``Stage`` with the members ``alarmed`` in alarm, after twenty seconds of load that needs all members."""
     stage = Stage()
     for second in range(21):
         stage.now += 1.0
@@ -151,7 +151,7 @@ def test_forced_up_before_any_report() -> None:
 
 
 def failing() -> Stage:
-    """Return a stage in which gandalf is selected but serves no requests, while its error count increases."""
+    """Return a ``Stage`` in which gandalf is selected but serves no requests, and its error count increases."""
     stage = Stage()
     for second in range(6):
         stage.now += 1

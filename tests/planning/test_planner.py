@@ -131,7 +131,7 @@ WELL = {"requests_total": 9.0, "listen_queue": 0.0}
 
 
 def reports(planner: Planner, readings: Readings, times: int, dead: str, **metrics: float) -> None:
-    """Deliver ``times`` reports from all members, with ``metrics`` for the member ``dead``."""
+    """Deliver ``times`` reports from all members, with ``metrics`` in those of member ``dead``."""
     for _ in range(times):
         now = asyncio.get_running_loop().time()
         readings.report(now, members=tuple(m for m in MEMBERS if m != dead), metrics=dict(WELL))
@@ -246,7 +246,7 @@ async def test_planning_works_without_an_event_log(caplog: pytest.LogCaptureFixt
 
 
 class Large:
-    """A farm with so many pools that a planning pass takes several turns."""
+    """A farm with so many pools that planning all of them takes several turns of the event loop."""
 
     POOLS = 12
 

@@ -13,7 +13,7 @@ MEMBERS = st.lists(st.tuples(st.floats(1.0, 1000.0), st.integers(1, 16)), min_si
 
 
 def seconds(capacity: float, cores: float, rate: float) -> float:
-    """Return the number of requests in progress on a member that serves ``rate`` requests/s."""
+    """Return the mean number of requests in progress on a member that serves ``rate`` requests/s."""
     utilisation = rate / capacity
     return cores * utilisation / (1 - math.pow(utilisation, cores))
 

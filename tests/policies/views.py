@@ -50,7 +50,7 @@ def handed(plan: Plan, count: int, last: int | None = None) -> Selections:
 
 
 def run(policy: PolicyFunction, pool: PoolView, each: int, times: int) -> list[int]:
-    """Return ``each`` selections from each of ``times`` successive plans for the same view."""
+    """Make ``times`` successive plans for the same view; return the first ``each`` selections from each plan."""
     order: list[int] = []
     before: Selections | None = None
     for _ in range(times):

@@ -1,4 +1,4 @@
-"""Tests of applying a configuration: all parts commit or all roll back, and errors name the configuration in force."""
+"""Tests of applying a configuration: all parts commit or all roll back, and errors name the active configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES: Final = ("sockets", "workers", "pages")
 
 
 class FakePart:
-    """A part that records its steps, and fails at the step ``fails_at``."""
+    """A part of a program that records its reconfiguration steps, and fails at the step ``fails_at``."""
 
     def __init__(self, name: str, steps: list[str], fails_at: str = "") -> None:
         self.name, self.steps, self.fails_at = name, steps, fails_at

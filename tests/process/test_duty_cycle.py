@@ -1,4 +1,4 @@
-"""Tests of the pause after a period of work."""
+"""Tests of how long a task pauses after a period of work."""
 
 from __future__ import annotations
 

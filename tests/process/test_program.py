@@ -1,4 +1,4 @@
-"""Tests of running a program in this process: signals, reloads that do not overlap, and stopping."""
+"""Tests of programs that run in the test's process: signals, reloads that never overlap, and stopping."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_a_signal_ends_the_wait() -> None:
 
 
 def test_a_signal_at_any_line_of_the_wait_is_noticed() -> None:
-    """A handler that takes a lock may deadlock with the wait, so a separate process tries a signal at every line."""
+    """A handler that takes a lock may deadlock while ``wait`` holds it, so a separate process raises the signals."""
     code = (
         "import sys; from tests.process.test_stop_signals import interrupted_at\n"
         "line = 0\n"
@@ -55,7 +55,7 @@ def test_a_signal_at_any_line_of_the_wait_is_noticed() -> None:
 
 
 def interrupted_at(line: int) -> bool:
-    """Raise a signal after ``line`` lines of ``wait``, and fail if it is missed; return False if it has fewer lines."""
+    """Raise a signal after ``line`` lines of ``wait``, and fail if it is missed; return False if fewer lines run."""
     ran = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Tests of scores: the golden values from the thesis, missing metrics, custom scores, and absurd numbers."""
+"""Tests of scores: the golden values from the thesis, missing metrics, custom scores, and absurd values."""
 
 from __future__ import annotations
 

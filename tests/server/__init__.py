@@ -1,1 +1,1 @@
-"""Tests of the DNS server, except for the answering code."""
+"""Tests of the DNS server, apart from those of the code that answers queries."""

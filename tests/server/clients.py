@@ -1,4 +1,4 @@
-"""Clients for server tests: plain loopback sockets, with a time limit on every operation."""
+"""Clients for server tests: plain loopback sockets with a timeout on every operation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE: Final = 30.0  # s: nothing here takes so long unless it hangs
 
 
 async def until(condition: Callable[[], object], patience: float = PATIENCE) -> None:
-    """Wait until ``condition`` is true; raise AssertionError if it does not become true in time."""
+    """Wait until ``condition`` is true; raise AssertionError on a timeout."""
     loop = asyncio.get_running_loop()
     end = loop.time() + patience
     while not condition():
@@ -62,7 +62,7 @@ class TcpClient:
         return await self.receive()
 
     async def closed(self) -> bytes:
-        """Wait until the connection is closed, and return the data that still arrived."""
+        """Wait until the server closes the connection, and return the data received until then."""
         rest = b""
         try:
             async with asyncio.timeout(PATIENCE):
@@ -89,5 +89,5 @@ async def ask_tcp(endpoint: Endpoint, query: bytes) -> bytes:
 
 
 def with_ids(query: bytes, numbers: Iterable[int]) -> list[bytes]:
-    """Return copies of a query with different ids."""
+    """Return copies of a query with different IDs."""
     return [number.to_bytes(2, "big") + query[2:] for number in numbers]

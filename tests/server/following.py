@@ -1,4 +1,4 @@
-"""Collectors for followers: real collectors, misbehaving collectors, and followers of them."""
+"""Fixtures for tests of followers: real collectors, misbehaving collectors, and collectors' followers."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def strange(*answers: bytes) -> AsyncIterator[tuple[Endpoint, list[float]]]:
-    """Run a server that sends each new connection the next answer (the last one repeatedly), and then stays silent."""
+    """Run a server that sends the next of ``answers`` on each connection, repeats the last, and is then silent."""
     calls: list[float] = []
     writers: list[asyncio.StreamWriter] = []
 

@@ -1,4 +1,4 @@
-"""A network namespace for one test, whose sockets can be used from outside."""
+"""A network namespace for a test. Sockets opened in the namespace can be used from outside."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from tests.answering.farms import MEMBERS
 
 
 class Readings:
-    """Creates snapshots with increasing versions."""
+    """Creates snapshots with increasing version numbers."""
 
     def __init__(self) -> None:
         self._version = 0

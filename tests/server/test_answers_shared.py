@@ -1,4 +1,4 @@
-"""Tests of the answers that a planner counts: its own, other workers', and an estimate for other servers."""
+"""Tests of the answers that a planner counts: its process's, other workers', and (as an estimate) other servers'."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEST, TURNS = ("web", "best"), ("web", "round_robin")
 
 
 def few(server: Server) -> bool:
-    """Return whether the plan of policy best is a plan for light traffic."""
+    """Return whether policy ``best`` has a plan for light traffic."""
     return server.table.cursors[BEST].plan.repeat_from > 0
 
 
@@ -44,7 +44,7 @@ def test_answers_of_other_workers_count() -> None:
 
 
 def test_the_first_totals_are_the_baseline() -> None:
-    """A worker that replaces a dead worker receives such totals."""
+    """A worker that replaces a dead worker first receives the totals so far."""
     server = Server(hobbit())
     server.planner.count_elsewhere({BEST: 1_000_000})
     server.report()

@@ -74,7 +74,7 @@ async def test_alarm_and_bye_come_through(tmp_path: Path) -> None:
 
 
 async def test_a_cut_is_waited_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """While the connection is down, the last snapshot stays in use and ages; the new connection sends the whole status.
+    """While the connection is down, the last snapshot stays in use and ages. The new connection sends the whole status.
     One log line each.
     """
     seen = Seen()
@@ -240,7 +240,7 @@ async def test_stop_is_quick_whatever_it_does(tmp_path: Path) -> None:
 
 
 async def test_a_real_collector_dies_and_comes_back(tmp_path: Path) -> None:
-    """Reports arrive over UDP, a follower receives them over HTTP, and the collector is killed and restarted."""
+    """A collector receives reports over UDP and sends them to a follower over HTTP; it is killed and restarted."""
     (tmp_path / "collector").mkdir()
     write_key(tmp_path / "collector", KEY)
     listen = 'key_file = "report.key"\nlisten = ["{}:{}"]'

@@ -1,4 +1,4 @@
-"""Tests of following a program that is not a collector: one log line, further attempts, and no snapshots."""
+"""Tests of following a program that is not a collector: a single log line, repeated attempts, and no snapshots."""
 
 from __future__ import annotations
 

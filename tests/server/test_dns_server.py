@@ -1,4 +1,4 @@
-"""Tests of whole ``lbdns serve`` servers, most of them as processes, with queries from dnspython."""
+"""Tests of complete ``lbdns serve`` servers, most of them in separate processes, with queries from dnspython."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ async def server_of(config: Path, *listen: Endpoint) -> AsyncIterator[DnsServer]
 
 
 def in_force(server: DnsServer) -> tuple[object, ...]:
-    """Return the objects that a reload replaces."""
+    """Return the server's objects that a reload replaces."""
     answerer = server._dns.answerer
     assert isinstance(answerer, LocalAnswerer)
     return (
@@ -199,14 +199,14 @@ def in_force(server: DnsServer) -> tuple[object, ...]:
 
 
 def listen_on(folder: Path, *endpoints: Endpoint, **other: str) -> None:
-    """Write a configuration of a server that listens for DNS queries at these addresses."""
+    """Write the configuration of a server that listens for DNS queries on these addresses."""
     path = write_config(folder, **other)  # type: ignore[arg-type]
     wanted = ", ".join(f'"{endpoint}"' for endpoint in endpoints)
     path.write_text(path.read_text().replace('listen = ["127.0.0.1:0"]', f"listen = [{wanted}]", 1))
 
 
 async def free_endpoint(folder: Path) -> Endpoint:
-    """Return an endpoint that has just been free for both UDP and TCP."""
+    """Return an endpoint that was free a moment ago for both UDP and TCP."""
     async with server_of(write_config(folder)) as server:
         return server._dns.sockets.endpoints[0]
 

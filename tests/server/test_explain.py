@@ -52,7 +52,7 @@ async def answering(farm: Farm) -> AsyncIterator[tuple[LocalAnswerer, Endpoint]]
 
 
 async def deliver(answerer: LocalAnswerer, snapshot: Snapshot) -> None:
-    """Deliver a snapshot, and wait until all pools are planned from it."""
+    """Deliver a snapshot, and wait until the plans of all pools reflect it."""
     answerer.deliver(snapshot)
     pools = answerer.responder.table.farm.pools
     scores = [[snapshot.readings[member.full_name].score for member in pool.members] for pool in pools]

@@ -1,4 +1,4 @@
-"""Tests of explanations with two workers: one worker replies to the web interface, and both reply over DNS."""
+"""Tests of explanations with two workers: one worker explains on the web interface, and both over DNS."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def page(server: Serving, name: str) -> tuple[int, dict[str, Any]]:
 
 
 async def next_of(connection: TcpClient) -> tuple[str, str]:
-    """Return the member to be selected next, and the number of the worker that explains it."""
+    """Return the explained member (the next to be selected), and the number of the worker that explains it."""
     (rrset,) = read(await connection.ask(make_query("explain.round.robin.hobbit", "TXT"))).answer
     found = re.match(r"next=(\w+) .* worker=(\d) members=3$", b"".join(rrset[0].strings).decode())
     assert found

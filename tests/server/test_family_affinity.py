@@ -1,4 +1,4 @@
-"""Tests of address family affinity over real sockets: the native plane and the slow path share their state."""
+"""Tests of address family affinity over real sockets: the native plane and the slow path share the affinity state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def member(answer: bytes) -> str:
 
 
 def compiled(asked: Asked) -> None:
-    """Precompile the answers to every question in every usual query shape, and then make the clients expire."""
+    """Have the answers to all questions in all usual query shapes precompiled, then let the affinity entries expire."""
     for way in USUAL:
         asked.ask(*(make_query("best.hobbit", rtype, **way) for rtype in TYPES))
     asked.responder.tick(NOW + 100, WALL)
@@ -39,7 +39,7 @@ def compiled(asked: Asked) -> None:
 
 @contextmanager
 def clients(asked: Asked, hosts: Sequence[str]) -> Iterator[dict[str, socket.socket]]:
-    """Create further clients of the same server, each with a different address."""
+    """Create more clients of the same server, each with a different address."""
     with ExitStack() as stack:
         made = {host: stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for host in hosts}
         for host, sock in made.items():

@@ -1,4 +1,4 @@
-"""Tests of the walk of one query: the files whose code runs from the UDP socket to the sent response, in order."""
+"""Tests of the documented path of a query: the files whose code runs, in order, from the UDP socket to the response."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SENDING = frozenset(("sendto", "sendmsg"))
 
 
 class Walk:
-    """Records calls with ``sys.setprofile`` until the response is sent."""
+    """Records function calls (with ``sys.setprofile``) until the response is sent."""
 
     def __init__(self) -> None:
         self.files: list[str] = []  # in the order of the first call

@@ -1,4 +1,4 @@
-"""Tests that queries never cause log lines, whatever their content and number."""
+"""Tests that queries never cause log lines, whatever they contain and however many there are."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_no_line_for_queries(tmp_path: Path, workers: int) -> None:
 
 
 def seen(server: Serving) -> float:
-    """Return the number of queries that the server has read or the kernel has dropped."""
+    """Return the number of queries read by the server plus those dropped by the kernel."""
     where = server.endpoint("serving ")
     with urllib.request.urlopen(f"http://{where}/metrics", timeout=10) as response:
         page = page_of(response.read())

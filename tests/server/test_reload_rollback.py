@@ -1,4 +1,4 @@
-"""Tests of reloads in which one part cannot prepare: all parts are rolled back, and the error states this."""
+"""Tests of reloads in which preparing one part fails: all parts are rolled back, and the error message says so."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS: Final = (
 
 
 def write(folder: Path, listen: str, number: int, members: tuple[str, ...]) -> Path:
-    """Write a configuration in which ``number`` is contained in every value that a part uses."""
+    """Write a configuration in which every value that a part of the server uses contains ``number``."""
     path = write_config(
         folder, web=f"127.0.0.{number}:0", pool=f"ttl = {number}", members=members,
         zone=HOBBIT + f"extra{number} A 127.0.0.1\n",

@@ -1,4 +1,4 @@
-"""Tests of the configuration of ``lbdns serve``: overriding options, the answer table, and required restarts."""
+"""Tests of the configuration of ``lbdns serve``: options that override it, the answer table, and restarts."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
 def scraped(families: Iterable[Metric]) -> dict[Sample, float]:
-    """Return what a scraper reads, as a mapping from sample name and labels to values."""
+    """Return the samples that a scraper reads, as a mapping from sample name and labels to value."""
     found = list(families)
 
     class Once(Collector):

@@ -1,4 +1,4 @@
-"""Tests of a running server's status as read by the web interface."""
+"""Tests of the status that a running server provides to the web interface."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Clock:
 
 
 class Server:
-    """A planner with its plan cursors, in virtual time and with a fixed random seed."""
+    """A planner and its plan cursors, in virtual time and with a fixed random seed."""
 
     def __init__(self, farm: Farm) -> None:
         self.table = AnswerTable(farm)
@@ -82,7 +82,7 @@ class Server:
         self.planner.use(farm, table.cursors)
 
     def shadow(self, policy: str, name: str) -> tuple[dict[str, int], int]:
-        """Return a shadow's selections by member, and the number of selections that it would have diverted."""
+        """Return the shadow's number of selections of each member, and how many selections it would have diverted."""
         figures = self.planner.shadow_counters()
         answers = {
             member.removesuffix(".hobbit"): count

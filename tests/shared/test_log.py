@@ -191,7 +191,7 @@ def test_events_of_different_members_are_different(capsys: pytest.CaptureFixture
 def test_no_flood_makes_the_log_grow_without_bound(
     capsys: pytest.CaptureFixture[str], clock: Clock, events: bool
 ) -> None:
-    """The log stays bounded even if all lines differ, and lines of other kinds are not suppressed."""
+    """The number of logged lines is bounded even if all lines differ, and other kinds of lines are not suppressed."""
     log.set_up()
     handler = logging.getLogger().handlers[0]
     assert isinstance(handler, log._Handler)
@@ -264,7 +264,7 @@ def test_json_in_the_journal(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_journal_that_is_another_s(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs also inherit JOURNAL_STREAM if their standard error is redirected."""
+    """Programs inherit JOURNAL_STREAM even if their standard error is redirected elsewhere."""
     monkeypatch.setenv("JOURNAL_STREAM", "8:4711")
     log.set_up()
     logging.getLogger("x").info("event")

@@ -38,7 +38,7 @@ def read(datagram: bytes) -> Report:
 
 
 def datagram_of(body: object, host: bytes = b"gandalf") -> bytes:
-    """Build an unsigned datagram with any body, independently of the tested code."""
+    """Build an unsigned datagram with an arbitrary body, without using the tested code."""
     packed = body if isinstance(body, bytes) else msgpack.packb(body)
     return b"LBR1" + bytes(4) + bytes([len(host)]) + host + packed + bytes(16)
 
@@ -50,7 +50,7 @@ def body_with(**changes: Any) -> dict[str, Any]:
 
 
 def deep_body(name: str, before: bytes = b"") -> bytes:
-    """Build a body with lists nested a thousand deep under one key, which msgpack can read but not write."""
+    """Build a body that msgpack can read but not write: under one key, lists are nested a thousand levels deep."""
     packed: bytes = msgpack.packb(body_with(**{name: ...}))
     key: bytes = msgpack.packb(name)
     return bytes([packed[0] + 1]) + packed[1:] + key + before + b"\x91" * 1000 + b"\xc0"

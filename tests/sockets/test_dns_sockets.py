@@ -1,4 +1,4 @@
-"""Tests of the DNS sockets: errors on opening, distribution to workers, changes, rollback, and closing."""
+"""Tests of the DNS sockets: errors on opening, distribution among workers, changes, rollback, and closing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def opened(workers: int, *endpoints: Endpoint) -> Iterator[SocketGroups]:
 
 
 def free_endpoint() -> Endpoint:
-    """Return an endpoint that has just been free for both UDP and TCP."""
+    """Return an endpoint that was free a moment ago for both UDP and TCP."""
     udp, tcp = open_pair(ANY)
     with udp, tcp:
         return bound_endpoint(udp)
@@ -142,7 +142,7 @@ def test_going_over_to_an_address_that_overlaps_needs_a_restart(now: str, then: 
 
 
 def handed(sockets: SocketGroups) -> list[InheritedSocket]:
-    """Return duplicates of the sockets, as received by a successor."""
+    """Return duplicates of the sockets, as a successor process receives them."""
     return [InheritedSocket(g.purpose, g.asked, g.sock.dup()) for g in sockets.inheritable()]
 
 

@@ -36,7 +36,7 @@ def environment(count: int, pid: int | None = None) -> dict[str, str]:
 
 
 class Descriptors:
-    """Places sockets at consecutive file descriptors, like a service manager."""
+    """Gives sockets consecutive file descriptors, as a service manager does."""
 
     FIRST: Final = 700
 

@@ -12,7 +12,7 @@ from lbdns_tools import installed_programs
 
 @pytest.fixture(autouse=True)
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """Return two folders: one in PATH, and one among the system folders."""
+    """Return two folders, one of which is in PATH and the other among the system folders."""
     found = tmp_path / "bin", tmp_path / "sbin"
     for folder in found:
         folder.mkdir()

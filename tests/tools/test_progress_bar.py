@@ -1,4 +1,4 @@
-"""Tests that progress bars appear only on a terminal, and on standard error."""
+"""Tests that a progress bar appears only on standard error, and only if it is a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of master files as specified in RFC 1035, section 5, and its successors, and of every possible error."""
+"""Tests of master files as specified in RFC 1035, section 5, and in later RFCs, and of every possible error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rrset(found: Zone, owner: str, rtype: int) -> RRset:
 
 
 def text_of(found: RRset) -> list[bytes]:
-    """Return the strings of TXT records."""
+    """Return the strings in the TXT records."""
     return [rdata[1 : 1 + rdata[0]] for rdata in found.rdatas]
 
 

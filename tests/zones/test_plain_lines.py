@@ -1,4 +1,4 @@
-"""Tests that plain lines are read with the same result as by the general reader, whatever surrounds them."""
+"""Tests that the fast reader of plain lines and the general reader agree, whatever the other lines contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of collecting records: which records form one RRset, and which are refused without any effect."""
+"""Tests of collecting records: which records form an RRset, and which are refused and change nothing."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ MaxRequestWorkers {workers}
 
 @dataclass(frozen=True, slots=True)
 class ApacheSetup:
-    """The settings of an Apache instance and the command that runs it."""
+    """The settings of an Apache instance, and the command that runs this instance."""
 
     folder: Path  # its own files; its unprivileged workers must be able to read them
     content: Path  # with PAGES_FOLDER and CGI_FOLDER below
@@ -133,7 +133,7 @@ class RunningApache:
 def apache(
     mpm: str = "prefork", port: int = 0, *, extended_status: bool = True, keep_alive: bool = False
 ) -> Iterator[RunningApache]:
-    """Run Apache with an index.html on a loopback address for the duration of a with statement.
+    """Run an Apache that serves an index.html on a loopback address for the duration of a with statement.
 
     A ``port`` of 0 selects a free port. Raises LbdnsError if Apache is not installed or does not start.
     """

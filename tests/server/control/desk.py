@@ -1,4 +1,4 @@
-"""A fixture for override commands: an answerer in the test's process, a state folder, and a clock."""
+"""A fixture for tests of override commands: an answerer in the test's process, a state folder, and a clock."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class Desk:
         return [members[i].name for i in sorted(set(self.table.cursors[pool, policy].plan.order))]
 
     def is_planned(self) -> bool:
-        """Return whether all pools are planned, which takes several turns on a slow machine."""
+        """Return whether all pools are planned. On a slow machine, planning takes several turns of the event loop."""
         return not self.answerer.planner._due
 
     def recorded(self) -> list[str]:
-        """Return the texts of the events about overrides."""
+        """Return the texts of all logged events about overrides."""
         return [event.text for event in self.events.newest() if event.kind == "override"]
 
     @property
@@ -79,7 +79,7 @@ class Desk:
 
 @asynccontextmanager
 async def desk(folder: Path, farm: Farm | None = None) -> AsyncIterator[Desk]:
-    """Create and start a desk in the same way as a server."""
+    """Create and start a ``Desk`` as a server would."""
     taking = Desk(kept_in(folder, farm or hobbit()))
     try:
         await taking.manager.restore()

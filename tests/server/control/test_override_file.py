@@ -1,4 +1,4 @@
-"""Tests that overrides survive restarts, reloads and take-overs, even with a slow, broken or missing disk."""
+"""Tests that overrides survive restarts, reloads and take-overs, even if the disk is slow, broken or missing."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_before_the_start_is_complete_orders_wait(tmp_path: Path) -> None:
 
 
 async def test_a_start_that_fails_writes_nothing(tmp_path: Path) -> None:
-    """The override file still belongs to the server that continues to run."""
+    """The override file still belongs to the old server, which continues to run."""
     server = Desk(kept_in(tmp_path, hobbit()))
     server.answerer.override(Overrides((Override("drain", "frodo.hobbit"),)))
     await server.close()
@@ -195,7 +195,7 @@ async def test_an_unreadable_file_is_moved_aside(tmp_path: Path) -> None:
 
 
 def test_an_inaccessible_folder_is_reported_and_delays_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state folder belongs to another user, as when an ordinary user runs the server with /var/lib/lbdns."""
+    """The state folder belongs to another user, as /var/lib/lbdns does when an ordinary user runs the server."""
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")

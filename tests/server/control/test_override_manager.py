@@ -1,4 +1,4 @@
-"""Tests of overrides: their effects, refused requests, and their expiry."""
+"""Tests of overrides: their effects, their expiry, and refused requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A forwarding server on UDP and TCP of a free port, and the queries that its tests send."""
+"""A forwarding server on a free port (UDP and TCP), and the queries that tests send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the limits on concurrent forwarding: per network, in total, and for forwarding loops."""
+"""Tests of the limits on queries being forwarded at the same time: per network, in total, and in forwarding loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of slow, unreachable and failing upstreams: the next upstream is queried, and no client waits for long."""
+"""Tests of slow, unreachable and failing upstreams: the next upstream is asked, and no client waits long."""
 
 from __future__ import annotations
 

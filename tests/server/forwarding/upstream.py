@@ -1,4 +1,4 @@
-"""Upstreams for tests of forwarding, on UDP and TCP of a loopback address, with behaviour defined by the test."""
+"""Fake upstreams for tests of forwarding, on a loopback address (UDP and TCP). Each test sets their behaviour."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def cut(query: dns.message.Message) -> Iterable[bytes]:
 
 
 class FakeUpstream(asyncio.DatagramProtocol):
-    """``asked`` and ``asked_tcp`` are the queries received over UDP and TCP; ``sources`` are the UDP clients."""
+    """``asked`` and ``asked_tcp`` are the queries received over UDP and TCP; ``sources`` are the clients (UDP only)."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self.endpoint = Endpoint(host, free_ports(1)[0])

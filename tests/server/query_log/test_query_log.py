@@ -1,4 +1,4 @@
-"""Tests of the query log with sockets: sampled queries, cost, reloads, and answers from upstreams."""
+"""Tests of the query log with sockets: sampling, cost, reloads, and answers from upstreams."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Answering:
 
 @asynccontextmanager
 async def answering(farm: Farm, plane: Plane, file: Path, sample: float = 1.0) -> AsyncIterator[Answering]:
-    """All queries are logged unless ``sample`` is lower; with ``sample`` 0, the log is off."""
+    """Run a server that logs the share ``sample`` of all queries. 0 turns the query log off."""
     farm = logging_to(farm, file if sample else None, sample or 1.0)
     there = Answering(farm, plane, file)
     there.listeners.log_queries(farm)

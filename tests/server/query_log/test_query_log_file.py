@@ -1,4 +1,4 @@
-"""Tests of the query log file: full disk, missing file, several writers, and no waiting for the disk."""
+"""Tests of the query log file: a full disk, a missing file, several writers, and a slow disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def taken(log: QueryLog, count: int) -> None:
 
 @contextmanager
 def longest_file(size: int) -> Iterator[None]:
-    """Limit the size of files that the process may write; Python ignores the signal for an exceeded limit."""
+    """Limit the size of files that the process writes. Python ignores the signal sent when a file is too large."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

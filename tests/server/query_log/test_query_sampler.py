@@ -1,4 +1,4 @@
-"""Tests of the query sampler: every query has the same probability of being logged."""
+"""Tests of the query sampler: every query is equally likely to be logged."""
 
 from __future__ import annotations
 

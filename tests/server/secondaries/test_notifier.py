@@ -1,4 +1,4 @@
-"""Tests of NOTIFY with sockets that act as secondaries and answer correctly, late, wrongly or never."""
+"""Tests of NOTIFY with sockets that act as secondaries and respond correctly, late, wrongly or never."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_where_it_is_sent_from(target: str, listen: list[str], source: str) -> N
 
 
 class TestAnswers:
-    """Tests of which answers to NOTIFY the notifier accepts."""
+    """Tests of which responses to NOTIFY the notifier accepts."""
 
     def sent(self, key: KeyConfig | None = None) -> dns.message.Message:
         query = make_notify(next(iter(farm([]).zones.values())), key)

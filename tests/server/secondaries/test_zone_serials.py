@@ -29,7 +29,7 @@ def farm(serial: int, more: str = "", *pools: PoolConfig) -> Farm:
 
 
 def served(*farms: Farm, start: ServedSerials | None = None) -> list[int]:
-    """Return the serials under which these farms are served in turn."""
+    """Return the serials that the zone has while these farms are served one after the other."""
     serials = start or {}
     found = []
     for one in farms:

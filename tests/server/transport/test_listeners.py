@@ -1,4 +1,4 @@
-"""Tests of the sockets of one process: opening and closing them loses no data that has arrived."""
+"""Tests of the sockets of one process: opening and closing sockets loses no data that has already arrived."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def nobody(*_: object) -> None:
 
 
 def pair(endpoint: Endpoint = ANY) -> tuple[Endpoint, dict[int, socket.socket]]:
-    """Return the address of a new UDP and TCP socket pair, and the sockets with the numbers 1 and 2."""
+    """Return the address of a new pair of sockets (UDP and TCP), and the sockets, keyed by the numbers 1 and 2."""
     udp, tcp = open_pair(endpoint)
     return bound_endpoint(udp), {1: udp, 2: tcp}
 
@@ -158,7 +158,7 @@ async def test_queries_that_the_kernel_drops_are_counted() -> None:
 
 
 def overflow(sock: socket.socket, to: Endpoint) -> None:
-    """Send more datagrams to a socket than fit into its buffer; on the loopback, the rest is dropped immediately."""
+    """Send more datagrams to a socket than fit in its buffer. On loopback, the kernel drops the excess immediately."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     with socket.socket(sock.family, socket.SOCK_DGRAM) as other:
         for _ in range(200):

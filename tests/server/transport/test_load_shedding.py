@@ -1,4 +1,4 @@
-"""Tests of load shedding: the rule for dropping queries, and a flood beside normal queries."""
+"""Tests of load shedding: the rule for dropping queries, and a flood mixed with normal queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the rate limit log: each attack is logged once, with numbers and advice."""
+"""Tests of the rate limit log: each attack is logged once, with figures and advice."""
 
 from __future__ import annotations
 

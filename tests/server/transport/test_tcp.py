@@ -276,7 +276,7 @@ async def test_the_kernel_queues_as_many_connections_as_we_say() -> None:
 
 
 class Broken(Responder):
-    """A responder that raises an exception on every query for one name."""
+    """A responder that raises an exception for every query for one particular name."""
 
     def respond(self, query: bytes, client: Client, transport: int = 0) -> bytes | DeferredAnswer | None:
         if b"bilbo" in query:

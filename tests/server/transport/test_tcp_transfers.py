@@ -1,4 +1,4 @@
-"""Tests of zone transfers beside other queries: slow readers, a limit on transfers, and no delay for other clients."""
+"""Tests of zone transfers during other queries: slow readers, the transfer limit, and no delays for other clients."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ async def test_a_mistake_on_the_way_ends_the_connection_and_not_the_server(
 
 
 class Recorder:
-    """A sender of a given number of messages."""
+    """Sends a given number of messages."""
 
     def __init__(self, name: str, count: int, sent: list[str]) -> None:
         self.name, self.left, self.sent = name, count, sent

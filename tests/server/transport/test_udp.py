@@ -31,7 +31,7 @@ QUERY = make_query("round.robin.hobbit")
 
 @pytest.fixture(params=PLANES, autouse=True)
 def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
-    """Run every test with both planes."""
+    """Run every test on both planes."""
     _plane.append(request.param)
     yield request.param
     _plane.pop()
@@ -138,7 +138,7 @@ async def test_what_waits_when_it_stops_is_still_answered() -> None:
 
 
 class Broken(Responder):
-    """A responder that raises an exception on every query for one name."""
+    """A responder that raises an exception for every query for one particular name."""
 
     def respond(self, query: bytes, client: Client, transport: int = 0) -> bytes | DeferredAnswer | None:
         if b"bilbo" in query:

@@ -34,7 +34,7 @@ async def faulty(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 def change(folder: Path, ttl: int) -> None:
-    """Write a configuration with another TTL, other members, a stat file, and another address of the web interface."""
+    """Write a configuration with a different TTL, different members, a stat file, and a different web address."""
     path = write_config(folder, web="127.0.0.2:0", pool=f"ttl = {ttl}", members=NEW)
     path.write_text(path.read_text().replace("[collector]\n", '[collector]\nstat_file = "members.txt"\n'))
 
@@ -44,7 +44,7 @@ async def reload(folder: Path) -> dict[str, Any]:
 
 
 async def ttls(server: Serving) -> set[int]:
-    """Return the TTLs of answers to many clients, so that both workers answer some."""
+    """Return the TTLs in the answers to many clients. Each worker gives some of these answers."""
     with clients(server) as asking:
         asking.send()
         loop = asyncio.get_running_loop()
@@ -53,7 +53,7 @@ async def ttls(server: Serving) -> set[int]:
 
 
 async def status_of(server: Serving) -> tuple[str, list[str]]:
-    """Return the host of the web interface, and the members in the status document."""
+    """Return the web interface's address, and the members in the status document."""
     where = server.endpoint("serving ")
     _, _, body = (await get(where, "/api/v1/status")).partition(b"\r\n\r\n")
     return where.host, [member["name"] for member in json.loads(body)["pools"][0]["members"]]

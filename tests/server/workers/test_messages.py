@@ -17,7 +17,7 @@ from tests.server.clients import until
 
 
 class End:
-    """One end of a connection, with the messages received there."""
+    """One end of a connection, and the messages received at this end."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.heard: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Tests with two workers: each soon learns the other's number of answers, and shadow statistics are added up."""
+"""Tests with two workers: each soon learns how many answers the other gave, and shadow statistics are summed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pools() -> str:
 
 
 class Agents:
-    """Three hosts that report; the host with the highest score is busy, so best selects only it under light traffic."""
+    """Three hosts that report; the host with the highest score is busy, so only light traffic is sent to it alone."""
 
     def __init__(self, server: Serving) -> None:
         self._collector = server.endpoint("receiving reports on ")

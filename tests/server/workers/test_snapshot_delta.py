@@ -1,4 +1,4 @@
-"""Tests of snapshot deltas: the receiver obtains an equal snapshot, and creates new objects only for changes."""
+"""Tests of snapshot deltas: the receiver builds an identical snapshot, and creates new objects only for changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ OLD = Reading(1.0, 1.0, 50, {"cpu_idle": 50.0})
 
 
 def received(before: Snapshot, after: Snapshot, knows: Snapshot = EMPTY_SNAPSHOT) -> Snapshot:
-    """Return the snapshot of a worker that had the snapshot ``knows`` (equal to ``before``) and received the delta."""
+    """Return the snapshot of a worker that had ``knows`` (a copy of ``before``) and received the delta to ``after``."""
     return read_snapshot_delta(knows.readings, write_snapshot_delta(before.readings, after))
 
 

@@ -19,7 +19,7 @@ Answers = Mapping[tuple[str, str], int]
 
 
 class Clock:
-    """An event loop's clock and timers, set by the test; sending takes ``cost`` seconds."""
+    """An event loop's clock and timers, advanced by the test."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -53,7 +53,7 @@ class Cancel:
 
 
 class Shared:
-    """Several workers, with their answers and the totals that they were sent."""
+    """Several workers, their answers, and the totals sent to them. Sending takes ``cost`` seconds."""
 
     def __init__(self, workers: int, cost: float = 0.0) -> None:
         self.clock = Clock()
@@ -159,7 +159,7 @@ steps = st.lists(st.tuples(st.sampled_from(["answer", "die", "wait", "hang"]), s
 
 @given(steps)
 def test_in_the_end_each_knows_what_all_others_have_answered(history: list[tuple[str, int, int]]) -> None:
-    """A new worker also learns of the answers given before it started."""
+    """A new worker also learns of the answers that others gave before it started."""
     shared = Shared(3)
     answered, everything = [0, 0, 0], 0
     for what, number, count in history:

@@ -1,4 +1,4 @@
-"""Tests of worker pools in server processes: two workers answer together, are replaced if they die, and stop."""
+"""Tests of worker pools in server processes: workers share the queries, are replaced if they die, and stop."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def clients(server: Serving, name: str = "round.robin.hobbit") -> Iterator[Clien
 
 
 async def metric(server: Serving, name: str, labels: str = "") -> float:
-    """Return the sum of the samples with this name and these labels (a regular expression)."""
+    """Return the sum of the samples with this name whose labels match ``labels`` (a regular expression)."""
     text = (await get(server.endpoint("serving "), "/metrics")).decode()
     found = re.findall(rf"^{name}(?:{{[^}}]*{labels}[^}}]*}})? ([0-9.e+]+)$", text, re.MULTILINE)
     assert found, name
@@ -123,7 +123,7 @@ async def test_all_answer_and_are_counted_together(tmp_path: Path) -> None:
 
 
 async def answers_become(server: Serving, members: set[str]) -> None:
-    """Wait until all workers answer with these members, because workers receive a change after it is logged."""
+    """Wait until all workers answer with these members. A change is logged before the workers receive it."""
     end = time.monotonic() + 10
     while True:
         with clients(server) as asking:

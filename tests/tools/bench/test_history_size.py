@@ -1,4 +1,4 @@
-"""Tests a short run of the history benchmark, which uses the real recorder and reads the recorded history."""
+"""Tests a short run of the history benchmark, which writes a history with the real recorder and reads it back."""
 
 from __future__ import annotations
 

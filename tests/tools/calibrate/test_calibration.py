@@ -23,7 +23,7 @@ from lbdns_tools.sim.simulation_scenario import Scenario, ServerSpec, SimulatedC
 
 
 class MadeUpFarm:
-    """A farm with predefined throughputs: 100 with round robin, and the value for the trial's name otherwise."""
+    """A farm with predefined throughputs: 100 in the trial with round robin, and as given in other trials."""
 
     def __init__(self, **throughput: float) -> None:
         self.throughput = throughput

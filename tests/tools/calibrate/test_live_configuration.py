@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reloads(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Return a list to which every reload appends the current values in the configuration file."""
+    """Return a list. Every reload appends the configuration file's current values to the list."""
     found: list[dict[str, Any]] = []
 
     def order(control: Path, command: str) -> None:

@@ -36,7 +36,7 @@ for thread in clients:
 
 
 class Demo:
-    """A demo that uses free ports, and ``folder`` for its files."""
+    """A demo on free ports that keeps its files in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         dns, report, http, self.web_port = free_ports(4)

@@ -1,4 +1,4 @@
-"""Builds a lab's machines without programs for tests (networks, control groups, a folder), and always removes them."""
+"""Builds a lab's machines for tests (networks, control groups, a folder, no programs), and always removes them."""
 
 from __future__ import annotations
 

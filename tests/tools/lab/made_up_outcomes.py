@@ -1,4 +1,4 @@
-"""Synthetic study outcomes, for tests of the code that evaluates outcomes."""
+"""Synthetic outcomes of studies, for tests of the code that evaluates outcomes."""
 
 from __future__ import annotations
 

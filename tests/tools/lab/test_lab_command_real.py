@@ -41,7 +41,7 @@ def farm(tmp_path: Path) -> Path:
 
 @contextmanager
 def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run the command and terminate it with SIGTERM on exit or at a time limit, which also removes its lab."""
+    """Run the command. On exit, or at a time limit, SIGTERM ends the command and so makes it remove its lab."""
     with subprocess.Popen(
         [*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:

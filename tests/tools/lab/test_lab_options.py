@@ -1,4 +1,4 @@
-"""Tests how the options of a study's command line are parsed."""
+"""Tests how the command-line options of a study are parsed."""
 
 from __future__ import annotations
 

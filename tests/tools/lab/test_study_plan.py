@@ -16,7 +16,7 @@ FARM = LabFarm((WebHost("bilbo", 0.1),))
 
 
 def study(*steps: tuple[str, str, bool]) -> StudyPlan:
-    """Return a plan of steps, each given as its name, farm and ``needed``."""
+    """Return a plan that consists of ``steps``; each is given as its name, its farm, and whether it is needed."""
     made = tuple(StudyStep(name, farm, 1.0, lambda lab: (), needed) for name, farm, needed in steps)
     return StudyPlan({step.farm: FARM for step in made}, made, lambda outcomes: [])
 

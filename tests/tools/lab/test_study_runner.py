@@ -44,7 +44,7 @@ class WatcherLog(StudyProgress):
 
 
 class Labs:
-    """Counts the labs that are open and were built. ``troubles`` lists the exceptions that building labs raises."""
+    """Counts the labs built and those still open. ``troubles`` lists the exceptions that building the labs raises."""
 
     def __init__(self, *troubles: Exception | None) -> None:
         self.built = self.open = 0
@@ -76,7 +76,7 @@ def fails_after(*selections: str, error: BaseException) -> Doing:
 
 
 def study(*steps: tuple[str, Doing], farms: Sequence[str] = ("one",)) -> StudyPlan:
-    """Return a plan of steps, each given as its farm and function."""
+    """Return a plan that consists of ``steps``; each is given as its farm and its function."""
     made_steps = tuple(StudyStep(f"step {n}", farm, 2.0, do) for n, (farm, do) in enumerate(steps, 1))
     return StudyPlan(dict.fromkeys(farms, FARM), made_steps, _sections)
 

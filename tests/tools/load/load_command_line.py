@@ -1,4 +1,4 @@
-"""Parses command lines of lbdns-load with its own options, for tests."""
+"""Parses command lines for tests with the same options as lbdns-load."""
 
 from __future__ import annotations
 

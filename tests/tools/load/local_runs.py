@@ -1,4 +1,4 @@
-"""Performs load runs within the test process, without any other process."""
+"""Performs load runs inside the test process, without starting another process."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ async def stalling(web: Web, reader: asyncio.StreamReader, writer: asyncio.Strea
 
 @contextlib.contextmanager
 def web(behaviour: Behaviour, address: str = "127.0.0.1", port: int = 0) -> Iterator[Web]:
-    """Run a web server that handles every connection with ``behaviour``, by default on a free port."""
+    """Run a web server that handles every connection with ``behaviour``. The default port is a free one."""
     seen = Web()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -209,7 +209,7 @@ def _in_thread(served: Callable[[], contextlib.AbstractAsyncContextManager[None]
 
 
 def closed_port() -> int:
-    """Return a port that refuses connections. A non-listening socket stays bound to it until the process exits."""
+    """Return a port that refuses connections. A socket that does not listen keeps the port until the process exits."""
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     _bound.append(sock)

@@ -12,7 +12,7 @@ from lbdns_tools.load.run_statistics import RunStatistics, run_statistics
 
 
 def ran(rate: float, limit: float, latency: float = 0.01, saturated: str = "") -> RunStatistics:
-    """Return statistics of 100 requests at ``rate`` to a server that refuses requests beyond ``limit`` per second."""
+    """Return the statistics of 100 requests sent at ``rate`` requests/s, if a server refuses all beyond ``limit``."""
     tally = RequestTally()
     for place in range(100):
         tally.add(0.0, latency, 0.0, 0.001, 1000, "a", "" if (place + 0.5) / 100 * rate < limit else "refused")
@@ -106,7 +106,7 @@ def test_a_server_without_any_order_ends_too() -> None:
     bisected: list[float] = []
 
     def unlike(rate: float) -> RunStatistics:
-        """Carry each rate the first time, and fail every time the same rate is tried again."""
+        """Succeed when a rate is tried for the first time, and fail whenever the same rate is tried again."""
         bisected.append(rate)
         return ran(rate, 1e9 if bisected.count(rate) == 1 else 0.0)
 

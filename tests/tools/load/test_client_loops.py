@@ -127,7 +127,7 @@ def test_out_of_descriptors_is_our_own_failure() -> None:
 
 
 def _limit_with_free(count: int) -> int:
-    """Return the limit below which ``count`` file descriptors are free; descriptors in use are not contiguous."""
+    """Return a limit that leaves ``count`` file descriptors free. The descriptors in use need not be contiguous."""
     used = {int(name) for name in os.listdir("/proc/self/fd")}
     return next(limit for limit in range(1, 100_000) if limit - sum(n < limit for n in used) == count)
 
@@ -139,7 +139,7 @@ def test_think_time() -> None:
 
 
 def test_open_loop_counts_from_the_intended_start() -> None:
-    """Check that latencies include queueing: requests are due every 5 ms, but one connection takes 20 ms for each."""
+    """Check that latencies include queueing: a request is due every 5 ms, but takes 20 ms on the only connection."""
     with web(answering(GOOD, pause_s=0.02)) as server:
         run = run_of(OpenLoop((200.0,), 0.1), f"http://127.0.0.1:{server.port}/", max_connections=1)
         crowd = crowd_of(run)

@@ -47,7 +47,7 @@ def url() -> Iterator[str]:
 
 
 def load(*arguments: str) -> tuple[int, str, str]:
-    """Run lbdns-load in a separate process, because it forks and the test process has threads."""
+    """Run lbdns-load in a separate process, because lbdns-load forks and the test process has threads."""
     done = subprocess.run(
         [sys.executable, "-m", "lbdns_tools.load", *arguments],
         check=False, capture_output=True, text=True, timeout=LIMIT_S,

@@ -102,7 +102,7 @@ def test_process_that_dies_is_named() -> None:
 
 
 def test_interrupted_run_gives_what_was_measured() -> None:
-    """Check the result after Ctrl-C, in a separate process, because Ctrl-C interrupts the whole process."""
+    """Check the result after Ctrl-C. The run is a separate process, because Ctrl-C interrupts a whole process."""
     with web(answering(GOOD, pause_s=0.01)) as server:
         program = (
             "import sys\n"
@@ -163,7 +163,7 @@ def test_all_begin_at_one_moment() -> None:
 
 
 def test_places_are_dealt_out_to_the_processes_in_turn(tmp_path: Path) -> None:
-    """Check that three processes are assigned to two places in turn, and connect from the places' addresses."""
+    """Check that three processes are assigned to two places in turn, and connect from the addresses of their places."""
 
     def place(name: str, source: str) -> LoadPlace:
         mark = f'echo $$ >> {tmp_path}/{name}; exec "$@"'

@@ -1,4 +1,4 @@
-"""Tests the reader of overlapping load phases in a TOML file."""
+"""Tests the reader of TOML files that describe overlapping load phases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the duration of a measurement, the sum over processes, and the detection of a saturated load generator."""
+"""Tests a measurement's duration, the summing over processes, and the detection of a saturated load generator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the table of results fits into 100 columns, is complete, and never shows missing results as 0."""
+"""Tests that the table of results fits in 100 columns, is complete, and never shows a missing result as 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests statistics against manually calculated values; without measurements, results are missing rather than 0."""
+"""Tests statistics against values calculated by hand. Without measurements, results are missing rather than 0."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ CROWD = 70  # clients from which on it is slow
 
 
 def carried(planned: PlannedRun) -> ResultRow:
-    """Return the result of a planned run on a server that refuses requests beyond its capacity."""
+    """Return the result of a planned run on a simulated server that refuses requests beyond its capacity."""
     load = planned.run.phases[0].load
     if isinstance(load, OpenLoop):
         capacity = CAPACITY if load.requests <= MANY else CAPACITY / 2

@@ -1,4 +1,4 @@
-"""Tests the stub resolver with a small real server, and how long clients cache answers."""
+"""Tests how the stub resolver queries a small real server, and how long clients cache answers."""
 
 from __future__ import annotations
 

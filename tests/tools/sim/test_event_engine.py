@@ -1,4 +1,4 @@
-"""Tests what simulations guarantee under every policy: randomness, failures, flash crowds, lost reports."""
+"""Tests what simulations guarantee under every policy: randomness, failures, flash crowds, and lost reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORT = Scenario(FARMS["T3"], "mix", 0.6, warm_up=10.0, duration=40.0)
 
 
 def answers(result: SimulationResult, begin: float, end: float) -> list[int]:
-    """Return the number of answers per server between two times, without the first second."""
+    """Return the number of answers that name each server between two times, excluding the first second."""
     found = [moment.answers for moment in result.moments if begin + 1 < moment.time <= end]
     return [sum(column) for column in zip(*found, strict=True)]
 
@@ -29,7 +29,7 @@ def test_a_seed_is_a_run(policy: str) -> None:
 
 
 def test_policies_are_compared_on_the_same_requests() -> None:
-    """Check that all policies receive the same number of requests, and that with one server, all runs are identical."""
+    """Check that all policies handle the same number of requests, and have equal results if there is one server."""
     counts = {simulate(SHORT, policy, 5).requests for policy in (*POLICIES, ORACLE)}
     assert len(counts) == 1
     alone = replace(SHORT, servers=SHORT.servers[:1])
@@ -86,7 +86,7 @@ def test_best_keeps_away_from_other_work() -> None:
 
 
 def test_an_alarm_keeps_clients_from_being_turned_away() -> None:
-    """Check that an alarm prevents refusals when round robin sends a slow server more than the 60 requests it holds."""
+    """Check that an alarm prevents refusals by a slow server that round robin sends more requests than it can queue."""
     servers = (ServerSpec("slow", 0.2, workers=10, backlog=50), ServerSpec("fast", 4.0, workers=10, backlog=50))
     scenario = Scenario(servers, "html", 0.5, warm_up=5.0, duration=20.0)
     without = simulate(scenario, "round_robin", 1)

@@ -1,4 +1,4 @@
-"""Tests that estimating a farm from simulated reports returns the original farm."""
+"""Tests that the estimate of a farm, made from simulated reports, agrees with the original farm."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLOW = {"cpu_count": 1.0, "requests": 41.0, "cpu": 0.4, "run_queue": 4.0, "busy_
 
 
 def simulated_reports(specs: tuple[ServerSpec, ...], rate: float, workload: str, seconds: int) -> Recording:
-    """Return a recording of simulated agents' reports, with ``rate`` requests/s for each server."""
+    """Return a recording of simulated agents' reports, while each server receives ``rate`` requests/s."""
     chance = Random(1)
     events: list[RecordedEvent] = []
     for spec in specs:

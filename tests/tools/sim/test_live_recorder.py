@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @contextlib.contextmanager
 def life(site: Site, queries: int = 4) -> Iterator[None]:
-    """Send reports from two servers, gandalf twice as fast, and ``queries`` queries per interval until exit."""
+    """Until exit, send two servers' reports, with gandalf twice as fast, and ``queries`` queries per interval."""
     over = threading.Event()
 
     def live() -> None:

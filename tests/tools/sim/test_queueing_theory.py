@@ -32,7 +32,7 @@ def test_a_server_twice_as_fast_takes_half_the_time() -> None:
 
 
 def test_processor_sharing_is_insensitive_to_the_distribution_of_sizes() -> None:
-    """Check M/G/1-PS: mean response time depends only on the mean size; with FIFO, it would be 3.7 times as long."""
+    """Check M/G/1-PS: the mean response time depends only on the mean size. FIFO would make it 3.7 times as long."""
     result = single(1, "mix", 0.5, 2000)
     assert result.mean_ms == pytest.approx(1000 * WORKLOADS["mix"].mean / (1 - 0.5), rel=CLOSE)
 
@@ -73,7 +73,7 @@ def test_everything_is_done_that_can_be_done() -> None:
 
 @pytest.mark.parametrize("load", [1.5, 3.0])
 def test_more_than_can_be_carried_fails(load: float) -> None:
-    """Check that requests beyond the workers and the backlog are refused immediately."""
+    """Check that requests are refused immediately when all workers are busy and the backlog is full."""
     server = ServerSpec("s1", 1.0, 1.0, workers=50, backlog=20)
     result = simulate(Scenario((server,), "html", load, duration=60.0), "round_robin", 1)
     assert result.throughput_per_s == pytest.approx(100, rel=0.05)
@@ -81,7 +81,7 @@ def test_more_than_can_be_carried_fails(load: float) -> None:
 
 
 def test_other_work_takes_its_part() -> None:
-    """Check processor sharing with one permanent background task, which doubles all response times."""
+    """Check processor sharing with a permanent background task, which doubles every response time."""
     server = ServerSpec("s1", 1.0, 1.0, background=1.0)
     alone = simulate(Scenario((replace(server, background=0.0),), "html", 0.4, duration=600.0), "round_robin", 1)
     beside = simulate(Scenario((server,), "html", 0.4, duration=600.0), "round_robin", 1)

@@ -1,4 +1,4 @@
-"""Tests a simulated agent's reports against the actual events on the simulated server."""
+"""Tests that a simulated agent's reports agree with what happened on the simulated server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the conversion of options to simulations: presets, farms, and overriding options."""
+"""Tests how options become simulations: presets, farms, and options that override these."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_fitted_farm_brings_its_rate_unless_a_load_is_said() -> None:
 
 @pytest.mark.parametrize("workload", ["html", "cgi"])
 def test_the_load_of_a_fitted_farm_is_that_of_the_real_one(workload: str) -> None:
-    """Check the load of 20 requests/s per server at 105 requests per CPU second, regardless of the workload."""
+    """Check the load if each server receives 20 requests/s and can serve 105 per CPU second, whatever the workload."""
     scenario = make_study(RequestedStudy(recording=DAY, workloads=(workload,))).scenarios[0]
     assert load_of(scenario) == pytest.approx(20 * 2 / (2 * 105), rel=0.03)
 

@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.bench``: runs one benchmark, lists all benchmarks, or runs a short form of each."""
+"""``python -m lbdns_tools.bench``: runs one benchmark, lists all, or runs a short form of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures the cost of an agent with every sensor enabled: its CPU use, as a share of one core, and its memory use.
+"""Measures the cost of an agent with every sensor enabled: CPU use (as a share of one core) and memory use.
 
 For comparison, 'floor' is the cost of a Python process that only sleeps and wakes up once per interval.
 """
@@ -31,8 +31,7 @@ WARM_UP: Final = 3.0  # seconds; the figures exclude the start of the interprete
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of all threads of a process in seconds, with nanosecond precision (Linux:
-    sched-stats.rst)."""
+    """Return a process's CPU time (all threads, in seconds) with nanosecond precision (Linux: sched-stats.rst)."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 

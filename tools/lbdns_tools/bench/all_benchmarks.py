@@ -33,7 +33,7 @@ HEADS: Final = ("benchmark", "figure", "now", "kept", "change", "")
 
 @dataclass(frozen=True, slots=True)
 class KeptFigure:
-    """A row of the table in benchmarks.md: one headline figure of one benchmark, measured on ``date`` (ISO 8601)."""
+    """A row of the table in benchmarks.md: a benchmark's headline figure, measured on ``date`` (ISO 8601)."""
 
     benchmark: str
     figure: str
@@ -48,7 +48,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog=program,
         description="Run short forms of all benchmarks in under 15 minutes and print their headline figures beside "
-        "those in docs/benchmarks.md. WORSE marks a figure that is worse by more than its usual noise.",
+        "those in docs/benchmarks.md. WORSE marks a figure that is worse by more than its usual variation.",
         epilog=f"example: {program} --only dns.peers scrape --update",
     )
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), metavar="NAME", help="run only these benchmarks")
@@ -79,7 +79,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
     """Run the benchmarks in ``names`` one after another.
 
-    Return the headline figures of all successful benchmarks, and the errors of the failed benchmarks, keyed by name.
+    Return the headline figures of the successful benchmarks, and the errors of those that failed, keyed by name.
     """
     found: list[KeptFigure] = []
     errors: dict[str, str] = {}
@@ -120,7 +120,7 @@ def headlines(name: str, benchmark: Benchmark, results: dict[str, Any]) -> list[
             for line in benchmark.headlines
         ]
     except (KeyError, TypeError) as error:
-        raise LbdnsError(f"the results must contain the figure {error}, but do not") from None
+        raise LbdnsError(f"the figure {error} is missing from the results") from None
 
 
 def compared(

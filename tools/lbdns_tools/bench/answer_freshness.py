@@ -44,7 +44,7 @@ TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
 class FreshnessFarm:
     """The files and ports of the farm that the freshness benchmarks use.
 
-    The pool's name ``best`` uses the policy ``best_score``, so each report affects the answers immediately.
+    The pool's owner name ``best`` uses the policy ``best_score``, so each report affects the answers immediately.
     """
 
     def __init__(self, folder: Path, agents: int, plane: str = "auto") -> None:
@@ -61,7 +61,7 @@ class FreshnessFarm:
 
 
 def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
-    """Send each agent's report in turn. Return the ms from each report to an answer that names its sender, or inf."""
+    """Send the agents' reports in turn; return the ms from each report to an answer that reflects it (inf: none)."""
     udp = (socket.AF_INET, socket.SOCK_DGRAM)
     begin, hosts, times = time.monotonic(), list(farm.members), []
     with socket.socket(*udp) as sender, socket.socket(*udp) as client:
@@ -85,7 +85,7 @@ def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[f
 
 
 def _best_member(client: socket.socket) -> bytes:
-    """Send a query and return the address in the answer as 4 bytes, or b"" if the query or the answer is lost."""
+    """Send a query, and return the address in the answer (4 bytes), or b"" if the query or the answer is lost."""
     query = random.randbytes(2) + QUERY[2:]
     client.send(query)
     try:

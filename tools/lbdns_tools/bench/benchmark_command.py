@@ -1,4 +1,4 @@
-"""The command line that all benchmarks share: options, progress, temporary folder, JSON file and exit status."""
+"""The command line that all benchmarks share: options, progress output, temporary folder, JSON file and exit status."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def add_number(
 
 
 def _require_writable(path: Path) -> None:
-    """Raise BenchmarkError if ``path`` is not writable, to detect the error before a long benchmark."""
+    """Raise BenchmarkError if ``path`` is not writable, so that the error is found before the benchmark runs."""
     try:
         path.open("a").close()
     except OSError as error:
@@ -147,7 +147,7 @@ def _end(number: int, _: object) -> None:
 
 
 def machine() -> Results:
-    """Return the conditions under which a benchmark runs: load average, number of cores and Python version.
+    """Return the conditions of a benchmark run: the load average, the number of cores, and the Python version.
 
     A load average well above 0 before the run means that other programs were running.
     """
@@ -155,7 +155,7 @@ def machine() -> Results:
 
 
 def progress(text: str) -> None:
-    """Print ``text`` as a line of progress if standard error is a terminal."""
+    """Print ``text`` on standard error to show progress, if standard error is a terminal."""
     if sys.stderr.isatty():
         print(text, file=sys.stderr)
 
@@ -168,7 +168,7 @@ def rounds(count: int) -> Iterator[int]:
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return the median of ``ours`` divided by ``theirs`` across all rounds in which ``theirs`` is not 0."""
+    """Return the median of the ratios ``ours`` / ``theirs`` of all rounds in which ``theirs`` is not 0."""
     found = [a / b for a, b in zip(ours, theirs, strict=True) if b]
     return round(statistics.median(found), 3) if found else 0.0
 

@@ -25,7 +25,7 @@ class Headline:
         return float(found)
 
     def is_worse(self, now: float, kept: float) -> bool:
-        """Return whether the figure ``now`` is worse than ``kept`` by more than the usual noise."""
+        """Return whether the figure ``now`` is worse than ``kept`` by more than the figure's usual variation."""
         change = kept - now if self.higher_is_better else now - kept
         return change > self.noise * abs(kept)
 
@@ -55,7 +55,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("report to answer, p50", "ms", ("p50_ms",), 0.5),
     ),
     "history_size": Benchmark(
-        "history_size", "size of a recorded history, cost of recording, and time to read plot data",
+        "history_size", "size of a recorded history, cost of recording it, and time to read the data for a plot",
         "--members 50 --hours 0.5",
         Headline("size", "bytes", ("bytes",), 0.05),
         Headline("recording", "% of a core", ("cpu_percent",), 0.3),
@@ -72,7 +72,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("p99 with readers / without", "ratio", ("farms", "3 members", "kernel_p99_ratio"), 0.5),
     ),
     "restart": Benchmark(
-        "queries_during_restart", "queries lost while the server reloads, is replaced by a new one or loses workers",
+        "queries_during_restart", "queries lost while the server reloads, is replaced by another, or loses workers",
         "--queries 40000 --reloads 2 --take-over",
         Headline("lost", "queries", ("lost",), 0.0),
         Headline("longest answer", "ms", ("longest_ms",), 1.0),

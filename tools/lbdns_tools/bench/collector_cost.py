@@ -3,9 +3,9 @@
 One process simulates all agents and spreads their reports evenly over the interval. Each agent has its own key and
 reports every metric in the catalogue. The figure 'lag' is the time from the creation of a report to its acceptance by
 the collector, measured on one clock. The lag may be slightly negative, because the collector reads the clock once per
-batch of datagrams. The figure 'follower age' is the time from the acceptance of a report to the delivery of its reading
-on an event stream. The figure 'overflows' counts reports lost because the receive buffer was full. The figure
-'sender behind' is the sender's own longest delay.
+batch of datagrams. The figure 'follower age' is the time from the acceptance of a report to the delivery of the
+resulting reading on an event stream. The figure 'overflows' counts reports lost because the receive buffer was full.
+The figure 'sender behind' is how far the process that simulates the agents was behind schedule at most.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def write_configuration(folder: Path, agents: int) -> tuple[Path, MasterKey]:
 
 
 def listening_address(collector: MeasuredProcess, log_text: str) -> tuple[str, int]:
-    """Return the address and port that the collector logs after ``log_text``."""
+    """Return the address and port that follow ``log_text`` in the collector's log."""
     found = collector.await_log(re.escape(log_text) + r"([0-9.]+):(\d+)", START, "where it listens")
     return found[1], int(found[2])
 
 
 def send_reports(to: tuple[str, int], secret: bytes, agents: int, interval: float, seconds: float) -> tuple[int, float]:
-    """Send all agents' reports. Return the number of reports sent and the sender's longest delay in seconds."""
+    """Send all agents' reports. Return the number of reports sent, and the sender's longest delay in seconds."""
     master = MasterKey(secret)
     keys = [master.agent_key(f"m{number}") for number in range(agents)]
     chance = random.Random(1)
@@ -106,13 +106,13 @@ class FollowerProbe:
 
 
 def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
-    """Yield, for every sample of the metric family ``name``, the value of its last label and the sample's value."""
+    """Yield the last label's value and the sample's value for every sample of the metric family ``name``."""
     for match in re.finditer(rf'^{name}(?:{{[^}}]*"([^"]*)"}})? (\S+)$', text, re.MULTILINE):
         yield match[1] or "", float(match[2])
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Run the benchmark, excluding the first interval, in which every host is new to the collector."""
+    """Run the benchmark. The first interval, in which every host is new to the collector, is not measured."""
     agents, interval, seconds = options.agents, options.interval, options.seconds
     warm_up = interval + 1.0  # the first interval, in which every host is new to the collector
     config, key = write_configuration(folder, agents)

@@ -1,4 +1,4 @@
-"""Tests the affinity benchmark: queries from many client addresses on one socket, and the ratio of costs."""
+"""Tests the affinity benchmark: queries from many client addresses through one socket, and the cost ratios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests how the benchmark converts the latencies of several rounds to ratios between servers."""
+"""Tests how the benchmark computes the ratios between servers from their latencies in several rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that lbdns accepts the benchmark farm's configuration, and that the farm's reports are signed and vary."""
+"""Tests that lbdns accepts the benchmark farm's configuration, and that its reports are signed and varied."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_the_plane_is_awaited(server: MeasuredProcess) -> None:
 
     threading.Thread(target=write).start()
     assert verified_plane(server, "auto") == verified_plane(server, "native") == "native"
-    with pytest.raises(BenchmarkError, match="must answer on the python plane, but uses the native plane"):
+    with pytest.raises(BenchmarkError, match="must use the python plane, but uses the native plane"):
         verified_plane(server, "python")
 
 

@@ -1,4 +1,4 @@
-"""Tests the latency prober with an echo server: it times every answer and counts unanswered queries as lost."""
+"""Tests the latency prober with an echo server: it measures every answer's latency, and counts lost queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lbdns_tools.free_ports import free_port
 
 @contextlib.contextmanager
 def echo(every: int = 1) -> Iterator[int]:
-    """Run a server that returns every n-th datagram, doubled in length, and yield the server's port."""
+    """Run a server that returns every n-th datagram with its content repeated twice, and yield the server's port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         sock.settimeout(0.05)

@@ -1,4 +1,4 @@
-"""Tests that the generated datagrams are reproducible, cover all kinds, and are in fact malformed."""
+"""Tests that the generated datagrams are reproducible, are indeed malformed, and include every kind."""
 
 from __future__ import annotations
 

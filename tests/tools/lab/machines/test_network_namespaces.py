@@ -1,4 +1,4 @@
-"""Tests that a lab's machines reach one another but nothing else, and that the network is removed completely."""
+"""Tests that a lab's machines can reach one another but nothing else, and that their network is removed completely."""
 
 from __future__ import annotations
 

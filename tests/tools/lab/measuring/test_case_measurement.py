@@ -1,4 +1,4 @@
-"""Tests measuring a case: load from client hosts, samples without the warm-up, and shares by machine name."""
+"""Tests the measurement of a case: load from client hosts, samples after the warm-up, and shares by machine name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOURCES = (("127.0.0.4", "127.0.0.5"), ("127.0.0.6",))
 
 
 class Client:
-    """A client host that appends its name to a file whenever a command is started on the host."""
+    """A client host. Every command started on the host appends the host's name to a file."""
 
     def __init__(self, name: str, sources: tuple[str, ...], marks: Path) -> None:
         self.machine = LabMachine(name, "client", sources, "::1")

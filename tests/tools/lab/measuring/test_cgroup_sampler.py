@@ -1,4 +1,4 @@
-"""Tests that groups are sampled in % of a core once per interval, even if a group disappears."""
+"""Tests that the CPU use of groups (% of a core) is sampled once per interval, even if a group disappears."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAST = 0.05  # s between two samples here
 
 
 class Made:
-    """A fake control group that has used ``share`` of a core since its creation."""
+    """A fake control group that has used the fraction ``share`` of a core since its creation."""
 
     def __init__(self, share: float = 0.0, memory: int | None = 1000, error: Exception | None = None) -> None:
         self.share, self.memory, self.error = share, memory, error
@@ -81,7 +81,7 @@ def test_group_made_anew_is_no_negative_use() -> None:
 
 
 def test_only_seconds_that_lie_wholly_within() -> None:
-    """Check sample selection with a first sample that begins at 99.5 s and others that begin at whole seconds."""
+    """Check which samples are selected if the first begins at 99.5 s, and the others at whole seconds."""
     sampler = CgroupSampler({}, 1.0)
     begins = [99.5, *range(100, 105)]
     sampler._samples = [(float(begun), MachineSample(int(begun) + 1.01, {}, {})) for begun in begins]

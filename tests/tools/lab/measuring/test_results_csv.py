@@ -1,4 +1,4 @@
-"""Tests results.csv and samples.csv: the order of columns, empty missing results, and lines that appear immediately."""
+"""Tests results.csv and samples.csv: column order, empty cells for missing results, and lines written immediately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes with given figures, and a fake lab and a fake measurement that record their calls."""
+"""Outcomes with given figures, a fake lab, and a fake measurement. The two fakes record the calls that they receive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.tools.load.made_up_rows import row
 
 
 def about(value: float) -> Any:
-    """Return pytest.approx(value) as Any, so that type checkers accept the result in tuples."""
+    """Return pytest.approx(value), typed as Any so that type checkers accept it inside tuples."""
     return pytest.approx(value)
 
 
@@ -51,7 +51,7 @@ def made(
 
 @dataclass
 class FakeLab:
-    """A lab with only the methods that steps use. ``heard`` lists the steps' calls in order."""
+    """A fake lab that has only the methods that steps call. ``heard`` lists these calls in order."""
 
     farm: LabFarm
     heard: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Synthetic outcomes with given numbers of requests per second and given CPU use."""
+"""Synthetic outcomes with a given CPU use and a given number of requests in each second."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Measure = Callable[[Any, MeasuredCase, PlannedRun, int], MeasuredOutcome]
 
 @dataclass
 class Server:
-    """A stand-in for ``measuring.measure``: a farm that refuses requests beyond each selection's carried rate."""
+    """A stand-in for ``measuring.measure``: a farm that refuses requests beyond its selection method's limit."""
 
     carries: Mapping[str, float]
     calls: list[tuple[MeasuredCase, PlannedRun]] = field(default_factory=list)
@@ -58,7 +58,7 @@ def words_of(sections: Sequence[ReportSection]) -> str:
 
 
 def draw(sections: Sequence[ReportSection], folder: Path) -> list[str]:
-    """Draw only the first and last charts, to save time, and return the names of all charts."""
+    """Draw the first and the last chart only, to save time, and return the names of all charts."""
     pictures = [picture for section in sections for picture in section.pictures]
     for picture in (*pictures[:1], *pictures[1:][-1:]):
         picture.draw(folder / f"{picture.name}.svg")

@@ -39,7 +39,7 @@ def test_loads_of_the_service_time_run_are_shares_of_what_passes(monkeypatch: py
 
 
 def ramp(selection: str, until: int) -> MeasuredOutcome:
-    """Return the outcome of a ramp in which all requests fail from second ``until`` on."""
+    """Return the outcome of a ramp in which all requests fail from the time ``until`` (in seconds) on."""
     counts = [(10 * second, 0.01, 10 * second if second >= until else 0) for second in range(30)]
     return course(counts, selection, cpu={"bilbo": 5.0, "frodo": 5.0, "gandalf": 5.0}, part="ramp")
 

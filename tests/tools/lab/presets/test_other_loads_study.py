@@ -37,7 +37,7 @@ class _Running:
 
 @dataclass
 class _Lab(FakeLab):
-    """A fake lab that tracks which hosts are running, and whose answers name only running hosts."""
+    """A fake lab that tracks which hosts are running. Its answers name only running hosts."""
 
     folder: Path = Path()
     gone: set[str] = field(default_factory=set)
@@ -97,7 +97,7 @@ def server(lab: _Lab) -> Server:
     server = Server(CARRIES)
 
     def meanwhile() -> None:
-        """If the case is a death, wait until the host is back."""
+        """If the measured case includes the death of a host, wait until the host is running again."""
         if str(server.calls[-1][0].more.get("part", "")).endswith("dies"):
             assert lab.back.wait(LIMIT_S)
             lab.back.clear()

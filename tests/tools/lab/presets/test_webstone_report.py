@@ -21,7 +21,7 @@ CPU = {"dns": 2.0, "bilbo-agent": 0.4, "frodo-agent": 0.6}
 
 
 def study() -> list[MeasuredOutcome]:
-    """Return synthetic outcomes on unequal hosts: html and cgi, 20 and 60 clients, and all selections."""
+    """Return synthetic outcomes on unequal hosts (html and cgi, 20 and 60 clients, all selection methods)."""
     outcomes = []
     for workload in ("html", "cgi"):
         for clients in (20, 60):

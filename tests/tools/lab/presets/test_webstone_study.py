@@ -1,4 +1,4 @@
-"""Tests what the study ``webstone`` measures, in which order, and with which targets."""
+"""Tests what the study ``webstone`` measures, and the order and targets of its measurements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def measure(monkeypatch: pytest.MonkeyPatch) -> FakeMeasure:
 
 
 def taken(study: StudyPlan) -> list[FakeLab]:
-    """Run all steps, on one fake lab per farm, and return the labs."""
+    """Run all steps, with one fake lab per farm, and return the labs."""
     labs = {name: FakeLab(farm) for name, farm in study.farms.items()}
     for step in study.steps:
         lab = labs[step.farm]

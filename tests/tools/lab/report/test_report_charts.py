@@ -34,7 +34,7 @@ DRAW: dict[str, Callable[[Path], None]] = {
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Figure]:
-    """Return a function that calls a drawing function of the module and returns the figure."""
+    """Return a function that calls one of the module's drawing functions and returns the figure that was drawn."""
     figures: list[Figure] = []
 
     def keep(figure: Figure, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tests that the figures of 1999 are those that were published."""
+"""Tests that the figures from 1999 agree with the published ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_series_is_what_a_picture_needs() -> None:
 
 
 def test_best_against_round_robin_is_what_the_study_says() -> None:
-    """Check the published ratios at the 27 points: mean 1.078, minimum 1.036, maximum 1.122."""
+    """Check the ratios at the 27 published points: mean 1.078, minimum 1.036, maximum 1.122."""
     ratios = []
     for workload in webstone_1999.WORKLOADS:
         series = webstone_1999.series("connections_per_s", workload)

@@ -1,4 +1,4 @@
-"""Tests estimates of how much ratios vary, and of the range of an extreme by chance."""
+"""Tests the estimates of how much ratios vary, and of how extreme ratios can be by chance alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the demands on load-aware selection relative to round robin, with synthetic outcomes."""
+"""Tests, with synthetic outcomes, the requirements that load-aware selection must meet relative to round robin."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEY = PointKey("unequal", "best", "html", "connection", 20)
 def pair(
     clients: int, throughput: float, p95: float, mean: float = 0.05, *, repetition: int = 1, **where: Any
 ) -> list[MeasuredOutcome]:
-    """Return outcomes of best with these figures, and of round robin with 100 requests/s, p95 0.1 s, mean 0.05 s."""
+    """Return an outcome of best with these figures, and one of round robin (100 requests/s, p95 0.1 s, mean 0.05 s)."""
     return [
         made("round_robin", clients=clients, repetition=repetition, **where),
         made("best", clients=clients, throughput=throughput, p95=p95, mean=mean, repetition=repetition, **where),
@@ -38,7 +38,7 @@ def pair(
 
 
 def repeated(throughputs: list[list[float]]) -> list[MeasuredOutcome]:
-    """Return outcomes at 20, 30, ... clients and WebStone's intervals, with one repetition per throughput."""
+    """Return outcomes with WebStone's resolve intervals: one repetition per throughput, for 20, 30, ... clients."""
     return [
         outcome
         for place, each in enumerate(throughputs)

@@ -1,4 +1,4 @@
-"""Tests that pages have exact sizes, and that CGI programs do precisely what valid queries specify."""
+"""Tests that pages have exact sizes, and that CGI programs do exactly what a valid query string specifies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cgi(content: Path, name: str, query: str) -> tuple[dict[str, str], bytes, float]:
-    """Run a CGI program for one query, and return the headers, body and CPU time in seconds."""
+    """Run a CGI program with one query string, and return the headers, the body, and the CPU time in seconds."""
     process = subprocess.Popen(
         [content / "cgi-bin" / name],
         env={"PATH": os.defpath, "QUERY_STRING": query, "DOCUMENT_ROOT": str(content / "pages")},

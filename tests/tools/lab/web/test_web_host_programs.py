@@ -96,7 +96,7 @@ def test_the_agent_finds_everything_in_the_hosts_group(lab: Machines) -> None:
         get(place, "/1k.html")
 
     def once() -> dict[str, float]:
-        """Return a complete sample. The agent runs repeatedly, because a busy server may not respond in time."""
+        """Return a complete sample. The agent is run repeatedly, because a busy server may respond too late."""
         found: dict[str, float] = {}
 
         def is_whole() -> bool:

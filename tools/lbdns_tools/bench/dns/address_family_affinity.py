@@ -1,13 +1,13 @@
-"""Compares CPU time per query with and without address family affinity, which the option 'coherence' controls.
+"""Compares CPU time per query with and without address family affinity.
 
-With affinity, answers to a client's A and AAAA queries name the same member. On each plane, two servers are loaded in
-turn, one with the default 'coherence' and one with 'coherence' set to 0. Each ratio compares figures from the same
-round. There are three kinds of load. With A queries only, the server stores every selection but reuses none. With pairs
-of A and AAAA queries, the second query in each pair reuses the selection made for the first. The third kind of load,
-queries for round.robin, is not subject to affinity. In most rows, dnsperf sends all queries from one address. In the
-rows 'from N addresses', another generator sends queries from each client address in turn, so a client's stored
-selection has left the processor's cache by the client's next query. The generator with many addresses is too slow to
-saturate a server on the native plane.
+With affinity, answers to a client's A and AAAA queries name the same member. The option 'coherence' controls affinity.
+On each plane, two servers receive load in turn: one with the default 'coherence', and one with 'coherence' set to 0.
+Each ratio compares figures from the same round. There are three kinds of load. If there are only A queries, the server
+stores every selection but reuses none. If there are pairs of A and AAAA queries, the second query in each pair reuses
+the selection made for the first. The third kind of load, queries for round.robin, is not subject to affinity. In most
+rows, dnsperf sends all queries from one address. In the rows 'from N addresses', another generator sends queries from
+each client address in turn. So, when a client sends its next query, its stored selection is no longer in the
+processor's cache. This generator is too slow to saturate a server on the native plane.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FIRST: Final = 0x7F010000
 
 @dataclass(frozen=True, slots=True)
 class QueryPattern:
-    """The questions to send, and the number of client addresses to use. 0 means that dnsperf uses a single address."""
+    """The questions to send, and the number of client addresses (0: dnsperf sends all queries from one address)."""
 
     name: str
     questions: tuple[tuple[str, str], ...]
@@ -85,7 +85,7 @@ def query_from(port: int, queries: Sequence[bytes], addresses: int, seconds: flo
 
 
 def _turns(queries: Sequence[bytes], addresses: int) -> Iterator[tuple[bytes, list[tuple[int, int, bytes]]]]:
-    """Yield queries with the ancillary data that selects their source address (ip(7), IP_PKTINFO)."""
+    """Yield each query with the ancillary data that sets its source address (ip(7), IP_PKTINFO)."""
     sources = [
         [(socket.IPPROTO_IP, _IP_PKTINFO, struct.pack("@i", 0) + struct.pack("!II", _FIRST + number, 0))]
         for number in range(addresses)
@@ -139,7 +139,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def summary(costs: Mapping[str, Mapping[str, list[float]]]) -> dict[str, command.Results]:
-    """Return the medians and the median ratio across the rounds for each query pattern."""
+    """Return, for each query pattern, the medians of all rounds and the median of the rounds' ratios."""
     return {
         name: {
             "on_us": round(statistics.median(found["on"]), 2),

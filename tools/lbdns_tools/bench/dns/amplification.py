@@ -1,8 +1,9 @@
 """Measures amplification: bytes sent per byte received, for each kind of query, with the default rate limits.
 
-The benchmark sends plain UDP queries at a high rate: each kind from a separate loopback network, because rate limits
-apply per prefix, and finally all kinds in turn from one address. Only the bytes of DNS messages count, because counting
-IP and UDP headers would lower the ratio. The bytes sent are those that the victim of a spoofed address would receive.
+The benchmark sends plain UDP queries at a high rate. Each kind comes from a separate loopback network, because rate
+limits apply per prefix. At the end, queries of all kinds come in turn from one address. Only the bytes of DNS messages
+are counted, because IP and UDP headers would lower the ratio. If the source address were spoofed, its owner would
+receive the bytes sent.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         }
     worst = max(flow.ratio for flow in flows.values())
     return {
-        "note": f"{server.note}; highest ratio: {worst}; ratio with all kinds in turn: {flows['all in turn'].ratio}",
+        "note": f"{server.note}; highest ratio: {worst}; ratio for all kinds in turn: {flows['all in turn'].ratio}",
         "worst_ratio": worst,
         "kinds": {kind: asdict(flow) | {"ratio": flow.ratio} for kind, flow in flows.items()},
     }

@@ -2,9 +2,9 @@
 
 In each round, dnsperf finds each server's maximum rate and then sends queries at half that rate for several seconds.
 The figure 'kernel' is the latency measured by a prober that runs alongside dnsperf: the time from sending a query until
-the kernel receives the answer. The 'kernel' latency excludes delays on the core that generates the load. The figure
-'dnsperf' is the latency that dnsperf measures for its own queries, including delays in dnsperf itself. The figure to
-compare is the ratio of lbdns's 'kernel' p99 to the other server's 'kernel' p99.
+the kernel receives the answer. This latency excludes delays on the core that generates the load. The figure 'dnsperf'
+is the latency that dnsperf measures for its own queries; it includes delays in dnsperf itself. The benchmark's result
+is the ratio of lbdns's 'kernel' p99 to the other server's 'kernel' p99.
 """
 
 from __future__ import annotations

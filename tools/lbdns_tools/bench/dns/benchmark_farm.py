@@ -1,4 +1,4 @@
-"""The farm that DNS benchmarks use: the zone ``hobbit`` with three members, or with fixed aliases for peers."""
+"""The farm that DNS benchmarks use: the zone ``hobbit``, with a pool (lbdns) or fixed aliases (peers)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def write_key(folder: Path) -> MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class LbdnsProgram:
-    """The version of lbdns to run: the version that this process imports, or the version in another checkout."""
+    """The lbdns to run: the one that this process imports, or the one in another checkout."""
 
     checkout: Path | None = None
 
@@ -147,7 +147,7 @@ class BenchmarkFarm:
         return self.program.command("serve", "-c", str(self.config), "--log-level", "info")
 
     def note(self) -> str:
-        """Return a note that tells readers of the results whether rate limiting is on."""
+        """Return a note for readers of the results: whether rate limiting is on."""
         if self.limited:
             return "rate limiting: on"
         return f"rate limiting: OFF, rejected by this lbdns ({self.refused.splitlines()[-1].partition(': ')[2]})"
@@ -155,7 +155,7 @@ class BenchmarkFarm:
 
 @contextlib.contextmanager
 def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
-    """Send the three members' reports from a thread for the duration of a with statement."""
+    """Let a thread send the three members' reports for the duration of a with statement."""
     ended = threading.Event()
     thread = threading.Thread(target=send_reports, args=(port, key, list(MEMBERS), ended), daemon=True)
     thread.start()
@@ -167,7 +167,7 @@ def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
 
 
 def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threading.Event) -> None:
-    """Send one report per host and INTERVAL, evenly spaced and each with new metrics, until ``ended`` is set."""
+    """Send one report per host in every INTERVAL, evenly spaced and with new metrics, until ``ended`` is set."""
     keys = [key.agent_key(host) for host in hosts]
     chance = random.Random(1)
     boot, begin, number = chance.getrandbits(63), time.monotonic(), 0
@@ -180,7 +180,7 @@ def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threadi
 
 
 def random_metrics(chance: random.Random, number: int) -> dict[str, float]:
-    """Return random metrics for a busy member's report ``number``, including every metric that policies use."""
+    """Return random metrics for the ``number``-th report of a busy member, with every metric that policies use."""
     return {
         "run_queue": float(chance.randrange(8)),
         "cpu_idle": chance.uniform(20, 90),

@@ -1,4 +1,4 @@
-"""Starts the DNS servers that benchmarks compare. Each uses one process or thread and listens on a wildcard address.
+"""Starts the DNS servers to compare. Each server uses one process or thread and listens on a wildcard address.
 
 The peers run without response rate limiting, which gives them an advantage.
 """
@@ -91,7 +91,7 @@ class MeasuredServer:
 def serving_peer(
     name: str, folder: Path, core: int, *, coredns: Path | None = None, ttl: int = 0
 ) -> Iterator[MeasuredServer]:
-    """Run a peer for the duration of a with statement, once it has answered a query. ``coredns`` is CoreDNS's path."""
+    """Start a peer, and run it for a with statement once it answers. ``coredns`` is the path of CoreDNS."""
     folder.mkdir()
     port = free_port()
     path = folder / "hobbit.zone"
@@ -104,7 +104,7 @@ def serving_peer(
 
 @contextlib.contextmanager
 def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterator[MeasuredServer]:
-    """Run lbdns with ``farm`` for the duration of a with statement. Each member sends a report every second."""
+    """Run lbdns with ``farm`` for the duration of a with statement. Each member reports every second."""
     with (
         running(name, farm.command(), core, farm.folder / "log") as process,
         reporting_members(farm.report_port, farm.key),
@@ -141,7 +141,7 @@ def verified_plane(process: MeasuredProcess, expected: str) -> str:
     """
     plane = process.await_log(r"ready: .*\b(\w+) plane", START, "which plane answers")[1]
     if expected not in ("auto", plane):
-        raise BenchmarkError(f"{process.name} must answer on the {expected} plane, but uses the {plane} plane")
+        raise BenchmarkError(f"{process.name} must use the {expected} plane, but uses the {plane} plane")
     return plane
 
 

@@ -43,7 +43,7 @@ from tests.collector.report_tables import NOW, accept, make
 
 
 def backwards(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """A policy that selects the candidates in reverse order, again and again."""
+    """A policy that repeatedly selects all candidates in reverse order."""
     return Plan(tuple(reversed(view.candidates)))
 
 

@@ -58,7 +58,7 @@ def make_query(
 
 
 def with_additional(count: int, data: bytes, flags: int = 0x0100) -> bytes:
-    """Return a query with ``data`` after the question; its header declares ``count`` additional records."""
+    """Return a query with ``data`` after the question. The header declares ``count`` additional records."""
     query = make_query("best.hobbit")
     return query[:2] + struct.pack("!HHHHH", flags, 1, 0, 0, count) + query[12:] + data
 

@@ -1,4 +1,4 @@
-"""Properties for all queries and zones: responses are well-formed, keep the size limit, and agree with the zone."""
+"""Properties for all queries and zones: responses are well-formed, respect the size limit, and agree with the zone."""
 
 from __future__ import annotations
 

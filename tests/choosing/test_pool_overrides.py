@@ -363,7 +363,8 @@ def check_plan(
 
 
 def follow_time(pool: Chooser, snapshot: Snapshot, pool_overrides: PoolOverrides, now: float) -> None:
-    """Advance the time to each ``next_change``, as the server does. Changes must be in order of time, and must end."""
+    """Advance the time to each ``next_change``, as the server does. Each must be later than the previous one, and one
+    the last."""
     pool.observe(snapshot, pool_overrides, now)
     for _ in range(40):
         due = pool.next_change

@@ -34,7 +34,7 @@ def now(host: str = "gandalf", seq: int = 1, boot: int = 7, late: float = 0.0) -
 
 
 def provoke(reason: str) -> list[bytes]:
-    """Return a sequence of datagrams; only the last one is dropped, and that for ``reason``."""
+    """Return a sequence of datagrams of which only the last is dropped, for the given ``reason``."""
     return {
         "too_long": [now() + bytes(1200)],
         "malformed": [b"GET / HTTP/1.1\r\n\r\n"],

@@ -181,7 +181,7 @@ class FakeAgent:
         master: MasterKey | None = None,
         **metrics: float,
     ) -> bytes:
-        """Return the next report: an idle host's metrics changed by ``metrics``, with a time ``late`` seconds ago."""
+        """Return the next report: an idle host's metrics with the changes ``metrics``, dated ``late`` seconds ago."""
         self.seq += 1
         report = Report(
             host=host or self.host, boot=self.boot, seq=self.seq, time=time.time() - late,

@@ -39,7 +39,7 @@ class Net:
         return sum(float(value) for labels, value in samples if f'transport="{transport}"' in labels)
 
     def loads(self) -> set[str]:
-        """Return the states in which members currently are."""
+        """Return the set of all members' current states."""
         text = self.server.run("curl", "-s", f"http://{DNS4}:8053/api/v1/status", check=False).stdout
         return set(re.findall(r'"state":\s*"(\w+)"', text))
 
@@ -129,7 +129,7 @@ class TestClient:
 
 
 def test_the_client_follows_the_load(net: Net) -> None:
-    """After a client has sent work to a member, the name best no longer leads the next client to this member."""
+    """After a client has sent work to a member, the next client's query for best is answered with another member."""
     net.client.resolv_conf(*RESOLVERS["IPv4, UDP"])
     (first,) = addresses_in(net.client.run("getent", "ahostsv4", "best").stdout)
     work = [f"http://{first}:{PORT}/work?ms=400"] * 8

@@ -24,7 +24,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @dataclass(frozen=True)
 class Case:
-    """A query and the result that section 8 expects. ``soa``: with an SOA record; ``edns``: with EDNS version 0."""
+    """A query and the result that section 8 expects: with an SOA record if ``soa``, and EDNS version 0 if ``edns``."""
 
     asked: str
     status: str = "NOERROR"

@@ -236,7 +236,7 @@ async def test_a_large_pool_has_ten_lines(browser: Browser) -> None:
 
 
 async def event_tip(page: BrowserPage) -> str:
-    """Move the pointer left across the first plot; return the first event's text that appears, or ""."""
+    """Move the pointer left across the first plot; return the text of the first event that appears, or ""."""
     script = "(b => [b.x, b.y, b.width, b.height])(document.querySelector('.u-over').getBoundingClientRect())"
     left, top, width, height = await page.run(script)
     for offset in range(12, -int(width / 3), -4):

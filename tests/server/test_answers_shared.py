@@ -1,4 +1,4 @@
-"""Tests of the answers that a planner counts: its process's, other workers', and (as an estimate) other servers'."""
+"""Tests of the answers that a planner counts: those of all workers, and an estimate for other servers."""
 
 from __future__ import annotations
 

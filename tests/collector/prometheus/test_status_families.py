@@ -248,7 +248,7 @@ async def test_a_long_family_is_one() -> None:
 
 
 async def test_others_have_their_turn_while_a_long_page_is_made() -> None:
-    """Between two slices, the event loop runs other tasks; these breaks take longer than the slices."""
+    """Between two slices, the event loop runs other tasks; these breaks are longer than the slices."""
     turns = 0
 
     def count() -> None:

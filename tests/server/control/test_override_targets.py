@@ -1,4 +1,4 @@
-"""Tests of the check whether pools can spare a member: quarantined members are no replacement."""
+"""Tests of whether pools can spare a member: quarantined members do not count as replacements."""
 
 from __future__ import annotations
 

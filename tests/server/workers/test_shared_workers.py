@@ -35,7 +35,8 @@ def pools() -> str:
 
 
 class Agents:
-    """Three hosts that report; the host with the highest score is busy, so only light traffic is sent to it alone."""
+    """Three hosts that report. The one with the highest score is busy, so best selects it alone only in light
+    traffic."""
 
     def __init__(self, server: Serving) -> None:
         self._collector = server.endpoint("receiving reports on ")

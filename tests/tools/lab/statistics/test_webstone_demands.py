@@ -38,7 +38,7 @@ def pair(
 
 
 def repeated(throughputs: list[list[float]]) -> list[MeasuredOutcome]:
-    """Return outcomes with WebStone's resolve intervals: one repetition per throughput, for 20, 30, ... clients."""
+    """Return outcomes with WebStone's resolve intervals: one repetition per throughput, at 20, 30, ... clients."""
     return [
         outcome
         for place, each in enumerate(throughputs)

@@ -363,8 +363,7 @@ def check_plan(
 
 
 def follow_time(pool: Chooser, snapshot: Snapshot, pool_overrides: PoolOverrides, now: float) -> None:
-    """Advance the time to each ``next_change``, as the server does. Each must be later than the previous one, and one
-    the last."""
+    """Advance the time to each ``next_change``, as the server does. The changes must be in order, and must end."""
     pool.observe(snapshot, pool_overrides, now)
     for _ in range(40):
         due = pool.next_change

@@ -89,8 +89,7 @@ def test_requests_per_second_is_the_rate_between_two_samples_not_apaches_mean(be
 
 @pytest.mark.parametrize("beside", ["prefork", pytest.param("event", marks=needs(root=True))], indirect=True)
 def test_cpu_seconds_include_the_cgi_programs(beside: Beside) -> None:
-    """The CPU time of CGI programs started by mod_cgid is visible only in a kernel clock, and reading this clock
-    requires root."""
+    """Only a kernel clock that requires root includes the CPU time of CGI programs started by mod_cgid."""
     for _ in range(SETTLED):
         beside.sample()
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Helpers for the plots of all tools: matplotlib (optional), file types, colours, axes and saving."""
+"""Plotting helpers for all tools: matplotlib (optional), file types, colours, axes and saving."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NARROWEST: Final = 10.0  # a logarithmic axis spans at least one decade
 
 
 def check_file(path: Path) -> None:
-    """Raise LbdnsError if a plot cannot be written to ``path``. Called before a measurement starts."""
+    """Raise LbdnsError if a plot cannot be written to ``path``. Call this before a measurement starts."""
     if path.suffix.lower() not in ENDINGS:
         raise ConfigError(f"--plot: {path}: the file name must end in one of {', '.join(ENDINGS)}")
     folder = path.resolve().parent
@@ -29,7 +29,7 @@ def check_file(path: Path) -> None:
 
 
 def need_matplotlib() -> None:
-    """Configure matplotlib to write files. Raises LbdnsError if matplotlib is not installed."""
+    """Configure matplotlib to write plots to files. Raises LbdnsError if matplotlib is not installed."""
     try:
         import matplotlib
     except ModuleNotFoundError:
@@ -72,7 +72,7 @@ def log_times(axes: Axes) -> None:
 
 
 def style(number: int) -> dict[str, Any]:
-    """Return the matplotlib style of line ``number``, with a distinct colour and marker."""
+    """Return matplotlib arguments that give line ``number`` a distinct colour and marker."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "marker": MARKERS[number % len(MARKERS)],

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 
 @contextmanager
 def count_bar(total: int, unit: str) -> Iterator[Callable[[object], None]]:
-    """Yield a function to call with each completed item out of ``total``. The bar displays the item as text."""
+    """Yield a function that advances the bar by one of ``total`` items, and displays the item passed to it."""
     if not sys.stderr.isatty():
         yield lambda item: None
         return

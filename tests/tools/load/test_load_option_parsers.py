@@ -99,7 +99,7 @@ def test_rates() -> None:
     [
         ("", "a number is missing"),
         ("20,", "a number is missing"),
-        ("abc", "'abc' is neither a number nor a sweep of numbers; write a number, a list or FIRST..LAST/STEP"),
+        ("abc", "'abc' is neither a number nor a sweep of numbers; write a number (20), a list (20,40) or"),
         ("20-100", "neither"),
         ("20..100", "'20..100' has no step"),
         ("20..100/0", "must be greater than 0"),

@@ -94,7 +94,7 @@ RATE = "[[phase]]\nrate = 1\nseconds = 1\n"
         ('[[phase]]\ntrace = "day.csv"\nseconds = 1\n', "specify one of 2 columns"),
         ('[[phase]]\ntrace = "day.csv"\ncolumn = "2"\nmin = 1\nseconds = 1\n', ":4: [phase 1] min: 'min' and 'max'"),
         ('[[phase]]\ntrace = "day.csv"\ncolumn = "2"\nmin = 3\nmax = 1\nseconds = 1\n', "1 is less than 3"),
-        (RATE + "think = 1\n", "phases.toml:4: [phase 1] think: 'think' is the pause of a client in seconds"),
+        (RATE + "think = 1\n", "phases.toml:4: [phase 1] think: 'think' (each client's pause in seconds)"),
         ('[[phase]]\nclients = 5\nseconds = 1\nspacing = "even"\n', "spacing: 'spacing' cannot be combined"),
         (RATE + 'spacing = "evn"\n', "4: [phase 1] spacing: unknown value 'evn'. Perhaps you meant 'even'?"),
         (RATE + "column = 1\n", "phases.toml:4: [phase 1] column: unknown key"),

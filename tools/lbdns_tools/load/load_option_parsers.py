@@ -19,11 +19,11 @@ MAX_PROCESSES: Final = 1024
 
 _NUMBER: Final = r"\d+(?:\.\d+)?"
 _ITEM: Final = re.compile(rf"({_NUMBER})(?:\.\.({_NUMBER})(?:/({_NUMBER}))?)?\Z", re.ASCII)
-HOW: Final = "write a number, a list or FIRST..LAST/STEP, for example 20, 20,40 or 20..100/10"
+HOW: Final = "write a number (20), a list (20,40) or FIRST..LAST/STEP (20..100/10)"
 
 
 def parse_counts(text: str) -> tuple[int, ...]:
-    """Parse numbers of clients or connections, which must be whole numbers of at least 1. Raises ValueError."""
+    """Parse one or more client or connection counts, each a whole number of at least 1. Raises ValueError."""
     points = _points(text)
     for point in points:
         if point.denominator != 1 or not 1 <= point <= MAX_CLIENTS:
@@ -41,13 +41,14 @@ def parse_rates(text: str) -> tuple[float, ...]:
 
 
 def _points(text: str) -> tuple[Fraction, ...]:
-    """Return the points without duplicates, in order. Points are exact fractions, so 0.1..1/0.1 yields ten points."""
+    """Return the numbers in the order given, without duplicates. Fractions are exact, so 0.1..1/0.1 yields ten
+    numbers."""
     found: dict[Fraction, None] = {}
     for item in text.split(","):
         for point in _sweep(text, item.strip()):
             found[point] = None
             if len(found) > MAX_POINTS:
-                raise ValueError(f"{text!r} has more than {MAX_POINTS} points; use a larger step")
+                raise ValueError(f"{text!r} yields more than {MAX_POINTS} values; use a larger step")
     return tuple(found)
 
 
@@ -124,7 +125,7 @@ def parse_latency(text: str) -> tuple[int, float]:
 
 
 def parse_processes(text: str) -> int:
-    """Parse a number of processes, where ``auto`` returns 0. Raises ValueError."""
+    """Parse a number of processes, and return 0 for ``auto``. Raises ValueError."""
     if text.strip() == "auto":
         return 0
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_PROCESSES:

@@ -1,4 +1,4 @@
-"""The options of ``lbdns-load``: names, types, help texts, and rules on which options exclude or require each other."""
+"""The options of ``lbdns-load``: names, types, help texts, and which options require or exclude each other."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     # Targets
     click.argument("url", required=False),
     _file("--urls", "FILE", "Request the URLs in FILE, which lists one URL per line, optionally followed by a weight."),
-    click.option("--files", type=click.Choice(FILE_SETS), help="Request WebStone's files with WebStone's weights."),
+    click.option("--files", type=click.Choice(FILE_SETS), help="Request WebStone's files, weighted as in WebStone."),
     click.option("--base", metavar="URL", help="Base URL of the files to request with --files."),
     # Name resolution
     click.option(
         "--resolver",
         type=ParsedValue(parsers.parse_resolver, "HOST:PORT"),
-        help="DNS server for look-ups. [default: the system's resolver]",
+        help="DNS server for lookups. [default: the system's resolver]",
     ),
     click.option(
         "--resolve",
@@ -57,22 +57,26 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     ),
     # The load: clients that wait for responses, or a rate of requests
     click.option(
-        "--clients", type=COUNTS, help="Number of clients, each of which waits for its responses. [default: 20]"
+        "--clients",
+        type=COUNTS,
+        help="Number of clients. Each client waits for a response before it sends its next request. [default: 20]",
     ),
     click.option(
-        "--think", type=SECONDS, help="Pause of each client between a response and the next request. [default: 0]"
+        "--think",
+        type=SECONDS,
+        help="Time for which each client pauses between a response and its next request. [default: 0]",
     ),
-    click.option("--rate", type=RATES, help="Number of requests per second, regardless of response times."),
+    click.option("--rate", type=RATES, help="Number of requests to send per second, regardless of response times."),
     click.option("--ramp", type=RAMP, help="Rate that changes linearly over --seconds, for example 10..200."),
-    _file("--trace", "FILE.csv", "Read a series of rates from a column of FILE.csv, to be spread over --seconds."),
+    _file("--trace", "FILE.csv", "Read rates from a column of FILE.csv. Each lasts for an equal part of --seconds."),
     click.option("--trace-column", metavar="NAME|N", help="Column to read if the --trace file has several columns."),
-    _rate("--min", "min_rate", False, "Scale the trace to a lowest rate of R requests/s. [default: 0 with --max]"),
-    _rate("--max", "max_rate", True, "Scale the trace to a highest rate of R requests/s."),
-    _file("--phases", "FILE.toml", "Read several loads from FILE.toml. The loads may overlap."),
+    _rate("--min", "min_rate", False, "Scale the trace to a minimum rate of R requests/s. [default: 0 with --max]"),
+    _rate("--max", "max_rate", True, "Scale the trace to a maximum rate of R requests/s."),
+    _file("--phases", "FILE.toml", "Read the phases of the load from FILE.toml. Phases may overlap."),
     click.option(
         "--spacing",
         type=click.Choice(SPACINGS),
-        help="Distribution of the intervals between requests at a given rate. [default: even]",
+        help="How requests are spaced: at even intervals, or at random as a Poisson process. [default: even]",
     ),
     # How long, how often
     click.option(
@@ -82,14 +86,18 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--warm-up",
         type=SECONDS,
-        help="Duration of the warm-up before each run. Its requests are not counted. [default: 0]",
+        help="Duration of the warm-up before each run. Requests during the warm-up are not counted. [default: 0]",
     ),
-    repeat_option("Number of runs at each point."),
+    repeat_option("Number of runs for each load."),
     SEED_OPTION,
     # Connections and processes
     click.option("--keep-alive", is_flag=True, help="Reuse connections for several requests (HTTP keep-alive)."),
     click.option(
-        "--timeout", type=SECONDS, default="10", show_default=True, help="Time after which a request counts as failed."
+        "--timeout",
+        type=SECONDS,
+        default="10",
+        show_default=True,
+        help="Time after which an unanswered request counts as failed.",
     ),
     click.option(
         "--max-connections",
@@ -109,35 +117,33 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         type=ParsedValue(parsers.parse_processes, "N|auto"),
         default="auto",
         show_default=True,
-        help="Number of processes that send requests, where 'auto' means one per processor.",
+        help="Number of processes that send requests ('auto': one per processor).",
     ),
     # Capacity searches
     click.option(
         "--search",
         type=click.Choice(SEARCHES),
-        help="Search for the highest rate at each number of --connections, the most connections at a --rate, or "
-        "the most clients.",
+        help="Find the highest rate for each number of --connections, the most connections for each --rate, or the "
+        "most clients.",
     ),
     click.option(
         "--range", "span", type=ParsedValue(parsers.parse_span, "LOW..HIGH"), help="Range that --search covers."
     ),
     click.option(
-        "--connections", type=COUNTS, help="Numbers of connections for which --search rate determines the highest rate."
+        "--connections", type=COUNTS, help="Numbers of connections; --search rate finds the highest rate for each."
     ),
     _percent("--accuracy", 0.1, "Accuracy of the --search result in percent. [default: 5]"),
-    _percent("--max-errors", 0, "Percentage of errors above which a trial of --search fails. [default: 1]"),
+    _percent("--max-errors", 0, "Percentage of failed requests above which a --search trial fails. [default: 1]"),
     click.option(
         "--max-latency",
         type=ParsedValue(parsers.parse_latency, "p99:200ms"),
-        help="Latency above which a trial of --search fails. [default: no limit]",
+        help="Latency above which a --search trial fails. [default: no limit]",
     ),
-    _percent(
-        "--min-achieved", 0, "Percentage of the rate that a trial of --search must achieve to pass. [default: 95]"
-    ),
+    _percent("--min-achieved", 0, "Percentage of its rate that a --search trial must achieve to pass. [default: 95]"),
     # Results
     click.option("--label", metavar="TEXT", help="Label for the runs in result files and plots."),
-    _file("--csv", "FILE", "Write one CSV row per point and repetition to FILE, where - means standard output."),
-    _file("--json", "FILE", "Write all statistics in detail to FILE as JSON, where - means standard output."),
+    _file("--csv", "FILE", "Write one CSV row per load and repetition to FILE (- for standard output)."),
+    _file("--json", "FILE", "Write all statistics to FILE as JSON (- for standard output)."),
     _file("--plot", "FILE", "Save a plot of the results to FILE, whose name ends in .png, .svg or .pdf."),
     click.option(
         "--fail-if",
@@ -173,7 +179,7 @@ SEARCH_EXCLUDES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Raise click.UsageError if required options are missing or if options cannot be combined.
+    """Raise click.UsageError if a required option is missing or if two options cannot be combined.
 
     ``options`` maps parameter names to values.
     """
@@ -200,7 +206,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 def _check_values(options: Mapping[str, Any]) -> None:
     if "warm_up" in options and "requests" in options and not any(name in options for name in OPEN_LOADS):
         raise click.UsageError(
-            "--warm-up and --requests cannot be combined with clients; replace --requests by --seconds"
+            "--warm-up and --requests cannot be combined with clients; use --seconds instead of --requests"
         )
     low, high = options.get("min_rate", 0.0), options.get("max_rate", MAX_RATE)
     if low > high:
@@ -210,6 +216,6 @@ def _check_values(options: Mapping[str, Any]) -> None:
 
 
 def option_name(parameter: str) -> str:
-    """Return the name of the option that sets a parameter, as written on the command line."""
+    """Return the command-line name of the option that sets a parameter."""
     short = {"url": "URL", "min_rate": "--min", "max_rate": "--max", "span": "--range", "sources": "--source"}
     return short.get(parameter, f"--{parameter.replace('_', '-')}")

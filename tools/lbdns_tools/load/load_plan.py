@@ -26,11 +26,11 @@ _ROUNDING: Final = 1e-9  # of a request: 0.1/s for 30 s are 3 requests, despite 
 
 @dataclass(frozen=True, slots=True)
 class ResolveRule:
-    """Defines when clients look up names and which ``server`` they query. None means the system's first name server.
+    """Defines when clients look up names, and which ``server`` they query (None: the first one in resolv.conf).
 
     Clients look up names before each request (mode ``request``), before each connection (``connection``), ``seconds``
-    after the last look-up (``every``), at random intervals (``webstone``), when the records expire (``ttl``), or when
-    they start (``once``). In mode ``system``, the system's own resolver and hosts file are used once for all clients.
+    after their last lookup (``every``), at random intervals (``webstone``), when the records expire (``ttl``), or when
+    they start (``once``). In mode ``system``, the operating system resolves each name once for all clients.
     """
 
     mode: ResolveMode
@@ -38,7 +38,7 @@ class ResolveRule:
     server: Endpoint | None = None
 
     def interval(self, chance: Random) -> float:
-        """Return the seconds until the next look-up: inf for ``once`` and ``system``, 0 for modes without an
+        """Return the seconds until the next lookup: inf for ``once`` and ``system``, 0 for modes without an
         interval."""
         if self.mode == "webstone":
             longest = self.seconds or WEBSTONE_LONGEST
@@ -68,8 +68,8 @@ def parse_resolve_rule(text: str) -> ResolveRule:
 class ClosedLoop:
     """A closed loop of ``clients`` clients, each of which waits for a response, pauses, and sends the next request.
 
-    The loop ends after ``seconds``, or earlier if all clients together have sent ``requests`` requests. In both fields,
-    0 means no limit. A loop that :func:`split_run` returns as one process's share may have no clients.
+    The loop ends after ``seconds`` or after ``requests`` requests from all clients together, whichever comes first. A
+    limit of 0 means no limit. One process's share of a loop, as returned by :func:`split_run`, may have no clients.
     """
 
     clients: int
@@ -83,16 +83,16 @@ class ClosedLoop:
 
     @property
     def length_s(self) -> float:
-        """Seconds from the start to the end of sending, or infinity if only the number of requests ends the loop."""
+        """The seconds for which the loop sends requests, or infinity if only ``requests`` limits the loop."""
         return self.seconds or (math.inf if self.clients else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """An open loop, which sends requests at ``rates`` (in requests/s, each for ``step_s``) regardless of responses.
+    """An open loop: sends requests at each of ``rates`` (requests/s) in turn for ``step_s``, regardless of responses.
 
-    With ``ramp``, the rate changes linearly from each of ``rates`` to the next within ``step_s``, so the number of
-    steps is one less than the number of rates. The loop sends at most ``requests`` requests, where 0 means no limit.
+    With ``ramp``, the rate changes linearly from one of ``rates`` to the next during each step, so there is one step
+    fewer than there are rates. The loop sends at most ``requests`` requests (0: no limit).
     """
 
     rates: tuple[float, ...]
@@ -121,9 +121,9 @@ class OpenLoop:
 def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
     """Yield every ``parts``-th due time of the loop in ascending order, in seconds since the start of the phase.
 
-    Parts that use the same random numbers together yield the whole sequence. If requests are evenly spaced, the first
-    request is due immediately. At 2 requests/s, requests are due after 0.0, 0.5 and 1.0 s. The intervals between
-    requests follow changes of the rate.
+    With the same random numbers, all parts together yield the whole sequence. If requests are evenly spaced, the first
+    request is due immediately: at 2 requests/s, requests are due after 0.0, 0.5 and 1.0 s. When the rate changes, the
+    intervals change too.
     """
     # Positions at a rate of 1/s, which the rates then stretch
     whole = map(float, count()) if load.spacing == "even" else _poisson(chance)
@@ -167,9 +167,9 @@ class LoadRun:
     """One run of the load generator. A LoadRun without phases contains the settings that several runs share.
 
     Requests that are due in the first ``warm_up_s`` seconds are sent but not counted. ``seconds`` includes the warm-up.
-    At most ``max_connections`` connections are open at a time across all processes, where 0 means no limit. All random
-    numbers depend only on ``seed``. ``parts`` is the number of processes, and ``part`` is the number, counted from 0,
-    of the process that runs this share.
+    At most ``max_connections`` connections (0: no limit) are open at a time across all processes. The same ``seed`` and
+    number of processes yield the same random numbers, except in DNS queries. ``parts`` is the number of processes.
+    ``part`` is the index of the process that runs this share.
     """
 
     resolve: ResolveRule
@@ -185,15 +185,15 @@ class LoadRun:
 
     @property
     def seconds(self) -> float:
-        """Seconds until the last phase stops sending, or infinity if only a number of requests ends a phase."""
+        """Seconds until the last phase stops sending requests, or infinity if only ``requests`` limits a phase."""
         return max((phase.begin_s + phase.load.length_s for phase in self.phases), default=0.0)
 
 
 def split_run(run: LoadRun, processes: int) -> list[LoadRun]:
     """Return each process's share of a run. All shares have the same seed and the same phases in the same order.
 
-    The clients of closed loops are divided among the processes, with their requests and connections. Open loops are not
-    split. Instead, each process handles a part of the sequence that ``arrivals`` yields, so the arrival times do not
+    The clients and requests of closed loops, and ``max_connections``, are divided among the processes. Open loops are
+    not divided: each process sends its part of the sequence that ``arrivals`` yields, so the arrival times do not
     depend on the number of processes.
     """
     limits = shares(run.max_connections, processes)
@@ -226,6 +226,6 @@ def _share(phase: LoadPhase, part: int, parts: int, place: int) -> LoadPhase:
 
 
 def shares(total: int, parts: int) -> list[int]:
-    """Divide ``total`` into ``parts`` whole numbers, largest first, that differ by at most one."""
+    """Divide ``total`` into ``parts`` whole numbers that differ by at most one, and return the largest first."""
     each, more = divmod(total, parts)
     return [each + (part < more) for part in range(parts)]

@@ -24,7 +24,7 @@ Points = Sequence[tuple[float, Sequence[ResultRow]]]  # x value, and the repetit
 
 
 def draw(path: Path, rows: Sequence[ResultRow], edges: Sequence[FrontierPoint] = ()) -> None:
-    """Plot a frontier, a sweep, or a single point over time, and save the plot to ``path``. Raises LbdnsError."""
+    """Plot a frontier, a sweep, or a single run over time, and save the plot to ``path``. Raises LbdnsError."""
     need_matplotlib()
     if edges:
         figure = frontier(edges)
@@ -73,7 +73,7 @@ def sweep(rows: Sequence[ResultRow]) -> Figure:
 
 
 def _lines(rows: Sequence[ResultRow]) -> tuple[Mapping[str, Points], str]:
-    """Return the points of each label in ascending order, and the label for the x axis."""
+    """Return each label's points in ascending order, and the title of the x axis."""
     name = swept(rows)
     lines: dict[str, list[tuple[float, Sequence[ResultRow]]]] = {}
     for number, (point, runs) in enumerate(by_point(rows).items(), 1):
@@ -85,7 +85,7 @@ def _lines(rows: Sequence[ResultRow]) -> tuple[Mapping[str, Points], str]:
 
 
 def _line(axes: Axes, points: Points, name: str, label: str, number: int, factor: float = 1.0) -> None:
-    """Plot one statistic as a line, with a gap at each point without a result."""
+    """Plot one statistic as a line, with a gap wherever there is no result."""
     spreads = [spread([row.figures for row in runs]) for _, runs in points]
     means = [NOTHING if (mean := found.mean[name]) is None else mean * factor for found in spreads]
     bars = [(found.deviation[name] or 0.0) * factor for found in spreads]
@@ -108,10 +108,10 @@ def _shares(axes: Axes, points: Points) -> None:
 
 
 def over_time(rows: Sequence[ResultRow]) -> Figure:
-    """Plot one point over time, and the latency distribution of each repetition.
+    """Plot the requests of one run over time, and the latency distribution of each repetition.
 
-    The upper panel shows the first repetition: the numbers of requests that started (in a closed loop) or were due (in
-    an open loop), succeeded and failed in each second.
+    For each second of the first repetition, the upper panel shows how many requests succeeded, how many failed, and how
+    many started (in an open loop: were due).
     """
     figure, ((rates,), (latencies,)) = new(2, 1, 9.0, 7.0)
     for panel in (rates, latencies):
@@ -142,7 +142,7 @@ def over_time(rows: Sequence[ResultRow]) -> Figure:
 
 
 def frontier(edges: Sequence[FrontierPoint]) -> Figure:
-    """Plot the highest rate at each number of connections, and all passed and failed trials."""
+    """Plot the highest rate for each number of connections, and all trials, whether passed or failed."""
     figure, ((axes,),) = new(1, 1, 8.0, 5.0)
     tidy(axes)
     trials = [(edge.connections, trial) for edge in edges for trial in edge.found.trials]

@@ -1,7 +1,7 @@
-"""One process of the load generator, which receives its share of a run and returns its measurement.
+"""One process of the load generator: receives a share of a run from the parent, and returns the measurement.
 
-Standard input is one end of a socket pair (multiprocessing.Pipe), over which the run and the measurement are sent. The
-process ends when the parent closes the other end, so the process never outlives its parent.
+Standard input is one end of a socket pair (multiprocessing.Pipe), which carries the share and the measurement. The
+process ends when the other end is closed, so it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class LoadProcess:
 
 
 def _fixed_addresses(run: LoadRun) -> tuple[dict[str, str], bool]:
-    """Return the addresses of hosts that need no look-up, and whether other hosts need look-ups. Raises LbdnsError."""
+    """Return the addresses of hosts that need no lookup, and whether any other host needs one. Raises LbdnsError."""
     hosts = {target.host for phase in run.phases for target in phase.mix.targets}
     fixed = {host: str(ipaddress.ip_address(host)) for host in hosts if Endpoint(host, 0).is_address}
     others = hosts - set(fixed)

@@ -1,4 +1,4 @@
-"""The pool of load processes that measures runs: starts the processes, synchronizes them, and collects results."""
+"""The pool of load processes: starts and synchronizes the processes, and collects their results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _AHEAD_EACH_S: Final = 0.002  # added for each process
 
 @dataclass(frozen=True, slots=True)
 class LoadPlace:
-    """The place where a load process runs, and the local addresses that the process uses in turn for connections.
+    """Where a load process runs, and the local addresses from which it connects, in turn.
 
     ``before`` is a prefix for the process's command, for example to enter a network namespace. The prefix must exec the
     command, not start the command as a child process.
@@ -63,7 +63,7 @@ class LoadProgress:
 
 
 def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
-    """Return the completed fraction (0 to 1) of a run's time or requests, whichever is larger."""
+    """Return the completed fraction (0 to 1) of a run, by time or by requests, whichever is larger."""
     shares = [elapsed_s / run.seconds] if run.seconds and math.isfinite(run.seconds) else []
     loads = [phase.load for phase in run.phases]
     if loads and all(isinstance(load, ClosedLoop) and load.requests for load in loads):
@@ -72,7 +72,7 @@ def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
 
 
 class _PoolMember:
-    """One load process, and the state from the messages that the process has sent."""
+    """One load process, and what its messages have reported so far."""
 
     def __init__(self, run: LoadRun, place: LoadPlace, errors: IO[bytes]) -> None:
         self.number = run.part + 1
@@ -126,7 +126,7 @@ class _PoolMember:
                 raise LbdnsError(content)
 
     def end(self) -> None:
-        """Kill the process if the process is still running."""
+        """Kill the process if it is still running."""
         self.connection.close()
         self._process.kill()
         self._process.wait()
@@ -144,7 +144,7 @@ class InterruptedRunError(Exception):
 class RunMeasurement:
     """Measures runs with ``processes`` load processes, which are assigned to ``places`` in turn.
 
-    If ``processes`` is 0, the number of processes is one per processor, but at least one per place.
+    If ``processes`` is 0, :func:`_useful_processes` determines the number, but there is at least one process per place.
     """
 
     processes: int = 0
@@ -164,7 +164,7 @@ class RunMeasurement:
 
 
 def _useful_processes(run: LoadRun) -> int:
-    """Return the number of processors, or the number of clients if all phases are closed loops with fewer clients."""
+    """Return the number of processors or, if all phases are closed loops with fewer clients in total, of clients."""
     processors = len(os.sched_getaffinity(0))
     clients = [phase.load.clients for phase in run.phases if isinstance(phase.load, ClosedLoop)]
     return min(processors, max(1, sum(clients))) if len(clients) == len(run.phases) else processors

@@ -1,4 +1,4 @@
-"""Converts the options of ``lbdns-load`` into the planned runs of a study, without executing the runs."""
+"""Plans the runs that the options of ``lbdns-load`` request. Does not execute the runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEARCHES: Final = ("rate", "connections", "clients")
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A planned load run, and the point that the run measures."""
+    """A planned run, and the load that it measures (``point``)."""
 
     point: LoadPoint
     run: LoadRun
@@ -37,7 +37,8 @@ class PlannedRun:
 def plan(
     settings: LoadRun, label: str, *phases: LoadPhase, clients: int | None = None, rate: float | None = None
 ) -> PlannedRun:
-    """Return a planned run of ``phases``. Pass ``clients`` or ``rate`` if the value is constant during the run."""
+    """Return a planned run of ``phases``. Pass ``clients`` or ``rate`` only if that value is constant during the
+    run."""
     name = label if rate is None else f"{rate:g}/s"
     if clients is not None:
         name = f"{clients} clients"
@@ -46,7 +47,7 @@ def plan(
 
 
 def closed(settings: LoadRun, label: str, mix: RequestMix, load: ClosedLoop) -> PlannedRun:
-    """Return a planned run of a closed loop, where ``load.seconds`` excludes the warm-up."""
+    """Return a planned run of a closed loop. ``load.seconds`` excludes the warm-up."""
     if load.seconds:
         load = replace(load, seconds=settings.warm_up_s + load.seconds)
     return plan(settings, label, LoadPhase(0.0, load, mix, label), clients=load.clients)
@@ -99,7 +100,8 @@ def _open_loads(options: Mapping[str, Any]) -> tuple[OpenLoop, ...]:
 
 
 def steady(rate: float, seconds: float | None, requests: int, spacing: Spacing) -> OpenLoop:
-    """Return an open loop with a fixed rate that ends after ``seconds`` or ``requests``, whichever comes first."""
+    """Return a fixed-rate open loop. The loop ends after ``seconds`` or ``requests`` requests, whichever comes
+    first."""
     seconds = seconds or (requests / rate if requests else SECONDS)
     return OpenLoop((rate,), seconds, spacing, requests=requests)
 

@@ -1,4 +1,5 @@
-"""Reads a phases file, a TOML file with one ``[[phase]]`` table per load. Unknown keys are errors, as in lbdns.toml."""
+"""Reads a phases file, a TOML file with one ``[[phase]]`` table per phase. Unknown keys are errors, as in
+lbdns.toml."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, .
         begin_s = table.number("begin", 0.0, 0.0, MAX_SECONDS)
         load, target = _load(table, path.parent), _mix(table, path.parent, mix)
         if label in (phase.label for phase in phases):
-            table.wrong("name", f"two phases are named {label!r}; rename one of the phases")
+            table.wrong("name", f"two phases are named {label!r}; rename one of them")
         if target is not None:
             phases.append(LoadPhase(begin_s, load, target, label))
         table.end()
@@ -52,7 +53,7 @@ def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
     requests = table.integer("requests", 0, 1, MAX_REQUESTS) if "requests" in table.values else 0
     think_s = table.number("think", 0.0, 0.0, MAX_SECONDS)
     if "think" in table.values and kind not in ("clients", ""):
-        table.wrong("think", "'think' is the pause of a client in seconds and can only be used with 'clients'")
+        table.wrong("think", "'think' (each client's pause in seconds) can only be used with 'clients'")
     if "spacing" in table.values and kind == "clients":
         table.wrong("spacing", "'spacing' cannot be combined with 'clients', because clients wait for responses")
     match kind:
@@ -75,7 +76,7 @@ def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
 def _one(table: TomlTable, keys: tuple[str, ...]) -> str:
     """Return the first of ``keys`` that the table contains.
 
-    Record an error if the table contains no key or several keys of ``keys``.
+    Record an error if the table contains none or several of ``keys``.
     """
     found = [key for key in keys if key in table.values]
     if not found:

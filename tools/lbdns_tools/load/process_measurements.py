@@ -1,4 +1,4 @@
-"""Measurements of the load processes, the result of a run, and detection of the load generator's own limits. Pure."""
+"""Combines the measurements of load processes, and checks whether the load generator was the bottleneck. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class StartLateness:
-    """Records how late requests start in each quarter of the period from the warm-up to the end of sending."""
+    """Records how late requests start, by quarter of the time from the end of the warm-up to the end of sending."""
 
     __slots__ = ("_begin_s", "_length_s", "counts", "sums")
 
@@ -81,11 +81,11 @@ def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, sto
 def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int, stopped_at: float = math.inf) -> float:
     """Return the duration in seconds by which to divide request counts to obtain rates.
 
-    All requests that start in time count, even if they end later. If a server cannot keep up, the last requests end
-    long after the last start, and a single hanging request would distort the duration. Therefore, the response rate is
-    measured between the end of the warm-up and the end of sending, and the duration is the time that all counted
-    requests take at that rate. If the number of requests ends the run, the duration is the time until the last
-    response.
+    Every request that starts before the end of sending counts, even if its response arrives later. If a server cannot
+    keep up, the last responses arrive long after the end of sending, and a single hanging request would distort the
+    duration. Therefore, the response rate is measured between the end of the warm-up and the end of sending, and the
+    duration is the time that all counted responses take at that rate. If ``requests`` ends the run, the duration is the
+    time until the last response.
     """
     last_ok = max((part.last_ok for part in parts), default=0.0)
     last_end = max((part.last_end for part in parts), default=0.0)
@@ -110,7 +110,7 @@ def saturation(parts: Sequence[ProcessMeasurement]) -> str:
     )
     if ports:
         reasons.append(
-            f"{ports} requests found no free source port: add --source addresses or raise net.ipv4.ip_local_port_range"
+            f"no source port free for {ports} requests: use --source addresses or widen net.ipv4.ip_local_port_range"
         )
     if descriptors:
         reasons.append(f"no file descriptor was free for {descriptors} requests: raise the limit (ulimit -n)")

@@ -1,4 +1,4 @@
-"""Reads a trace of arrival rates from a CSV column, in requests/s or in any unit if the rates are to be scaled."""
+"""Reads a trace of arrival rates from a CSV column. Rates are in requests/s or, if they are scaled, in any unit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = 
     """Return the rates in ``column`` of a CSV file, scaled to ``span`` (lowest, highest) if specified.
 
     ``column`` is a heading or a column number, counted from 1. ``column`` may be omitted if the file has a single
-    column. The first line is a header if its cell in the column is a word. Empty lines and ``# comments`` are skipped.
+    column. The first line is a header if it contains a word in this column. Empty lines and ``# comments`` are skipped.
     Raises ConfigError with one error per invalid line.
     """
     index, rows = _column(path, _rows(path), column)
@@ -60,7 +60,7 @@ def _rows(path: Path) -> list[TraceRow]:
         (number, line) for number, line in enumerate(read_lines(path), 1) if line.strip() and line.strip()[0] != "#"
     ]
     if len(lines) > MAX_ROWS:
-        raise ConfigError(f"{path}: {len(lines)} rows exceed the limit of {MAX_ROWS}; combine rows into averages")
+        raise ConfigError(f"{path}: {len(lines)} rows exceed the limit of {MAX_ROWS}; average groups of rows")
     if not lines:
         return []
     first = lines[0][1]

@@ -100,7 +100,7 @@ def one_url(text: str) -> RequestMix:
 
 
 def read_urls(path: Path) -> RequestMix:
-    """Read one URL with an optional weight per line of a file, skipping empty lines and ``# comments``.
+    """Read a file with one URL and an optional weight per line, skipping empty lines and ``# comments``.
 
     Raises ConfigError with one error per invalid line.
     """
@@ -133,12 +133,13 @@ def _weighted(words: list[str]) -> RequestTarget:
 
 
 def file_set(name: str, base_url: str) -> RequestMix:
-    """Return WebStone's files under ``base_url``: html, cgi, or mixed (half of each). Raises ValueError."""
+    """Return one of WebStone's sets of files under ``base_url``: html, cgi, or mixed (half of each). Raises
+    ValueError."""
     if name not in FILE_SETS:
         raise ValueError(f"there is no set of files named {name!r}{nearest(name, FILE_SETS)}")
     base = parse_url(base_url)
     if "?" in base.path:
-        raise ValueError(f"{base_url!r}: the base URL must not contain a query; write http://HOST[:PORT][/FOLDER]")
+        raise ValueError(f"{base_url!r}: the base URL must have no query string; write http://HOST[:PORT][/FOLDER]")
     folder = base.path.rstrip("/")
     targets: list[RequestTarget] = []
     if name in ("html", "mixed"):

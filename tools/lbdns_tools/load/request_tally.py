@@ -1,4 +1,4 @@
-"""The request tally: counts, errors and latencies, per server and per second, mergeable across processes. Sans-I/O."""
+"""Counts requests and errors, in total, by server and by second, and records latencies. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class RequestTally:
     ) -> None:
         """Count one completed request.
 
-        ``start_s`` is the time when the request started or, in an open loop, was due, in seconds since the start of the
-        run. ``latency_s`` is measured from ``start_s``. ``dns_s`` is 0.0 if the request needed no look-up.
-        ``connect_s`` is 0.0 if the request opened no connection. ``server`` is the server's address, or "" if no server
-        was reached. ``error`` is one of ERRORS, or "" on success.
+        ``start_s`` is when the request started or, in an open loop, was due (in seconds since the start of the run).
+        ``latency_s`` is measured from ``start_s``. ``dns_s`` is 0.0 if the request needed no lookup. ``connect_s`` is
+        0.0 if the request opened no connection. ``server`` is the server's address, or "" if no server was reached.
+        ``error`` is one of ERRORS, or "" on success.
         """
         self.requests += 1
         self.bytes += bytes

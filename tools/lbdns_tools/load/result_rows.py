@@ -1,4 +1,4 @@
-"""Result rows of the load generator, and their CSV and JSON forms. Each row is one repetition at one point.
+"""Result rows of the load generator, and their CSV and JSON forms. Each row is the result of one repetition of a load.
 
 docs/reference/load.md describes every column.
 """
@@ -28,7 +28,7 @@ OTHERS: Final = tuple(name for name in NUMBERS if name not in WEBSTONE.values())
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """The requested load at one point of a measurement."""
+    """A load to be measured, and how clients resolve names and use connections."""
 
     label: str  # name of the run or of its phases
     clients: int | None  # in closed loops; None without closed loops
@@ -39,7 +39,7 @@ class LoadPoint:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """The result of one repetition at one point of a measurement."""
+    """The result of one repetition of a load."""
 
     point: LoadPoint
     repetition: int  # from 1
@@ -58,7 +58,7 @@ class ResultRow:
 
 
 def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
-    """Group the rows by point, in the order of ``rows``."""
+    """Group the rows by load point, keeping their order."""
     points: dict[LoadPoint, list[ResultRow]] = {}
     for row in rows:
         points.setdefault(row.point, []).append(row)
@@ -66,7 +66,7 @@ def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
 
 
 def swept(rows: Sequence[ResultRow]) -> str:
-    """Return the LoadPoint field that is set in all rows, "clients" or "rate_per_s", or "" if there is none."""
+    """Return the LoadPoint field that is set in all rows: "clients", "rate_per_s", or "" for neither."""
     names = ("clients", "rate_per_s")
     return next((name for name in names if all(getattr(row.point, name) is not None for row in rows)), "")
 
@@ -74,7 +74,7 @@ def swept(rows: Sequence[ResultRow]) -> str:
 def as_json(
     rows: Sequence[ResultRow], failures: Sequence[str] = (), edges: Sequence[FrontierPoint] = ()
 ) -> dict[str, Any]:
-    """Return the document that --json writes, in which a statistic without a result is null."""
+    """Return the document that --json writes. Statistics without a result are null."""
     document: dict[str, Any] = {
         "points": [
             asdict(point) | asdict(spread([row.figures for row in runs])) | {"runs": [row.as_json() for row in runs]}
@@ -123,7 +123,7 @@ def columns(row: ResultRow) -> dict[str, Any]:
 
 
 def as_csv(rows: Sequence[ResultRow]) -> str:
-    """Return a CSV document with one line per point and repetition, and one column per server for its share.
+    """Return a CSV document with one line per load and repetition, and one share column per server.
 
     An empty field means no result.
     """

@@ -1,4 +1,4 @@
-"""Prints the load generator's results as tables, with WebStone's columns, and prints servers' shares and notes."""
+"""Prints the load generator's results: tables with WebStone's columns, the servers' shares, and notes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _heading(rows: Sequence[ResultRow]) -> str:
 
 
 def _name(point: LoadPoint, rows: Sequence[ResultRow]) -> str:
-    """Return the text that identifies a point: its number of clients or rate, and its label if labels differ."""
+    """Return the text that identifies a point: its rate or number of clients, and its label if labels differ."""
     number = getattr(point, swept(rows), None)
     label = point.label if number is None or len({row.point.label for row in rows}) > 1 else ""
     return " ".join(part for part in (f"{number:g}" if number is not None else "", label) if part)

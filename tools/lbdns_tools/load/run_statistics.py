@@ -71,7 +71,7 @@ NUMBERS: Final = (
 
 
 def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> RunStatistics:
-    """Return the statistics of ``tally``, whose requests were sent within ``seconds``."""
+    """Return the statistics of ``tally``. Rates are counts divided by ``seconds``."""
     measured = tally.requests > 0
     timed = measured and seconds > 0
 
@@ -124,7 +124,7 @@ class RepetitionSpread:
 def spread(repetitions: Sequence[RunStatistics]) -> RepetitionSpread:
     """Return the means and deviations across ``repetitions``. Raises ValueError if ``repetitions`` is empty."""
     if not repetitions:
-        raise ValueError("a spread requires at least one repetition")
+        raise ValueError("statistics across repetitions require at least one repetition")
     found = {name: [value for each in repetitions if (value := each.number(name)) is not None] for name in NUMBERS}
     return RepetitionSpread(
         repetitions=len(repetitions),

@@ -25,7 +25,7 @@ from lbdns_tools.load.run_statistics import RunStatistics
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """The outcome: ``edges`` if rates were searched for, or ``found``, (description, result) pairs, for counts."""
+    """The outcome of a search: ``edges`` for rates, or ``found`` (pairs of description and result) for counts."""
 
     criteria: FailureCriteria
     edges: tuple[FrontierPoint, ...] = ()
@@ -37,7 +37,7 @@ class SearchOutcome:
         return all(found.highest is not None for found in (*(e.found for e in self.edges), *(f for _, f in self.found)))
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return the results in ``found``. The frontier is omitted, because the rows' JSON document contains it."""
+        """Return the results in ``found``. The frontier is omitted, because ``result_rows.as_json`` writes it."""
         return [{"search": what, **found_json(found)} for what, found in self.found]
 
 

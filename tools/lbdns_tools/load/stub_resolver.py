@@ -39,7 +39,7 @@ _question = cache(question)
 
 
 class NoAnswerError(Exception):
-    """No DNS answer arrived within the time limit for one attempt."""
+    """No DNS answer arrived before one attempt timed out."""
 
 
 def system_server(path: Path = RESOLV_CONF) -> Endpoint:
@@ -58,7 +58,7 @@ def system_server(path: Path = RESOLV_CONF) -> Endpoint:
 
 
 def system_address(host: str) -> str:
-    """Resolve a host with the system's own resolver and hosts file. This call blocks. Raises LbdnsError."""
+    """Resolve a host with the operating system's resolver and hosts file. This call blocks. Raises LbdnsError."""
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except (OSError, UnicodeError) as error:
@@ -159,7 +159,7 @@ async def _over_tcp(sock: socket.socket, waiter: DescriptorWaiter, ident: int, a
 
 
 class ClientNames:
-    """The name cache of one client, with the addresses of hosts and the times when the addresses expire."""
+    """One client's name cache: the addresses of hosts, and when these addresses expire."""
 
     __slots__ = ("_chance", "_fixed", "_known", "_loop", "_resolver", "_rule")
 
@@ -172,7 +172,7 @@ class ClientNames:
         self._known: dict[str, tuple[str, float]] = {}
 
     def known(self, host: str) -> str | None:
-        """Return the address of ``host``, or None if a look-up is due."""
+        """Return the address of ``host``, or None if a lookup is due."""
         if host in self._fixed:
             return self._fixed[host]
         address, end = self._known.get(host, ("", -math.inf))

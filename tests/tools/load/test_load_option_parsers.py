@@ -109,7 +109,7 @@ def test_rates() -> None:
         ("1.5", "1.5 is not a whole number"),
         ("1..2/0.5", "1.5 is not a whole number"),
         ("1000000", "not a whole number from 1 to 100000"),
-        ("1..100000/1", f"more than {MAX_POINTS} points"),
+        ("1..100000/1", f"more than {MAX_POINTS} values"),
         ("1e3", "neither"),
         ("٣", "neither"),
     ],

@@ -87,7 +87,7 @@ def test_together_over_a_pipe() -> None:
     ("changes", "words"),
     [
         ({"cpu_share": 0.97}, "process 2 of 2 used 97 % of a core"),
-        ({"local": {errno.EADDRNOTAVAIL: 3}}, "no source port free for 3 requests"),
+        ({"local": {errno.EADDRNOTAVAIL: 3}}, "no source port was free for 3 requests"),
         ({"local": {errno.EMFILE: 4}}, "no file descriptor was free for 4 requests"),
         ({"local": {errno.ENOBUFS: 5}}, "5 requests failed because the kernel ran out of memory"),
         ({"late_s": (0.001, 0.01, 0.05, 0.2)}, "requests started 200 ms late"),

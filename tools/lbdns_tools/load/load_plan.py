@@ -38,8 +38,7 @@ class ResolveRule:
     server: Endpoint | None = None
 
     def interval(self, chance: Random) -> float:
-        """Return the seconds until the next lookup: inf for ``once`` and ``system``, 0 for modes without an
-        interval."""
+        """Return the seconds until the next lookup: inf for ``once`` and ``system``, 0 if there is no interval."""
         if self.mode == "webstone":
             longest = self.seconds or WEBSTONE_LONGEST
             return chance.uniform(longest / 2, longest)

@@ -164,7 +164,7 @@ class RunMeasurement:
 
 
 def _useful_processes(run: LoadRun) -> int:
-    """Return the number of processors or, if all phases are closed loops with fewer clients in total, of clients."""
+    """Return the number of processors, or of clients if all phases are closed loops with fewer clients in total."""
     processors = len(os.sched_getaffinity(0))
     clients = [phase.load.clients for phase in run.phases if isinstance(phase.load, ClosedLoop)]
     return min(processors, max(1, sum(clients))) if len(clients) == len(run.phases) else processors

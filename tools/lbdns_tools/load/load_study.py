@@ -37,8 +37,7 @@ class PlannedRun:
 def plan(
     settings: LoadRun, label: str, *phases: LoadPhase, clients: int | None = None, rate: float | None = None
 ) -> PlannedRun:
-    """Return a planned run of ``phases``. Pass ``clients`` or ``rate`` only if that value is constant during the
-    run."""
+    """Return a planned run of ``phases``. Pass ``clients`` or ``rate`` only if it is constant during the run."""
     name = label if rate is None else f"{rate:g}/s"
     if clients is not None:
         name = f"{clients} clients"
@@ -100,8 +99,7 @@ def _open_loads(options: Mapping[str, Any]) -> tuple[OpenLoop, ...]:
 
 
 def steady(rate: float, seconds: float | None, requests: int, spacing: Spacing) -> OpenLoop:
-    """Return a fixed-rate open loop. The loop ends after ``seconds`` or ``requests`` requests, whichever comes
-    first."""
+    """Return a fixed-rate open loop that ends after ``seconds`` or ``requests`` requests, whichever comes first."""
     seconds = seconds or (requests / rate if requests else SECONDS)
     return OpenLoop((rate,), seconds, spacing, requests=requests)
 

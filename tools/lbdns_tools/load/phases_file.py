@@ -1,5 +1,4 @@
-"""Reads a phases file, a TOML file with one ``[[phase]]`` table per phase. Unknown keys are errors, as in
-lbdns.toml."""
+"""Reads a phases file, a TOML file with one ``[[phase]]`` table per phase. Unknown keys are errors."""
 
 from __future__ import annotations
 

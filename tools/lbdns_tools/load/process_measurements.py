@@ -110,7 +110,7 @@ def saturation(parts: Sequence[ProcessMeasurement]) -> str:
     )
     if ports:
         reasons.append(
-            f"no source port free for {ports} requests: use --source addresses or widen net.ipv4.ip_local_port_range"
+            f"no source port was free for {ports} requests: use --source or widen net.ipv4.ip_local_port_range"
         )
     if descriptors:
         reasons.append(f"no file descriptor was free for {descriptors} requests: raise the limit (ulimit -n)")

@@ -133,8 +133,7 @@ def _weighted(words: list[str]) -> RequestTarget:
 
 
 def file_set(name: str, base_url: str) -> RequestMix:
-    """Return one of WebStone's sets of files under ``base_url``: html, cgi, or mixed (half of each). Raises
-    ValueError."""
+    """Return a WebStone set of files under ``base_url``: html, cgi, or mixed (half of each). Raises ValueError."""
     if name not in FILE_SETS:
         raise ValueError(f"there is no set of files named {name!r}{nearest(name, FILE_SETS)}")
     base = parse_url(base_url)

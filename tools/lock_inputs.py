@@ -18,7 +18,7 @@ OURS = re.compile(r"lbdns(-\w+)?\b")
 
 
 def requirements(kind: str) -> list[str]:
-    """Return the sorted requirements of ``kind``. Raises KeyError if ``kind`` is unknown."""
+    """Return the sorted requirements of the lock file ``kind``. Raises KeyError if ``kind`` is unknown."""
     files = [tomllib.loads((ROOT / folder / "pyproject.toml").read_text()) for folder in FOLDERS]
     found = {need for file in files for need in [*file["build-system"]["requires"], *file["project"]["dependencies"]]}
     extra: dict[str, list[Any]] = {

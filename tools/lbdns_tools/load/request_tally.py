@@ -22,7 +22,7 @@ class RequestTally:
         "bytes",  # of bodies, including those of failed requests
         "connect",  # connect times of new connections
         "connections",  # made
-        "dns",  # times of look-ups
+        "dns",  # times of lookups
         "errors",  # kind (of ERRORS) -> count
         "failed_latency",  # of failed requests alone, which are also in latency
         "late",  # time between due and actual start of each request (open loop)

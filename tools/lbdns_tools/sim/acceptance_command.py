@@ -27,7 +27,7 @@ WIDE = 160  # columns of a table when standard output is not a terminal
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceVerdict:
-    """A demand, its ``value`` averaged over the seeds, and the jackknife ``error`` of the value (0 for one seed)."""
+    """A criterion, its ``value`` averaged over all seeds, and the value's jackknife ``error`` (0 with one seed)."""
 
     demand: AcceptanceDemand
     value: float
@@ -43,7 +43,7 @@ class AcceptanceVerdict:
 
 
 def jobs_of(chosen: Sequence[AcceptanceDemand], seeds: int) -> list[SimulationJob]:
-    """Return the simulation runs that ``chosen`` requires, without duplicates."""
+    """Return the simulation runs that the criteria ``chosen`` require, without duplicates."""
     cases = dict.fromkeys((case.scenario, case.policy) for demand in chosen for case in demand.cases)
     return [SimulationJob(scenario, policy, seed) for scenario, policy in cases for seed in range(1, seeds + 1)]
 
@@ -54,7 +54,7 @@ def judge(
     processes: int,
     on_done: Callable[[SimulationJob], None] = lambda job: None,
 ) -> list[AcceptanceVerdict]:
-    """Run all simulations that ``chosen`` requires, and return one verdict per demand."""
+    """Run all simulations that the criteria ``chosen`` require, and return one verdict per criterion."""
     jobs = jobs_of(chosen, seeds)
     runs: dict[tuple[Scenario, str], list[SimulationResult]] = {}
     for job, result in zip(jobs, in_processes(SimulationJob.run, jobs, processes, on_done), strict=True):
@@ -71,7 +71,7 @@ def verdict(demand: AcceptanceDemand, runs: ResultsByCase, seeds: int) -> Accept
 
 
 def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
-    """Return a function that averages a figure of a case over all seeds except ``left_out``."""
+    """Return a function that averages a case's figure over all seeds except ``left_out``."""
 
     def look(case: AcceptanceCase, figure: str) -> float:
         results = runs[case.scenario, case.policy]
@@ -87,10 +87,12 @@ def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
 )
 @click.option("--quick", is_flag=True, help="Check all groups of criteria, but with fewer cases and shorter runs.")
 @click.option(
-    "--seeds", type=click.IntRange(1, 100), help="Number of runs per case to average.  [default: 6, or 2 with --quick]"
+    "--seeds",
+    type=click.IntRange(1, 100),
+    help="Number of runs to average for each case.  [default: 6, or 2 with --quick]",
 )
 @click.option("--processes", type=click.IntRange(1, 256), help="Number of parallel runs.  [default: one per processor]")
-@click.option("--only", metavar="TEXT", default="", help="Check only criteria whose row or case contains TEXT.")
+@click.option("--only", metavar="TEXT", default="", help="Check only criteria whose group or case contains TEXT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 def command(quick: bool, seeds: int | None, processes: int | None, only: str, as_json: bool) -> None:
     """Check the policy 'best' against its acceptance criteria, and print each criterion with its figure and verdict."""
@@ -121,4 +123,4 @@ def _show(verdicts: Sequence[AcceptanceVerdict], seeds: int, seconds: float) -> 
                 table.add_row(v.demand.what, f"{v.value:.3f}", f"{v.error:.3f}", v.demand.limit, mark)
         console.print(table)
     held = sum(v.holds for v in verdicts)
-    console.print(f"{held} of {len(verdicts)} criteria met, averaged over {seeds} seeds, in {seconds:.0f} s")
+    console.print(f"{held} of {len(verdicts)} criteria met ({seeds} seeds, {seconds:.0f} s)")

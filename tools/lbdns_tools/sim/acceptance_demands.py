@@ -36,9 +36,9 @@ FigureOf = Callable[[AcceptanceCase, str], float]
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceDemand:
-    """The demand that ``figure``, calculated from the results of ``cases``, be at most (or at least) ``bound``.
+    """A criterion: ``figure``, calculated from the results of ``cases``, must be at most (or at least) ``bound``.
 
-    With ``within_noise``, the demand is also met if the figure is within two standard errors of the bound.
+    With ``within_noise``, the criterion is also met if the figure is within two standard errors of the bound.
     """
 
     row: str
@@ -67,8 +67,7 @@ def ratio(
     at_least: bool = False,
     within_noise: bool = False,
 ) -> AcceptanceDemand:
-    """Return the demand that ``figure`` of ``case`` be at most (or at least) ``bound`` times ``figure`` of
-    ``other``."""
+    """Require ``figure`` of ``case`` to be at most (or at least) ``bound`` times the same figure of ``other``."""
     what = f"{case.name}: {FIGURES[figure]} / {other.policy if other.policy != case.policy else other.name}"
 
     def quotient(look: FigureOf) -> float:
@@ -81,12 +80,12 @@ def ratio(
 
 
 def none_of(row: str, case: AcceptanceCase, figure: str, what: str) -> AcceptanceDemand:
-    """Return the demand that ``figure`` of ``case`` be 0."""
+    """Require ``figure`` of ``case`` to be 0."""
     return AcceptanceDemand(row, f"{case.name}: {what}", (case,), lambda look: look(case, figure), 0.0)
 
 
 def demands(quick: bool = False) -> list[AcceptanceDemand]:
-    """Return all demands. With ``quick``, the same groups of demands have fewer cases and shorter runs."""
+    """Return all criteria. With ``quick``, each group of criteria has fewer cases and shorter runs."""
     groups = (
         _few, _alike, _unlike, _caches, _few_caches, _closed, _disturbed, _death, _neighbours, _crowds, _first_seconds,
         _overload,
@@ -104,7 +103,7 @@ def _case(
 
 
 def _few(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "light traffic: the highest score is selected, and results are no worse than with round robin"
+    row = "light traffic: the member with the highest score is selected, and the mean is no worse than with round robin"
     duration = 300.0 if quick else 2000.0
     for farm in FARMS:
         for workload in ("cgi",) if quick else WORKLOADS:
@@ -114,13 +113,13 @@ def _few(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _alike(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "equal servers: never worse than round robin"
+    row = "identical servers: never worse than round robin"
     for workload in ("mix",) if quick else WORKLOADS:
         for load in (0.85,) if quick else LOADS:
             case = _case("U10", workload, load, quick)
             yield ratio(row, case, "mean_ms", case.by(RR), 1.05)
             yield ratio(row, case, "p95_ms", case.by(RR), 1.05)
-    row = "equal servers, mix: better than round robin"
+    row = "identical servers, mix: better than round robin"
     case = _case("U10", "mix", 0.85, quick)
     yield ratio(row, case, "p95_ms", case.by(RR), 0.97)
     yield ratio(row, case, "p95_ms", case.by(ORACLE), 2.3)
@@ -190,7 +189,7 @@ def _death(quick: bool) -> Iterator[AcceptanceDemand]:
     for farm in ("U10",) if quick else FARMS:
         victim = FARMS[farm][-1].name
         case = _case(farm, "mix", 0.7, quick, f"0.7, {victim} dies", outages=(Outage(victim, 40.0),))
-        yield none_of(row, case, "late_answers", "answers that named the dead server later than stale_after")
+        yield none_of(row, case, "late_answers", "answers that still named the dead server after stale_after")
         if farm == "U10":
             yield ratio(row, case, "failed", case.by(RR), 1.2)
 
@@ -214,7 +213,7 @@ def _crowds(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _first_seconds(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "closed loop with a look-up before every request, measured from 3 s on"
+    row = "closed loop with a lookup before every request; the first 3 s are not measured"
     for workload in ("html",) if quick else ("html", "cgi"):
         for count in (20, 60, 100):
             clients = SimulatedClients("closed", count, 0.0)
@@ -226,7 +225,7 @@ def _first_seconds(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _overload(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "more clients than the web servers have workers for, with alarms"
+    row = "more clients than the web servers have workers, with alarms"
     servers = tuple(replace(server, workers=50) for server in UNLIKE)
     for count in (700,) if quick else (700, 1400):
         clients = SimulatedClients("closed", count, 0.0)

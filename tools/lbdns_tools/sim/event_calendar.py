@@ -10,7 +10,7 @@ Callback = Callable[[float], None]
 
 
 class EventCalendar:
-    """Callbacks in chronological order. Callbacks with equal times run in the order in which they were added.
+    """Callbacks in chronological order. Callbacks for the same time run in the order in which they were added.
 
     ``events[0][0]`` is the time of the next event. The heap is never empty, because one event is always scheduled at
     infinity.
@@ -26,7 +26,7 @@ class EventCalendar:
         heappush(self.events, (when, self._added, do))
 
     def every(self, begin: float, period: float, do: Callback) -> None:
-        """Schedule calls of ``do`` at the virtual time ``begin`` and every ``period`` seconds thereafter."""
+        """Schedule calls to ``do`` at the virtual time ``begin`` and every ``period`` seconds thereafter."""
 
         def repeat(now: float) -> None:
             self.at(now + period, repeat)

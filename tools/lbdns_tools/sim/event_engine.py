@@ -25,7 +25,7 @@ from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario
 
 
 def simulate(scenario: Scenario, policy: str, seed: int, scorer: ReportScorer | None = None) -> SimulationResult:
-    """Simulate ``scenario`` with ``policy`` as the policy that selects members, and return the result.
+    """Simulate ``scenario``, in which ``policy`` selects members, and return the result.
 
     The same seed yields the same requests under every policy. ``scorer``, if specified, replaces the scenario's score.
     """

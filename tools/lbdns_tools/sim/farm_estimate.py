@@ -31,9 +31,9 @@ class FarmEstimate:
 
 
 def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
-    """Return an estimate of the farm in a recording.
+    """Return an estimate of the recorded farm.
 
-    With a mean work of ``mean_work`` seconds per request (at speed 1), requests load the estimated farm as much as the
+    If the mean work per request is ``mean_work`` seconds at speed 1, requests load the estimated farm as much as the
     recorded requests loaded the real farm.
     """
     readings: dict[str, list[Reading]] = defaultdict(list)
@@ -127,7 +127,11 @@ def _speed_notes(
         parts = [f"{server.cores:g} cores ({'cpu_count' if cores else 'unknown, assumed to match the others'})"]
         if known:
             carried = f"{server.capacity / mean_work:.3g} {unit}"
-            seen = f"{work.requests:.0f} requests in {work.cpu_seconds:.3g} CPU s" if work.counted else "as the others"
+            seen = (
+                f"{work.requests:.0f} requests in {work.cpu_seconds:.3g} s of CPU time"
+                if work.counted
+                else "as the others"
+            )
             parts.append(f"speed {server.speed:.3g} ({seen}: {carried})")
         if server.background:
             parts.append(f"{server.background:.2g} tasks of other work (run_queue minus busy_workers)")

@@ -1,4 +1,4 @@
-"""Records reports (from the event stream) and answers (from the status) of a running lbdns over HTTP."""
+"""Records a running lbdns over HTTP: reports from the event stream, and answers from the status."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LiveRecorder:
         self._started = 0.0  # on the monotonic clock
 
     async def listen(self, stop: asyncio.Event, seconds: float | None = None) -> None:
-        """Record until ``stop`` is set, but no longer than ``seconds`` if specified. Reopens broken connections.
+        """Record until ``stop`` is set, or for at most ``seconds`` if specified. Reopens broken connections.
 
         Raises LbdnsError if the first response does not come from an lbdns server.
         """
@@ -215,8 +215,8 @@ def record_live(url: str, pool: str | None, seconds: float) -> Recording:
 def command(url: str, file: Path, seconds: float | None, pool: str | None, force: bool) -> None:
     """Record the reports and answers of a running lbdns until Ctrl-C or SIGTERM.
 
-    FILE receives one line per report, and one line per second with the numbers of answers. The format is described in
-    docs/reference/simulator.md. FILE can be replayed even if the recorder was killed.
+    FILE receives one line per report, and one line per second with the number of answers per member. The format is
+    described in docs/reference/simulator.md. FILE can be replayed even if the recorder was killed.
 
     \b
     Examples:
@@ -229,7 +229,7 @@ def command(url: str, file: Path, seconds: float | None, pool: str | None, force
         asyncio.run(_record(url, pool, seconds, writer))
     finally:
         writer.close()
-    click.echo(f"{file}: {writer.reports} reports and {writer.answers} answers over {writer.seconds:.1f} s", err=True)
+    click.echo(f"{file}: {writer.reports} reports and {writer.answers} answers in {writer.seconds:.1f} s", err=True)
 
 
 async def _record(url: str, pool: str | None, seconds: float | None, writer: _RecordingWriter) -> None:
@@ -240,7 +240,7 @@ async def _record(url: str, pool: str | None, seconds: float | None, writer: _Re
 
 
 class _RecordingWriter:
-    """Writes a recording to a file, which is only opened when the header arrives, in case the URL is wrong."""
+    """Writes a recording to a file. The file is opened only when the header arrives, in case the URL is wrong."""
 
     def __init__(self, path: Path, force: bool) -> None:
         self._path, self._force = path, force

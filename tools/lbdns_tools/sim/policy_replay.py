@@ -17,8 +17,7 @@ MIN_STEP: Final = 1.0  # s; the answers in a recording are counted once a second
 
 @dataclass(frozen=True, slots=True)
 class QuerySpan:
-    """A period from ``begin`` to ``end`` (s) with ``count`` queries. ``answered`` contains the real answers per
-    member."""
+    """A period from ``begin`` to ``end`` (s) with ``count`` queries, and the recorded number of answers per member."""
 
     begin: float
     end: float
@@ -28,8 +27,7 @@ class QuerySpan:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedPolicy:
-    """The answers that one policy would give. ``timeline`` contains the answers per member in steps of ``step``
-    seconds."""
+    """The answers per member that one policy would have given, in total and in steps of ``step`` seconds."""
 
     policy: str
     members: tuple[str, ...]
@@ -55,7 +53,7 @@ class ReplayedPolicy:
 
 
 def spans(recording: Recording) -> list[QuerySpan]:
-    """Return when queries arrived, estimated from the recorded answers or, if there are none, from requests."""
+    """Return the periods in which queries arrived, based on the recorded answers or, if there are none, on requests."""
     if any(recording.answered):
         found, before = [], 0.0
         for event in recording.events:
@@ -80,7 +78,7 @@ def _requests(recording: Recording) -> Iterator[QuerySpan]:
 
 
 def look_ups(recording: Recording) -> tuple[float, ...]:
-    """Return a random time within the query's span for each query. Every call returns the same times."""
+    """Return one random time per query, within the query's span. Every call returns the same times."""
     chance = Random("1 look-ups")
     return tuple(sorted(chance.uniform(span.begin, span.end) for span in spans(recording) for _ in range(span.count)))
 
@@ -136,7 +134,8 @@ def _queries(found: Sequence[QuerySpan]) -> Iterator[float]:
 
 
 def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:
-    """Return the share of answers that named a different member than recorded, based on the counts in each step."""
+    """Return the share of answers that would have gone to a different member, estimated from the counts in each
+    step."""
     gaps = whole = 0.0
     for one, other in zip(ours, theirs, strict=True):
         gaps += sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2
@@ -145,6 +144,6 @@ def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) ->
 
 
 def replayed_requests(recording: Recording) -> dict[str, Any]:
-    """Return the ``Scenario`` fields that use the recorded look-ups as arrivals and set the duration of the run."""
+    """Return the ``Scenario`` fields that set the recorded lookups as arrivals, and a duration that matches them."""
     warm_up = min(20.0, recording.seconds / 10)
     return {"arrivals": look_ups(recording), "warm_up": warm_up, "duration": recording.seconds - warm_up}

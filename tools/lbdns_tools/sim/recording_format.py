@@ -1,5 +1,4 @@
-"""Reads and writes version 1 of lbdns-sim's recording format, which stores a pool's reports and answers as JSON
-lines."""
+"""Reads and writes lbdns-sim's recordings (format version 1): a pool's reports and answers as JSON lines."""
 
 from __future__ import annotations
 
@@ -101,9 +100,9 @@ def read_recording(path: Path) -> Recording:
 
 
 def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
-    """Parse the lines of a recording, including line endings. Raises ConfigError, with ``name`` as the file name.
+    """Parse the lines of a recording, with their line endings. Raises ConfigError, with ``name`` as the file name.
 
-    An incomplete last line is ignored, because the recorder may have been killed while writing a line.
+    An incomplete last line is ignored, because the recorder may have been killed while writing it.
     """
     header: RecordingHeader | None = None
     events: list[RecordedEvent] = []

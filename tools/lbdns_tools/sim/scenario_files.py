@@ -1,5 +1,4 @@
-"""Reads TOML files for simulations, which define a farm ([[server]], [requests], [reports]) or scores
-([score.NAME])."""
+"""Reads the TOML files of simulations: farm files ([[server]], [requests], [reports]) and scores ([score.NAME])."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
             background=table.number("background", 0.0, 0.0, scenario_parsers.MAX_TASKS),
         )
         if server.name in (other.name for other in servers):
-            table.wrong("name", f"two servers are named {server.name!r}; rename one of the servers")
+            table.wrong("name", f"two servers are named {server.name!r}; rename one of them")
         servers.append(server)
         table.end()
     if not root.values.get("server"):
@@ -81,13 +80,13 @@ def _loads(table: TomlTable) -> tuple[float, ...]:
     table.get("load", list, [], "a list of numbers")
     loads = [float(item) for item in value if type(item) in (int, float) and 0 < item <= scenario_parsers.MAX_LOAD]
     if not loads or len(loads) < len(value):
-        table.wrong("load", f"{value!r} must be a list of numbers above 0 and up to {scenario_parsers.MAX_LOAD:g}")
+        table.wrong("load", f"{value!r} must be a list of numbers above 0 and at most {scenario_parsers.MAX_LOAD:g}")
         return (_DEFAULT.load,)
     return tuple(loads)
 
 
 def read_score(text: str) -> tuple[str, Mapping[str, Term] | None]:
-    """Return a score's name and its terms, or None instead of the terms for a built-in score. Raises ConfigError.
+    """Return a score's name and terms. The terms of a built-in score are None. Raises ConfigError.
 
     ``text`` is a built-in score, for example ``thesis``, a ``FILE.toml`` with one [score.NAME] table, or
     ``FILE.toml:NAME``.

@@ -1,5 +1,4 @@
-"""Parsers for the scenario options of ``lbdns-sim``, such as farms, clients and loads. All functions raise
-ValueError."""
+"""Parsers for the scenario options of ``lbdns-sim``, such as farms, clients and loads. All raise ValueError."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def parse_servers(text: str) -> tuple[ServerSpec, ...]:
         raise ValueError(f"a farm must not have more than {MAX_SERVERS} servers, but this farm has {len(servers)}")
     for server in servers:
         if [other.name for other in servers].count(server.name) > 1:
-            raise ValueError(f"two servers are named {server.name!r}; rename one of the servers")
+            raise ValueError(f"two servers are named {server.name!r}; rename one of them")
     return servers
 
 
@@ -54,18 +53,18 @@ def _server(text: str, number: int) -> ServerSpec:
     speed, cores = float(match[2]), float(match[3])
     for what, value in (("speed", speed), ("cores", cores)):
         if not 0 < value <= MAX_SPEED:
-            raise ValueError(f"{text!r}: {what} is {value:g}, but must be above 0 and up to {MAX_SPEED:g}")
+            raise ValueError(f"{text!r}: {what} is {value:g}, but must be above 0 and at most {MAX_SPEED:g}")
     return ServerSpec(match[1] or f"s{number}", speed, cores)
 
 
 def parse_clients(text: str) -> SimulatedClients:
-    """Parse a kind of clients: ``open``, ``closed:N``, ``closed:N:RESOLVE_S``, ``caches:N`` or ``caches:N:KEPT_S``."""
+    """Parse a client type: ``open``, ``closed:N``, ``closed:N:RESOLVE_S``, ``caches:N`` or ``caches:N:KEPT_S``."""
     kind, *numbers = text.strip().split(":")
     if kind not in ("open", "closed", "caches"):
-        raise ValueError(f"{kind!r} is not a valid kind of clients{nearest(kind, ('open', 'closed', 'caches'))}")
+        raise ValueError(f"{kind!r} is not a valid client type{nearest(kind, ('open', 'closed', 'caches'))}")
     if len(numbers) not in ((0,) if kind == "open" else (1, 2)):
         raise ValueError(
-            f"{text!r} is not a valid kind of clients; examples are open, closed:20, closed:20:5 (look-ups every 5 s), "
+            f"{text!r} is not a valid client type; examples are open, closed:20, closed:20:5 (lookups every 5 s), "
             "caches:200 and caches:2:1 (answers are cached for 1 s)"
         )
     if kind == "open":
@@ -88,15 +87,15 @@ def _look_up(seconds: str, text: str) -> float:
     """Parse the time in seconds for which a client uses an answer."""
     if re.fullmatch(r"0+(\.0*)?", seconds.strip()):
         return 0.0
-    what = "but must be from 0 (a look-up before every request) to 1e+09"
+    what = "but must be from 0 (a lookup before every request) to 1e+09"
     try:
         return _number(seconds, "")
     except ValueError:
-        raise ValueError(f"{text!r}: the time between look-ups is {seconds!r}, {what}") from None
+        raise ValueError(f"{text!r}: the time between lookups is {seconds!r}, {what}") from None
 
 
 def clients_text(clients: SimulatedClients) -> str:
-    """Return a text from which ``parse_clients`` returns ``clients``."""
+    """Return ``clients`` as text that ``parse_clients`` accepts."""
     if clients.kind == "closed":
         return f"closed:{clients.count}:{clients.resolve:g}"
     if clients.kind == "caches":
@@ -105,7 +104,7 @@ def clients_text(clients: SimulatedClients) -> str:
 
 
 def parse_kill(text: str) -> Outage:
-    """Parse ``NAME@T`` or ``NAME@T-T2``, which means that the host NAME fails at T and recovers at T2."""
+    """Parse ``NAME@T`` or ``NAME@T-T2``: the host NAME fails at T and, if T2 is given, recovers at T2."""
     return Outage(*_span(text, "NAME@T or NAME@T-T2, for example s1@60-90"))
 
 
@@ -115,13 +114,13 @@ def parse_hang(text: str) -> Outage:
 
 
 def parse_surge(text: str) -> Surge:
-    """Parse ``FACTOR@T-T2``, which means that requests arrive at FACTOR times the usual rate from T to T2."""
+    """Parse ``FACTOR@T-T2``: from T to T2, requests arrive at FACTOR times the usual rate."""
     factor, start, end = _span(text, "FACTOR@T-T2, for example 3@60-90", ends=True)
     return Surge(start, end, _number(factor, f"{text!r}: the factor", 1e6))
 
 
 def parse_other_work(text: str) -> OtherWork:
-    """Parse ``NAME:TASKS@T-T2``: server NAME runs TASKS tasks of other work from T to T2."""
+    """Parse ``NAME:TASKS@T-T2``: the host NAME runs TASKS additional tasks from T to T2."""
     form = "NAME:TASKS@T-T2, for example s1:4@60-90"
     what, start, end = _span(text, form, ends=True)
     name, colon, tasks = what.rpartition(":")
@@ -181,5 +180,5 @@ def _each_of(text: str, what: str, known: Collection[str]) -> tuple[str, ...]:
 def _number(text: str, what: str, most: float = 1e9) -> float:
     value = float(text) if re.fullmatch(_NUMBER, text.strip()) else 0.0
     if not 0 < value <= most:
-        raise ValueError(f"{what} is {text!r}, but must be a number above 0 and up to {most:g}")
+        raise ValueError(f"{what} is {text!r}, but must be a number above 0 and at most {most:g}")
     return value

@@ -39,7 +39,7 @@ WIDE: Final = 200  # columns of a table when standard output is not a terminal
     invoke_without_command=True,
     subcommand_metavar="[COMMAND ...]",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Without a command, lbdns-sim simulates. Exit status: 0 on success, 1 on failure, 2 on invalid arguments.",
+    epilog="Simulates unless a command is given. Exit status: 0 on success, 1 on failure, 2 on invalid arguments.",
 )
 @run_options
 @click.version_option(__version__, prog_name="lbdns-sim")
@@ -48,8 +48,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """Simulate, in virtual time, how lbdns would balance load across your web servers.
 
     The simulator uses the real DNS server's policies and scores. Web servers, agents, resolvers and clients are
-    simulated. Results are averages over several seeds. A request without a response within 10 s fails and counts as 10
-    s.
+    simulated. Results are averages over several seeds. A request that receives no response within 10 s fails, and its
+    response time counts as 10 s.
 
     \b
     Examples:
@@ -99,9 +99,7 @@ def _check(options: Mapping[str, Any]) -> None:
     if clients and (options["loads"] or options["rate"]) and all(c.kind == "closed" for c in clients):
         # Not an error, so that one command line works for several kinds of clients
         click.echo(
-            "--load and --rate have no effect on closed clients, because each client awaits a response before the next "
-            "request",
-            err=True,
+            "--load and --rate have no effect on closed clients, because such clients wait for each response", err=True
         )
     if options["plot"] is not None:
         plot_files.check_file(options["plot"])
@@ -176,7 +174,7 @@ def _requested(options: Mapping[str, Any], recording: Recording | None) -> Reque
 
 
 def _replayed(recording: Recording, study: SimulationStudy) -> list[ReplayedPolicy]:
-    """Replay all policies except the oracle, because recordings do not contain the queue lengths that it requires."""
+    """Replay all policies except the oracle, because recordings lack the queue lengths that the oracle requires."""
     scenario = study.scenarios[0]
     policies = [policy for policy in study.policies if policy in POLICIES]
     return [replay(recording, policy, scenario.stale_after, scenario.min_usable) for policy in policies]

@@ -22,7 +22,7 @@ EARLY: Final = 0.1  # share of the interval after which an agent may report earl
 
 
 class SimulatedAgent:
-    """Samples a web server like the real agent, whose server-status requests the web server also counts."""
+    """Samples a web server as the real agent does. The web server also counts the agent's server-status requests."""
 
     __slots__ = ("_conditions", "_cpu", "_metrics", "_requests", "_server", "_status_requests", "_time", "alarm")
 
@@ -35,7 +35,7 @@ class SimulatedAgent:
         self._cpu = self._time = 0.0
 
     def check_alarm(self) -> Mapping[str, float] | None:
-        """Return the metrics to report immediately if an overload has just begun, or None if no overload has begun.
+        """If an overload has just begun, return the metrics to report immediately; otherwise, return None.
 
         Call between reports.
         """
@@ -83,7 +83,8 @@ class SimulatedAgent:
 
 
 class ReportScorer(Protocol):
-    """Scores reports in place of the scenario's score. For each report, ``observe`` is called before ``of``."""
+    """Computes the scores of reports instead of the scenario's score. For each report, ``observe`` is called before
+    ``of``."""
 
     def observe(self, member: str, metrics: Mapping[str, float], now: float) -> None: ...
     def of(self, metrics: Mapping[str, float]) -> int: ...
@@ -92,7 +93,7 @@ class ReportScorer(Protocol):
 class SimulatedReports:
     """Samples all agents at their report times, scores the reports and delivers them to the DNS servers.
 
-    ``alive`` states whether each host is up, because a dead host sends no reports. ``count`` is the number of reports
+    ``alive`` states which hosts are up; dead hosts send no reports. ``count`` is the number of reports
     sent so far.
     """
 

@@ -1,4 +1,4 @@
-"""Simulates DNS in virtual time: look-ups, lbdns servers with the real chooser and plan cursor, and the oracle."""
+"""Simulates DNS in virtual time: lookups, lbdns servers with the real chooser and plan cursor, and the oracle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORACLE: Final = "oracle"
 
 
 class SimulatedDnsServer:
-    """One of ``servers`` DNS servers, which makes plans with ``policy``. Its ``cursor`` selects members."""
+    """A DNS server, one of ``servers``, that makes plans with ``policy``. Its ``cursor`` selects members."""
 
     def __init__(
         self, members: tuple[str, ...], policy: str, stale_after: float, min_usable: float, chance: Random, servers: int
@@ -37,7 +37,7 @@ class SimulatedDnsServer:
 
     @property
     def next_change(self) -> float:
-        """The time when ``update`` must be called even if no report has arrived."""
+        """The time at which ``update`` must be called even if no report has arrived."""
         return self._chooser.next_change
 
     def receive(self, member: str, reading: Reading, now: float) -> None:
@@ -46,7 +46,7 @@ class SimulatedDnsServer:
         self.update(now)
 
     def update(self, now: float) -> None:
-        """Make a new plan if reports or the passage of time have changed a fact on which the plan is based."""
+        """Make a new plan if reports or the passage of time have changed anything on which the plan depends."""
         if self._chooser.observe(self._snapshot, NO_POOL_OVERRIDES, now):
             self._plan(now)
 
@@ -62,7 +62,7 @@ class SimulatedDnsServer:
 
 
 class SimulatedLookups:
-    """Answers look-ups according to ``policy``.
+    """Answers lookups according to ``policy``.
 
     ``dead_since`` contains the time when each host died, or infinity for live hosts.
     """
@@ -85,7 +85,7 @@ class SimulatedLookups:
         self._recent: deque[float] = deque()  # times of answers
 
     def look_up(self, now: float) -> int:
-        """Answer one look-up, and return the index of the member in the answer."""
+        """Answer one lookup, and return the index of the member in the answer."""
         if self._is_oracle:
             member = self._shortest_queue()
         else:
@@ -120,7 +120,7 @@ class SimulatedLookups:
     def _is_light_traffic(self, now: float) -> bool:
         """Return whether traffic has been light for at least one report interval.
 
-        Traffic is light if ten seconds contain at most two answers per report interval on average.
+        Traffic is light if the average over ten seconds is at most two answers per report interval.
         """
         self._recent.append(now)
         while self._recent[0] <= now - AVERAGE - self._scenario.interval:

@@ -1,5 +1,4 @@
-"""Simulates requests: the work per request, the clients that send requests, and the counts of responses and
-failures."""
+"""Simulates requests: their work, the clients that send them, and the counts of responses and failures."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario, SimulatedCli
 NO_CLIENT: Final = -1  # the client of a request outside a closed loop
 START_SPREAD: Final = 0.1  # s over which the clients of a closed loop send their first requests
 
-#: A function that returns the member that a look-up at a given time selects
+#: A function that returns the member that a lookup at a given time selects
 LookUp = Callable[[float], int]
 
 
@@ -40,7 +39,8 @@ def exponential(mean: float) -> RequestWorkload:
 
 
 def hyperexponential(likely: float, mean: float, other: float) -> RequestWorkload:
-    """Return a mix of exponential workloads with the means ``mean`` (with probability ``likely``) and ``other``."""
+    """Return a mix of two exponential workloads: with probability ``likely``, the mean is ``mean``, otherwise
+    ``other``."""
 
     def draw(chance: Random) -> Callable[[], float]:
         random, log = chance.random, math.log
@@ -79,15 +79,14 @@ class RequestArrivals:
             self.next = now - math.log(1.0 - self._chance.random()) / (self._rate * self._factor)
 
     def multiply_rate(self, factor: float, now: float) -> None:
-        """Make requests arrive at ``factor`` times the original rate from ``now`` on. Recorded arrivals do not
-        change."""
+        """Multiply the original arrival rate by ``factor``, starting at ``now``. Recorded arrivals do not change."""
         self._factor = factor
         if self.next < math.inf and self._recorded is None:
             self.draw(now)
 
 
 def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -> LookUp:
-    """Return a look-up function with caching resolvers, from which each request selects one by Zipf's law."""
+    """Return a lookup function that sends each lookup to a caching resolver, selected at random by Zipf's law."""
     weights = list(accumulate((k + 1) ** -clients.zipf for k in range(clients.count)))
     kept_for = [chance.uniform(clients.shortest, clients.longest) for _ in weights]
     until, members = [-math.inf] * clients.count, [0] * clients.count
@@ -103,7 +102,7 @@ def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -
 
 
 class ClosedClients:
-    """Closed-loop clients, each of which sends a request when its previous request has been answered."""
+    """Closed-loop clients, each of which sends its next request when its previous request has been answered."""
 
     def __init__(
         self,
@@ -124,18 +123,18 @@ class ClosedClients:
             calendar.at(chance.random() * START_SPREAD, partial(self.send_next, client))
 
     def send_next(self, client: int, now: float) -> None:
-        """Send a client's next request, after a look-up if one is due."""
+        """Send a client's next request, after a lookup if one is due."""
         if now >= self._end:
             return
         if now >= self._resolved_until[client]:
-            # A client's first look-up falls at a random point of its interval, so that clients are out of step
+            # A client's first lookup falls at a random point of its interval, so that clients are out of step
             part = self._chance.random() if self._resolved_until[client] == -math.inf else 1.0
             self._resolved_until[client] = now + part * self._interval
             self._resolved[client] = self._look_up(now)
         self._send(now, self._resolved[client], self._size(), client)
 
     def time_out(self, client: int, when: float) -> None:
-        """Make a client give up on its request at time ``when``, repeat the look-up and send the next request."""
+        """At time ``when``, make a client give up on its request, repeat the lookup and send the next request."""
         self._resolved_until[client] = -math.inf
         self._calendar.at(when, partial(self.send_next, client))
 
@@ -164,7 +163,7 @@ class RequestFlow:
         self._lose(now, now, client)
 
     def respond(self, request: SimulatedRequest, now: float) -> None:
-        """Count the response to ``request``, after which a closed-loop client sends its next request."""
+        """Count the response to ``request``, and let a closed-loop client send its next request."""
         started, client = request
         seconds = now - started
         self.second_count += 1
@@ -178,7 +177,7 @@ class RequestFlow:
             self.closed.send_next(client, now)
 
     def fail_server(self, member: int, now: float) -> None:
-        """Stop a web server, and count all requests on this server as lost."""
+        """Stop a web server, and count all of its requests as lost."""
         for started, client in self._servers[member].fail(now):
             self._lose(now, started, client)
         self.ends[member] = math.inf

@@ -17,9 +17,9 @@ IDLE_WORKERS: Final = 20  # the most spare workers that Apache keeps
 class SimulatedWebServer:
     """A web server whose requests share the cores equally, with at most one core per request.
 
-    ``attained`` is the work that a request would have received since the server was last idle. A request ends when
-    ``attained`` has increased by the request's size since the request started. A heap orders departures by the value of
-    ``attained`` at which each request ends, so an arrival or departure does not change other entries.
+    ``attained`` is the work that a request running since the server was last idle would have received. A request ends
+    when ``attained`` has increased by the request's size since the request started. A heap orders departures by the
+    value of ``attained`` at which each request ends, so an arrival or departure does not change other entries.
     """
 
     __slots__ = (
@@ -52,7 +52,7 @@ class SimulatedWebServer:
         return len(self._jobs) + len(self.waiting)
 
     def expected(self) -> float:
-        """Return the time that a new request would take per second of work if no other requests arrived later."""
+        """Return the time that a new request would take per second of work if no further requests arrived."""
         tasks = self.present + 1 + self.background
         return max(1.0, tasks / self.spec.cores) / self.spec.speed
 

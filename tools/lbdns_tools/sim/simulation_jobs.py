@@ -1,4 +1,4 @@
-"""Runs simulations or other work items in parallel processes, and reports each completed item."""
+"""Runs simulations or other work in parallel processes, and reports each completed item."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Comma-separated servers in the form [NAME=]SPEEDxCORES, a named farm (T3, H10 or U10), or a farm file.",
     ),
     _option("--preset", "NAME|list", None, "Run a preset study. Other options override settings of the preset."),
-    _option("--from from_url", "URL", None, "Simulate the farm of a running lbdns, as estimated from reports."),
+    _option("--from from_url", "URL", None, "Simulate the farm of a running lbdns, estimated from its reports."),
     _option(
         "--replay",
         "FILE|history.db[:POOL]",
@@ -75,13 +75,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         parsers.parse_loads,
         "Comma-separated loads as shares of the farm's capacity. [default: 0.85]",
     ),
-    _option("--rate", "PER_S", POSITIVE, "Request rate per second, instead of --load."),
+    _option("--rate", "PER_S", POSITIVE, "Requests per second, instead of --load."),
     _list(
         "--clients",
         "open|closed:N[:S]|caches:N[:S]",
         parsers.parse_clients_list,
-        "Poisson arrivals (open), N clients that look up every S seconds, 0 meaning before each request (closed), or N "
-        "resolvers that cache answers for S seconds, by default 5 to 30 (caches). [default: open]",
+        "open: Poisson arrivals. closed: N clients that repeat their lookup every S seconds (5 by default; 0: before "
+        "each request). caches: N resolvers that cache answers for S seconds (5 to 30 by default). [default: open]",
     ),
     _several(
         "--surge surges",
@@ -94,7 +94,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--policy policies",
         "NAME,...",
         parsers.parse_policies,
-        "Comma-separated policies of lbdns to compare, and 'oracle'. [default: best,round_robin,oracle]",
+        "Comma-separated policies to compare, which may include 'oracle'. [default: best,round_robin,oracle]",
     ),
     _option("--interval", "S", click.FloatRange(0.01, 3600), "Report interval of the agents in seconds. [default: 1]"),
     _option(
@@ -104,9 +104,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Change of a server's load, in requests, at which its agent reports early. [default: never]",
     ),
     _several(
-        "--alarm alarms", "CONDITION", parsers.parse_alarm, "Alarm condition of the agents such as listen_queue>256."
+        "--alarm alarms",
+        "CONDITION",
+        parsers.parse_alarm,
+        "Alarm condition of the agents, for example listen_queue>256.",
     ),
-    _option("--loss", "SHARE", click.FloatRange(0, 1), "Share of reports that are lost, for example 0.1. [default: 0]"),
+    _option(
+        "--loss", "SHARE", click.FloatRange(0, 1), "Fraction of reports that are lost, for example 0.1. [default: 0]"
+    ),
     _option(
         "--dns-servers",
         "N",
@@ -119,19 +124,19 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--kill",
         "NAME@T[-T2]",
         parsers.parse_kill,
-        "Make host NAME fail at T (seconds since the start of the warm-up) and recover at T2, if specified.",
+        "Make the host NAME fail at T and, if specified, recover at T2 (seconds since the start of the warm-up).",
     ),
     _several(
         "--hang",
         "NAME@T[-T2]",
         parsers.parse_hang,
-        "Make the web server on NAME fail at T, while the host's agent continues to report.",
+        "Make the web server on the host NAME fail at T, while the host's agent continues to report.",
     ),
     _several(
         "--other-work",
         "NAME:TASKS@T-T2",
         parsers.parse_other_work,
-        "Add TASKS runnable tasks of other work to the host NAME from T to T2.",
+        "Run TASKS additional tasks on the host NAME from T to T2.",
     ),
     # How long, how often, which output
     _option(
@@ -141,9 +146,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Number of runs per simulation, each with different random numbers. [default: 3]",
     ),
     _option(
-        "--duration", "S", click.FloatRange(1, 1e6), "Virtual seconds to measure after the warm-up. [default: 120]"
+        "--duration",
+        "S",
+        click.FloatRange(1, 1e6),
+        "Length of the measurement after the warm-up, in virtual seconds. [default: 120]",
     ),
-    _option("--warm-up", "S", click.FloatRange(0, 1e6), "Virtual seconds before the measurement. [default: 20]"),
+    _option("--warm-up", "S", click.FloatRange(0, 1e6), "Length of the warm-up, in virtual seconds. [default: 20]"),
     _option(
         "--processes",
         "N",

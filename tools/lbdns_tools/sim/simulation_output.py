@@ -28,7 +28,7 @@ class SimulationRow:
     cell: SeedAverage
 
     def labels(self) -> dict[str, Any]:
-        """Return the settings that distinguish the scenario, for JSON and CSV."""
+        """Return the settings that identify the scenario in JSON and CSV."""
         scenario = self.scenario
         return {
             "servers": ",".join(f"{s.name}={s.speed:.4g}x{s.cores:g}" for s in scenario.servers),
@@ -60,7 +60,7 @@ def as_json(
 
 
 def as_csv(rows: Sequence[SimulationRow]) -> str:
-    """Return the results as CSV, with one line per row, and one column per server for its share."""
+    """Return the rows as CSV, with one share column per server."""
     servers = dict.fromkeys(name for row in rows for name in row.cell.shares)
     columns = ["policy", *rows[0].labels(), "seeds", *FIGURES, *(f"share_{name}" for name in servers)]
     text = io.StringIO()
@@ -71,7 +71,7 @@ def as_csv(rows: Sequence[SimulationRow]) -> str:
 
 
 def show(rows: Sequence[SimulationRow], console: Console) -> None:
-    """Print a table of policies and results, including the settings that differ between scenarios."""
+    """Print a table of policies and results, with the settings that differ between scenarios."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
     varying = _varying(rows)
     for heading in (*dict(varying), "policy"):

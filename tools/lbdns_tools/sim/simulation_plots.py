@@ -30,7 +30,7 @@ Panel = tuple[str, Sequence[float], Sequence[Sequence[float]]]
 
 
 def figure_of(kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Scenario, SimulationResult]]) -> Figure:
-    """Return a figure of the given kind. ``runs`` contains the runs that used the first seed."""
+    """Return a figure of the given kind. ``runs`` contains only the runs with the first seed."""
     if kind == "response":
         return response(rows)
     scenario = runs[0][0]

@@ -1,4 +1,4 @@
-"""The preset studies of ``lbdns-sim --preset``, which compare policies for various farms, workloads and failures."""
+"""The preset studies of ``lbdns-sim --preset``, which compare policies under various farms, workloads and failures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOTES_1999: Final = (
     "requests/s measured in 1999 with round robin -> with the best score:",
     "html 20 clients: 151 -> 165, 60: 191 -> 206, 100: 204 -> 219;",
     "cgi 20: 69 -> 78, 60: 88 -> 92, 100: 89 -> 93; mix 20: 102 -> 112, 60: 130 -> 142, 100: 138 -> 147;",
-    "ratio of best score to round robin at all 27 points: 1.036 to 1.122, mean 1.078",
+    "ratio of best score to round robin in all 27 measurements: 1.036 to 1.122, mean 1.078",
 )
 
 
@@ -42,7 +42,7 @@ def _sweep(farm: str) -> tuple[Scenario, ...]:
 
 
 def _servers_1999(workload: str) -> tuple[ServerSpec, ...]:
-    """Return farm T3's servers, scaled to the total speed of the three machines of 1999 under this workload."""
+    """Return farm T3's servers, scaled so that their total speed matches the machines of 1999 under this workload."""
     servers = FARMS["T3"]
     factor = _CARRIED_1999[workload] * WORKLOADS[workload].mean / Scenario(servers).capacity
     return tuple(
@@ -67,21 +67,21 @@ T3, H10, U10 = FARMS["T3"], FARMS["H10"], FARMS["U10"]
 PRESETS: Final[Mapping[str, SimulationStudy]] = {
     "T3": SimulationStudy("Three unequal servers with every workload, at loads from 0.5 to 0.95.", _sweep("T3")),
     "H10": SimulationStudy("Ten unequal servers with every workload, at loads from 0.5 to 0.95.", _sweep("H10")),
-    "U10": SimulationStudy("Ten equal servers with every workload, at loads from 0.5 to 0.95.", _sweep("U10")),
+    "U10": SimulationStudy("Ten identical servers with every workload, at loads from 0.5 to 0.95.", _sweep("U10")),
     "testbed-1999": SimulationStudy(
-        "The three servers of 1999 under 20 to 100 clients that never pause and look up the name every 5 s.",
+        "The three servers of 1999 with 20 to 100 clients, which never pause and look up the name every 5 s.",
         _testbed_1999(),
         ("best", "best_score", "round_robin"),
         notes=_NOTES_1999,
     ),
     "herding": SimulationStudy(
-        "Ten equal servers; with a score based only on load, 'best_score' sends all clients to the least loaded "
+        "Ten identical servers. With a score based only on load, 'best_score' sends all clients to the least loaded "
         "server.",
         (Scenario(U10, load=0.5, score="load alone", terms=_LOAD_ALONE),),
         ("best_score", "best", "round_robin"),
     ),
     "flash-crowd": SimulationStudy(
-        "Three unequal servers at load 0.4, with twice as many requests for half a minute.",
+        "Three unequal servers at load 0.4. The request rate doubles for half a minute.",
         (Scenario(T3, load=0.4, surges=(Surge(60.0, 90.0, 2.0),)),),
     ),
     "caching-resolvers": SimulationStudy(
@@ -89,7 +89,7 @@ PRESETS: Final[Mapping[str, SimulationStudy]] = {
         tuple(Scenario(farm, load=0.7, clients=SimulatedClients("caches", 200)) for farm in (T3, H10, U10)),
     ),
     "dying-server": SimulationStudy(
-        "Ten equal servers at load 0.7, one of which fails after a minute and recovers a minute later.",
+        "Ten identical servers at load 0.7. One server fails after a minute and recovers a minute later.",
         (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0),)),),
     ),
     "hanging-server": SimulationStudy(
@@ -97,15 +97,15 @@ PRESETS: Final[Mapping[str, SimulationStudy]] = {
         (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0, service_only=True),)),),
     ),
     "background-load": SimulationStudy(
-        "Three unequal servers at load 0.5, the largest of which also runs four other tasks for a minute.",
+        "Three unequal servers at load 0.5. The largest also runs four other tasks for a minute.",
         (Scenario(T3, load=0.5, other_work=(OtherWork("s3", 60.0, 120.0, 4.0),)),),
     ),
     "report-loss": SimulationStudy(
-        "Ten unequal servers at load 0.85, with 0, 2 and 10 % of all reports lost.",
+        "Ten unequal servers at load 0.85. 0%, 2% or 10% of all reports are lost.",
         tuple(Scenario(H10, loss=loss) for loss in (0.0, 0.02, 0.1)),
     ),
     "dns-servers": SimulationStudy(
-        "Ten unequal servers at load 0.85 behind one, two and four independent DNS servers.",
+        "Ten unequal servers at load 0.85, with one, two or four independent DNS servers.",
         tuple(Scenario(H10, dns_servers=servers) for servers in (1, 2, 4)),
     ),
 }

@@ -12,7 +12,7 @@ FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "
 
 @dataclass(frozen=True, slots=True)
 class FarmMoment:
-    """One second of a run, which ends at ``time``. ``answers`` and ``load`` contain one number per server."""
+    """One second of a run. The second ends at ``time``. ``answers`` and ``load`` contain one number per server."""
 
     time: float
     answers: tuple[int, ...]
@@ -51,7 +51,7 @@ class SimulationResult(RunFigures):
 
     @property
     def few_others(self) -> int:
-        """The number of answers under light traffic that did not name a member with the highest score."""
+        """The number of answers in light traffic that did not name a member with the highest score."""
         return self.few - self.highest
 
 

@@ -57,7 +57,7 @@ class Surge:
 
 @dataclass(frozen=True, slots=True)
 class OtherWork:
-    """Other work: a host has ``tasks`` more runnable tasks between ``start`` and ``end`` (s)."""
+    """Other work: a host has ``tasks`` additional runnable tasks between ``start`` and ``end`` (s)."""
 
     server: str
     start: float
@@ -69,14 +69,14 @@ class OtherWork:
 class SimulatedClients:
     """The clients of a scenario: how requests arrive, and how long clients use an answer.
 
-    With ``open``, requests arrive as a Poisson process, each after a separate look-up. With ``caches``, requests arrive
-    as a Poisson process and look-ups use caching resolvers. With ``closed``, each client sends its next request when
-    the previous request has been answered.
+    With ``open``, requests arrive as a Poisson process, each after a separate lookup. With ``caches``, requests arrive
+    as a Poisson process, and lookups go through caching resolvers. With ``closed``, each client sends its next request
+    when the previous request has been answered.
     """
 
     kind: Literal["open", "closed", "caches"] = "open"
     count: int = 0  # of closed clients, or of resolvers
-    resolve: float = 5.0  # closed: s between the look-ups of a client; 0: before each request
+    resolve: float = 5.0  # closed: s between a client's lookups; 0: before each request
     shortest: float = 5.0  # caches: each keeps answers for its own time between ``shortest`` and ``longest`` s
     longest: float = 30.0
     zipf: float = 0.9  # caches: the k-th resolver gets queries in proportion to k ** -zipf
@@ -104,7 +104,7 @@ class Scenario:
     outages: tuple[Outage, ...] = ()
     surges: tuple[Surge, ...] = ()
     other_work: tuple[OtherWork, ...] = ()
-    arrivals: tuple[float, ...] | None = None  # recorded times of look-ups, instead of Poisson arrivals
+    arrivals: tuple[float, ...] | None = None  # recorded times of lookups, instead of Poisson arrivals
     stale_after: float = 3.0
     min_usable: float = 0.5
     score: str = "thesis"

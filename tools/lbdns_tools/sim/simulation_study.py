@@ -1,4 +1,4 @@
-"""Builds a simulation study from options that specify a farm or preset and override some of its settings."""
+"""Builds a simulation study from options: a farm or a preset, and settings that override those of the preset."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def _base(requested: RequestedStudy) -> SimulationStudy:
 
 def _fitted(study: SimulationStudy, requested: RequestedStudy, recording: Recording) -> SimulationStudy:
     if len(requested.workloads) > 1:
-        raise ConfigError("--workload: only one workload can be specified with --from and --replay, to estimate speeds")
+        raise ConfigError(
+            "--workload: only one workload can be specified with --from or --replay, because it determines speeds"
+        )
     workload = (requested.workloads or (Scenario(()).workload,))[0]
     farm = estimate_farm(recording, WORKLOADS[workload].mean)
     notes = (*study.notes, *farm.notes, f"request sizes: unknown, assumed to follow --workload {workload}")
@@ -96,8 +98,7 @@ def _with(study: SimulationStudy, **changes: Any) -> SimulationStudy:
 
 
 def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Scenario, ...]:
-    """Return the scenarios for all combinations of the requested workloads, loads and clients, with other options
-    applied."""
+    """Return one scenario per combination of requested workloads, loads and clients, with other options applied."""
     if requested.loads or requested.rate is not None:
         scenarios = [replace(scenario, rate=requested.rate) for scenario in scenarios]
     grid = {"workload": requested.workloads, "load": requested.loads, "clients": requested.clients}
@@ -112,13 +113,14 @@ def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Sce
 
 
 def _having(scenarios: Sequence[Scenario], name: str, value: Any) -> Sequence[Scenario]:
-    """Return the scenarios in which ``name`` is ``value`` or, if there are none, all scenarios changed to ``value``."""
+    """Return the scenarios whose ``name`` is ``value`` or, if there are none, all scenarios with ``name`` set to
+    ``value``."""
     having = [scenario for scenario in scenarios if getattr(scenario, name) == value]
     return having or _distinct([replace(scenario, **{name: value}) for scenario in scenarios])
 
 
 def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
-    """Return the scenarios without duplicates, because an override can make two of a preset's scenarios equal."""
+    """Return the scenarios without duplicates. Overrides can make two scenarios of a preset equal."""
     found: list[Scenario] = []  # a list, because a scenario with a custom score cannot be hashed
     for scenario in scenarios:
         if scenario not in found:

@@ -134,8 +134,7 @@ def _queries(found: Sequence[QuerySpan]) -> Iterator[float]:
 
 
 def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:
-    """Return the share of answers that would have gone to a different member, estimated from the counts in each
-    step."""
+    """Return the share of answers that would have gone to a different member, based on the counts per step."""
     gaps = whole = 0.0
     for one, other in zip(ours, theirs, strict=True):
         gaps += sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2

@@ -83,8 +83,7 @@ class SimulatedAgent:
 
 
 class ReportScorer(Protocol):
-    """Computes the scores of reports instead of the scenario's score. For each report, ``observe`` is called before
-    ``of``."""
+    """Replaces the scenario's score. For each report, ``observe`` is called before ``of``."""
 
     def observe(self, member: str, metrics: Mapping[str, float], now: float) -> None: ...
     def of(self, metrics: Mapping[str, float]) -> int: ...

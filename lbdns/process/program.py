@@ -30,7 +30,7 @@ class Program(Protocol):
     async def reload(self) -> None:
         """Reread the configuration and apply it. The caller must await ``start`` first.
 
-        Raises LbdnsError. After any error except PartlyAppliedError, every part still uses the old configuration.
+        Raises LbdnsError. After any exception except PartlyAppliedError, every part still uses the old configuration.
         """
 
     async def stop(self) -> None:

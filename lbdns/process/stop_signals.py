@@ -15,7 +15,7 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class StopSignals:
     """Records whether a stop signal has arrived since this object was created. Use this class only in the main thread.
 
-    The program would deadlock if a signal handler set a ``threading.Event`` while ``wait`` held the event's lock.
+    A signal handler that set a ``threading.Event`` could deadlock, because ``wait`` may hold the event's lock.
     Therefore, the interpreter writes each signal to a pipe, which needs no lock.
     """
 
@@ -36,7 +36,7 @@ class StopSignals:
 
 @contextlib.contextmanager
 def stop_signals() -> Iterator[StopSignals]:
-    """Collect stop signals instead of letting them interrupt the program; restore the old handlers on exit."""
+    """Record stop signals instead of letting them interrupt the program; restore the old handlers on exit."""
     read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     wakeup_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     # The interpreter writes to the pipe only for signals that have a Python handler

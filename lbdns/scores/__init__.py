@@ -1,4 +1,4 @@
-"""The table of built-in scores. To add a score, write a module, and add a line here, a test and a docs section."""
+"""The table of built-in scores. To add a score, write a module, and add an entry here, a test and a docs section."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP credentials: reads, sends and checks a user's password (RFC 7617) and bearer tokens (RFC 6750)."""
+"""HTTP credentials: reads, sends and checks passwords (RFC 7617) and bearer tokens (RFC 6750)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOW: Final = "generate one with 'openssl rand -hex 32'"
 class HttpCredentials:
     """Credentials that a server accepts, or that a client sends; empty if none are required.
 
-    Browsers do not prompt for bearer tokens, so a token is also accepted as the password of any user.
+    Browsers do not prompt for bearer tokens, so a token is also accepted as a password, with any user name.
     """
 
     user: str = ""
@@ -33,7 +33,7 @@ class HttpCredentials:
         return bool(self.user or self.tokens)
 
     def header(self) -> str:
-        """Return the value of the Authorization header to send; empty if there are no credentials."""
+        """Return the value for the Authorization header, or an empty string if there are no credentials."""
         if self.tokens:
             return f"Bearer {self.tokens[0]}"
         if not self.user:
@@ -41,7 +41,7 @@ class HttpCredentials:
         return f"Basic {base64.b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
 
     def accept(self, header: str) -> bool:
-        """Return whether an Authorization header is valid. The time this takes reveals nothing about the secrets."""
+        """Return whether an Authorization header is valid. How long this takes reveals nothing about the secrets."""
         scheme, _, rest = header.partition(" ")
         rest = rest.strip()
         if scheme.lower() == "bearer":
@@ -91,14 +91,14 @@ def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
 def read_tokens(path: Path, key: str) -> tuple[tuple[str, ...], list[str]]:
     """Return the tokens in a file, and a warning if other users can read the file.
 
-    Raises ConfigError. Errors identify the setting by its ``key``.
+    Raises ConfigError. Error messages identify the setting by its ``key``.
     """
     text, warnings = read_private(path, key, f"it must contain one token per line; {_HOW}")
     return parse_tokens(text, f"{path}: {key}"), warnings
 
 
 def parse_tokens(text: str, where: str) -> tuple[str, ...]:
-    """Return the tokens in ``text``, one per line.
+    """Return the tokens in ``text``, which contains one token per line.
 
     Clients send the first token; servers accept every token. Raises ConfigError.
     """

@@ -28,7 +28,7 @@ def new_cookie_secret() -> bytes:
 def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
     """Return the secrets in ``path``, and a warning if other users can read the file.
 
-    New cookies are made with the first secret; cookies made with any secret in the file are accepted. Raises a
+    New cookies are made with the first secret; a cookie made with any secret in the file is accepted. Raises a
     ConfigError that lists every invalid line.
     """
     text, warnings = read_private(path, _WHERE, _INSTEAD)
@@ -36,7 +36,7 @@ def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
 
 
 def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
-    """Return the secrets in ``text``, one per line; ``where`` names the file in errors. Raises ConfigError.
+    """Return the secrets in ``text`` (one per line); ``where`` names the file in error messages. Raises ConfigError.
 
     Error messages never contain any part of a secret.
     """

@@ -1,1 +1,1 @@
-"""Runs the answering code as a DNS server, with its sockets, timers, signals, processes and control commands."""
+"""The DNS server around the answering code: its sockets, timers, signals, processes and control commands."""

@@ -35,7 +35,7 @@ LONGEST_PAUSE: Final = 5.0
 class CollectorFollower:
     """Follows the collector at ``[collector] connect``, and delivers snapshots of the farm's members.
 
-    While the connection is down, no snapshots are delivered and the readings age, as they do when agents stop
+    While the connection is down, no snapshots are delivered. The readings grow old, just as they do when agents stop
     reporting.
     """
 
@@ -144,7 +144,7 @@ class CollectorFollower:
         return "closed the connection"
 
     def _take(self, event: ServerSentEvent) -> str:
-        """Handle an event. Return a description of the error in the event, or an empty string if the event is valid."""
+        """Handle an event. Return what is wrong with the event, or an empty string if the event is valid."""
         if event.name not in ("status", "changes"):
             return ""  # from a newer collector
         try:
@@ -161,9 +161,9 @@ class CollectorFollower:
         return ""
 
     def _connected(self, missing: set[str]) -> None:
-        """Record the arrival of a full status, which the collector sends on each new connection and at each reload.
+        """Record that a full status has arrived. The collector sends one on each new connection and at each reload.
 
-        ``missing`` contains the members that are configured here but not on the collector.
+        ``missing`` contains the members that this server's configuration contains but the collector's does not.
         """
         if not self.connected:
             self._events.record("collector", f"collector {self._url}: following", logger=log.name)
@@ -171,7 +171,7 @@ class CollectorFollower:
         if missing:
             some = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")
             log.warning(
-                "collector %s: its pools lack the members %s; add these members to the collector's pools",
+                "collector %s: its pools lack the members %s; add them to the collector's configuration",
                 self._url,
                 some,
             )

@@ -1,4 +1,4 @@
-"""``lbdns serve``: builds the parts of the DNS server, then starts, reloads and stops them together."""
+"""``lbdns serve``: creates the parts of the DNS server, and starts, reloads and stops them together."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class DnsServer:
         return self._collector
 
     async def start(self) -> None:
-        """Open the sockets, drop root privileges, then open the web interface.
+        """Open the sockets, drop root privileges, and then open the web interface.
 
         If the start fails, closes everything and raises LbdnsError.
         """
@@ -156,7 +156,7 @@ class DnsServer:
         await self._web.start(config.web, by_address(self._inherited, "web", [listen]).get(listen) if listen else None)
 
     async def _take_over(self) -> None:
-        """Start alongside a running server, and stop that server once this server can no longer fail to start."""
+        """Start alongside a running server, and stop that server once this server is certain to start."""
         config = self.farm.config
         self._predecessor = predecessor = await Predecessor.meet(config.server.control)
         inherited = predecessor.inherited
@@ -200,7 +200,7 @@ class DnsServer:
     async def reload(self) -> None:
         """Reread the configuration and apply it. No query, report, score or counter is lost.
 
-        Raises LbdnsError. After any error except PartlyAppliedError, every part still uses the old configuration.
+        Raises LbdnsError. After any exception except PartlyAppliedError, every part still uses the old configuration.
         """
         async with self._changing:
             service_manager.notify(service_manager.reloading())
@@ -221,7 +221,7 @@ class DnsServer:
             self._predecessor.close()
 
     async def _hand_over(self, command: ControlCommand) -> None:
-        """Hand over to the process that sent the command ``take-over``; if the hand-over fails, keep running."""
+        """Hand over to the process that sent the command ``take-over``. If that fails, keep running."""
         if self._changing.locked():
             raise LbdnsError("take-over: a reload or another take-over is in progress; try again later")
         async with self._changing, self._overrides.handing_over:
@@ -270,7 +270,7 @@ class DnsServer:
         return found
 
     async def _end(self) -> None:
-        """Answer the queries that have been read, then close everything except the control socket."""
+        """Answer the queries that have been read, and then close everything except the control socket."""
         await self._overrides.stop()
         await self._secondaries.stop()
         await self._stat_file.stop()
@@ -283,6 +283,6 @@ class DnsServer:
         self.events.record("server", text, level=level, logger=log.name)
 
     def _fail(self, why: str) -> None:
-        """Stop the server with an error, so that a service manager restarts the server."""
+        """Stop the server with an error, so that a service manager restarts it."""
         self.failure = why
         self.over.set()

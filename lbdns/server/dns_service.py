@@ -25,7 +25,7 @@ from lbdns.sockets.inherited_sockets import InheritedSocket
 
 @dataclass(frozen=True, slots=True)
 class AnsweringConfiguration:
-    """The farm for which queries are answered, and the sockets of each answering process."""
+    """The farm that determines the answers, and the sockets of each answering process."""
 
     farm: Farm
     table: AnswerTable  # for this process; workers build their own from the farm
@@ -43,14 +43,14 @@ class Answerer(Protocol):
 
     @property
     def restarts(self) -> int:
-        """The total number of answering processes that have been replaced."""
+        """The number of answering processes that have been replaced so far."""
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Prepare every answering process for ``new``, and return the change that puts ``new`` into force.
 
-        No query is lost: each process answers all queries that it has read from sockets that ``new`` omits. The caller
-        still owns the sockets, and must keep them open until the change has finished or rolled back. Raises LbdnsError
-        if a process cannot prepare.
+        No query is lost: each process still answers the queries that it has read from sockets that ``new`` drops. The
+        caller still owns the sockets, and must keep them open until the change has finished or rolled back. Raises
+        LbdnsError if a process cannot prepare.
         """
 
     def deliver(self, snapshot: Snapshot) -> None:
@@ -60,9 +60,9 @@ class Answerer(Protocol):
         """Replace all overrides in force."""
 
     async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
-        """Return one process's explanation of its answers for the name ``owner`` in ``pool``.
+        """Return an explanation of the answers for the name ``owner`` in ``pool``, from one process.
 
-        Raises LbdnsError if no process replies in time or a reload is in progress.
+        Raises LbdnsError if no process replies in time, or if a reload is in progress.
         """
 
     @property
@@ -79,13 +79,13 @@ class Answerer(Protocol):
         """Return the counters of shadow policies; cheaper to compute than ``counters``."""
 
     def counters(self) -> AnswerCounters:
-        """Return all counters, which never decrease. Other processes report their counters a few times a second."""
+        """Return all counters, which never decrease. Other processes send theirs a few times a second."""
 
     async def refresh(self) -> None:
         """Fetch the current counters of other processes, so that the other methods return up-to-date values."""
 
     async def stop(self) -> None:
-        """Answer the queries that have been read, then stop. All counters are then final. May be called twice."""
+        """Answer the queries that have been read, and stop. After that, all counters are final. May be called twice."""
 
 
 class DnsService:
@@ -104,8 +104,8 @@ class DnsService:
     async def start(self, configuration: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> None:
         """Start answering, including on unconfigured ``inherited`` sockets, because queries may be waiting in them.
 
-        A second call, without ``inherited``, answers these queries and then closes the unconfigured sockets. Raises
-        LbdnsError.
+        A second call, without ``inherited``, answers the waiting queries and then closes the unconfigured sockets.
+        Raises LbdnsError.
         """
         await commit_all([await self.prepare(configuration, inherited)])
 
@@ -132,6 +132,6 @@ class DnsService:
         return PreparedChange("answers", answers.commit, finish, rollback)
 
     async def stop(self) -> None:
-        """Answer the queries that have been read, then close the sockets."""
+        """Answer the queries that have been read, and then close the sockets."""
         await self.answerer.stop()
         self.sockets.close()

@@ -1,4 +1,4 @@
-"""The local answerer: answers queries in one process, which is a worker or, with ``workers = 1``, the main process."""
+"""The local answerer: answers queries in one process (a worker or, if ``workers = 1``, the main process)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LocalAnswerer:
     ) -> None:
         """``secrets`` contains the secrets for DNS cookies.
 
-        ``servers`` is the number of processes that answer for the farm, and ``number`` is the index of this process.
+        ``servers`` is the number of answering processes, and ``number`` is the index of this one.
         ``events`` records changes in members' states; it is None in a worker, because the main process records these
         changes.
         """
@@ -73,9 +73,10 @@ class LocalAnswerer:
     def prepare_change(
         self, table: AnswerTable, secrets: Sequence[bytes], fresh: NumberedSockets, wanted: set[int]
     ) -> PreparedChange:
-        """Return a change that makes this process answer from ``table`` on the sockets with the numbers in ``wanted``.
+        """Return a change that makes this process answer from ``table`` on the sockets whose numbers are in ``wanted``.
 
-        ``fresh`` contains the wanted sockets on which this process is not yet answering; the change owns these sockets.
+        ``fresh`` contains those sockets on which this process does not answer yet. The change owns the ``fresh``
+        sockets.
         """
 
         def commit() -> None:
@@ -120,7 +121,7 @@ class LocalAnswerer:
         return found
 
     def explain_now(self, pool: Pool, owner: str) -> Mapping[str, Any] | None:
-        """Return the explanation for a name, or None if this process selects no member for that name."""
+        """Return the explanation for a name, or None if this process selects no member for it."""
         found = self.planner.explain(pool, owner, self._parts)
         return found and {**found, "worker": self._number, "workers": self._servers}
 

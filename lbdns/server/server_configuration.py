@@ -1,4 +1,4 @@
-"""Reads the configuration of ``lbdns serve`` and all files that it names, and stores the configuration in force."""
+"""Reads the configuration of ``lbdns serve`` and all files named in it, and stores the configuration in force."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NO_SERVE_OPTIONS = ServeOptions()
 
 @dataclass(frozen=True, slots=True)
 class ServeConfiguration(CheckedConfiguration):
-    """The checked configuration, with everything else that ``lbdns serve`` reads at startup."""
+    """The checked configuration, and everything else that ``lbdns serve`` reads at startup."""
 
     table: AnswerTable
     secrets: tuple[bytes, ...]  # for DNS cookies; empty if the configuration names no file of secrets
@@ -50,7 +50,7 @@ class ServeConfiguration(CheckedConfiguration):
 
 
 def read_settings(path: Path, options: ServeOptions = NO_SERVE_OPTIONS) -> Config:
-    """Return the configuration without zones and keys, for use before the event loop starts. Raises ConfigError."""
+    """Return the configuration without its zones and keys, for use before the event loop starts. Raises ConfigError."""
     config = options.applied(load_config(path))
     privileges.check_user(config.server.user)
     return config
@@ -61,7 +61,7 @@ def read_configuration(
 ) -> ServeConfiguration:
     """Read a configuration with its zones and keys. Blocks on the disk. Raises ConfigError.
 
-    ``serials`` contains the serials served so far; if it is None, the serials are read from the serial file.
+    ``serials`` contains the serials served so far; None means that they are read from the serial file.
     """
     farm = load_farm(path)
     farm = replace(farm, config=options.applied(farm.config))
@@ -72,7 +72,7 @@ def read_configuration(
 
 
 def new_table(farm: Farm) -> AnswerTable:
-    """Return the answer table for a farm and its configured plane. Raises LbdnsError if that plane is not available."""
+    """Return a farm's answer table for the configured plane. Raises LbdnsError if that plane is not available."""
     table = AnswerTable(farm, plane.choose_plane(farm.config.server.plane))
     # Exempt the table from garbage collection: with a hundred thousand names each collection takes 0.1 s, during which
     # no query is answered. A table that is replaced later has no reference cycles and is freed without the collector

@@ -1,4 +1,4 @@
-"""Exports the counters of the DNS server as Prometheus metric families, built for each scrape."""
+"""Exports the DNS server's counters as Prometheus metric families, which are built at each scrape."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _NAMED: Final[Mapping[str, tuple[str, str]]] = {
     "fail_opens": ("lbdns_fail_opens", "Number of times a pool started to fail open"),
     "unsent": ("lbdns_dns_responses_unsent", "Responses that the kernel refused to send"),
     "failed": ("lbdns_dns_queries_failed", "Queries dropped because of an internal error"),
-    "udp_overflows": ("lbdns_dns_udp_overflows", "Queries the kernel dropped because the receive buffer was full"),
+    "udp_overflows": ("lbdns_dns_udp_overflows", "Queries that the kernel dropped because the receive buffer was full"),
     "tcp_accepted": ("lbdns_dns_tcp_accepted", "TCP connections accepted"),
     "tcp_closed_early": ("lbdns_dns_tcp_closed_early", "TCP connections closed because of a limit"),
-    "shed": ("lbdns_dns_queries_shed", "Uncommon queries dropped under overload in favour of common queries"),
+    "shed": ("lbdns_dns_queries_shed", "Uncommon queries dropped under overload so that common queries are answered"),
     "rate_limit_dropped": ("lbdns_dns_rate_limit_dropped", "Responses dropped by the rate limit"),
     "rate_limit_cut": ("lbdns_dns_rate_limit_cut", "Responses truncated by the rate limit; clients retry over TCP"),
     "too_long_cut": ("lbdns_dns_too_long_cut", "Responses truncated because they were too long for UDP"),
-    "repeated": ("lbdns_dns_repeated", "Retransmitted queries that were answered with the same member again"),
+    "repeated": ("lbdns_dns_repeated", "Retransmitted queries that were answered with the same member as before"),
     "coherent": (
         "lbdns_dns_coherent",
-        "Queries answered with the member selected for the client's query of another type",
+        "Queries answered with the member selected for the same client's query of another type",
     ),
     "query_log_lost": ("lbdns_query_log_lost", "Query log lines that could not be written"),
     "worker_restarts": ("lbdns_worker_restarts", "Worker processes that died and were replaced"),

@@ -1,4 +1,4 @@
-"""The status source of ``lbdns serve``, through which pages, metrics and the history read the server's state."""
+"""The status source of ``lbdns serve``: lets pages, metrics and the history read the server's state."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ServerMembers:
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change that adopts the farm of ``new``.
 
-        This change must commit before the answerer's change, because the answerer's subscribers read the farm.
+        This change must commit before the answerer's, because the answerer's subscribers read the farm from here.
         """
 
         def commit() -> None:
@@ -96,12 +96,12 @@ class ServerCounters:
         self.inherit(NO_COUNTS)
 
     def inherit(self, counters: AnswerCounters) -> None:
-        """Start from the counters of the server that this server replaces."""
+        """Add the counters of the server that this one replaces."""
         self.inherited = counters.ended()
         self.inherited_answers = self.inherited.by_pool()
 
     def total(self) -> AnswerCounters:
-        """Return the sum of the answerer's counters, this server's own counters and the inherited counters."""
+        """Return the sum of the answerer's, this server's own and the inherited counters."""
         planner, farm = self._answerer.planner, self._members.farm
         own = {"fail_opens": planner.fail_opens, "worker_restarts": self._answerer.restarts}
         open_ms = {pool.name: round(1000 * planner.fail_open_seconds(pool.name)) for pool in farm.pools}

@@ -1,4 +1,4 @@
-"""Starts ``lbdns serve``: completes the steps that require a single-threaded process, then runs the event loop."""
+"""Starts ``lbdns serve``: first takes the steps that require a single-threaded process, then runs the event loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SWITCH_INTERVAL: Final = 0.0005
 
 
 def run(path: Path, options: ServeOptions) -> None:
-    """Run the DNS server until a signal stops the server. Raises LbdnsError if the server cannot start or fails."""
+    """Run the DNS server until a signal stops it. Raises LbdnsError if the server cannot start or fails."""
     config = read_settings(path, options)
     inherited = sockets_from_service_manager(config, os.environ)
     privileges.limit(config.server.user)
@@ -45,7 +45,7 @@ def run(path: Path, options: ServeOptions) -> None:
 
 
 def _allow_many_files() -> None:
-    """Raise the limit on open files to the permitted maximum, because 256 workers may need more than 1024 files."""
+    """Raise the limit on open files to the permitted maximum: with 256 workers, more than 1024 files may be open."""
     with contextlib.suppress(OSError, ValueError):
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -24,7 +24,7 @@ def server_commands(
 ) -> Mapping[str, CommandHandler]:
     """Return the handlers of the server-wide commands, keyed by command name.
 
-    ``path`` is the path of the configuration file.
+    ``path`` refers to the configuration file.
     """
 
     async def reload(command: ControlCommand) -> Mapping[str, Any]:
@@ -71,12 +71,12 @@ def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
 
 
 def _notes(overrides: Iterable[Override]) -> list[str]:
-    """Return notes about consequences that the sender of the command may not expect."""
+    """Return notes about effects that the sender of a command may not expect."""
     slots: dict[str, set[str]] = {}
     for override in overrides:
         slots.setdefault(override.member, set()).add(override.slot)
     return [
-        f"{member} is drained, and a drain takes precedence over a forced state"
+        f"{member} is drained; a drain takes precedence over a forced state"
         for member, found in slots.items()
         if {"drain", "force"} <= found
     ]

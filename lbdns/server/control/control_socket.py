@@ -1,7 +1,7 @@
-"""The control socket receives control commands and replies to them. Every message is a JSON object on one line.
+"""The control socket: receives control commands and replies to them. Every message is a JSON object on one line.
 
 For example, the reply to ``{"command":"reload"}`` is ``{"ok":true,...}`` or ``{"ok":false,"error":"..."}``. The socket
-file's permissions determine which users may connect: the file has mode 0660 and belongs to the server's user and group.
+file's permissions determine which users may connect. The file has mode 0660 and belongs to the server's user and group.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class ControlSocket:
         self._path: Path | None = None  # the path at which it listens, or failed to listen
 
     def duplicate(self) -> tuple[Path, socket.socket] | None:
-        """Return the path and a duplicate of the listening socket for another process, or None if no socket is open."""
+        """Return, for another process, the path and a duplicate of the listening socket, or None if none is open."""
         return (self._file[0], self._sock.dup()) if self._file and self._sock else None
 
     async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
-        """Accept commands on ``sock``, which must already listen at ``path``, or on a new socket if ``sock`` is None.
+        """Accept commands on ``sock``, which already listens at ``path``, or on a new socket if ``sock`` is None.
 
-        The file of a new socket belongs to ``owner`` (user ID and group ID). If the socket cannot be opened, only a
+        A new socket's file belongs to ``owner`` (user ID and group ID). If the socket cannot be opened, only a
         warning is logged, because the server can answer queries without a control socket.
         """
         self._path = path
@@ -82,7 +82,7 @@ class ControlSocket:
             log.warning("[server] control: %s: %s. Commands such as 'lbdns reload' are not available", path, why)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """If ``new`` specifies a new path, listen at that path. Commands sent to it wait until the change commits.
+        """If ``new`` specifies a new path, listen at that path. Commands to the new path wait until the change commits.
 
         Raises ListenError if the new path is not available.
         """
@@ -111,7 +111,7 @@ class ControlSocket:
     async def stop_listening(self, leave: bool = False) -> None:
         """Stop accepting connections; commands in progress continue.
 
-        With ``leave``, the socket's file stays in place, because another process listens on the same socket.
+        If ``leave`` is true, the socket's file stays, because another process listens on the same socket.
         """
         task, sock, file = self._listening()
         self._path = self._accepting = self._sock = self._file = None
@@ -196,7 +196,7 @@ async def _close(
 
 
 async def _lines(sock: socket.socket) -> AsyncIterator[bytes]:
-    """Yield the lines that a client sends. An overlong line is truncated and ends the input."""
+    """Yield the lines that a client sends. A line that is too long is truncated, and is the last one."""
     buffer = b""
     while True:
         async with asyncio.timeout(PATIENCE):
@@ -212,7 +212,7 @@ async def _lines(sock: socket.socket) -> AsyncIterator[bytes]:
 
 
 async def send_line(sock: socket.socket, answer: Mapping[str, Any]) -> None:
-    """Send one object as a line of JSON. Raises OSError, or TimeoutError if the client does not read it."""
+    """Send one object as a line of JSON. Raises OSError, or TimeoutError if the client does not read the line."""
     async with asyncio.timeout(PATIENCE):
         await asyncio.get_running_loop().sock_sendall(sock, json.dumps(answer).encode() + b"\n")
 
@@ -222,7 +222,7 @@ def _failed(error: str) -> dict[str, Any]:
 
 
 def _inode(path: Path) -> int:
-    """Return a file's inode number, or 0 if the file is inaccessible, for example without root privileges."""
+    """Return a file's inode number, or 0 if the file is inaccessible (for example, without root privileges)."""
     try:
         return path.stat().st_ino
     except OSError:
@@ -230,7 +230,7 @@ def _inode(path: Path) -> int:
 
 
 def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
-    """Return a socket that listens at ``path`` and belongs to ``owner`` (user, group) if permissions allow.
+    """Return a socket that listens at ``path`` and, if permissions allow, belongs to ``owner`` (user, group).
 
     Raises OSError.
     """
@@ -249,7 +249,7 @@ def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
             sock.bind(str(fresh))
         except OSError as error:
             if error.errno is None:  # raised by Python, not by the kernel
-                raise OSError(0, "the path is too long for a socket; it must be at most 103 bytes long") from None
+                raise OSError(0, "the path is too long for a socket; the maximum is 103 bytes") from None
             raise
         fresh.chmod(MODE)
         _give(fresh, owner)

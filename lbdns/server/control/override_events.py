@@ -1,4 +1,4 @@
-"""Override events: records an event in the event log whenever an override is placed, ends or expires."""
+"""Override events: records an event whenever an override is put into force, is ended or expires."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENDED: Final = {"drain": "no longer drained", "up": "no longer forced up", "dow
 
 
 class OverrideEvents:
-    """Records events about overrides, each with the pool and member concerned."""
+    """Records events about overrides. Each event names the pool and the member."""
 
     def __init__(self, farm: Farm, events: EventLog) -> None:
         self._events = events
@@ -38,7 +38,7 @@ class OverrideEvents:
     def placed(self, override: Override, request: OverrideRequest, warning: str) -> None:
         """Record a new override.
 
-        ``warning`` explains why the pool cannot spare the member; it is empty if the pool can spare the member.
+        ``warning`` explains why the pool cannot spare the member; it is empty if the pool can.
         """
         span = f" for {format_duration(override.until - override.since)}" if request.has_end else ""
         reason = f": {override.reason}" if override.reason else ""

@@ -1,4 +1,4 @@
-"""The file that preserves overrides across restarts, read at startup and rewritten whenever an override changes."""
+"""The file that preserves overrides across restarts. It is read at startup and rewritten when an override changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ASIDE: Final = 1000  # number of broken files to keep; after that, the last one
 def read(path: Path) -> tuple[Overrides, str]:
     """Return the overrides in the file, and a description of any error in the file (empty if there is none).
 
-    Blocks on the disk. A file with errors is renamed, so that the next change does not overwrite the file; its valid
+    Blocks on the disk. A file with errors is renamed, so that the next change does not overwrite it. Its valid
     overrides are still returned.
     """
     try:
@@ -67,7 +67,7 @@ def _move_aside(path: Path) -> str:
         )
         path.rename(aside)
     except OSError as error:
-        return f"moving the file aside failed: {error.strerror}"
+        return f"renaming the file failed: {error.strerror}"
     return f"moved to {aside}"
 
 
@@ -92,7 +92,7 @@ class OverrideStore:
         self._writing: asyncio.Task[None] | None = None
 
     async def load(self) -> Overrides:
-        """Return the overrides in the file. An error in the file is recorded as an event."""
+        """Return the overrides in the file. If the file contains an error, record an event."""
         path = self.path
         found, error = await asyncio.to_thread(read, path)
         if error:
@@ -114,7 +114,7 @@ class OverrideStore:
     async def save(self, overrides: Overrides) -> str:
         """Wait up to PATIENCE seconds for the overrides to be written to disk.
 
-        Return the reason why the overrides have not been written, or an empty string if they have.
+        Return why the overrides have not been written, or an empty string if they have.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE

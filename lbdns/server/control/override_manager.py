@@ -1,4 +1,4 @@
-"""The override manager: puts overrides into force, ends them on request or when they expire, and stores them."""
+"""The override manager: puts overrides into force, stores them, and ends them on request or when they expire."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ MIN_TIMER_WAIT: Final = 0.01  # s; the wall clock and the event loop's clock nev
 class OverrideManager:
     """Manages operators' overrides: passes them to the answerer and stores them on disk.
 
-    The caller must first call ``restore`` or pass another server's overrides to the answerer. The caller must then call
-    ``begin`` and, at the end, ``stop``.
+    The caller must first call ``restore``, or else pass another server's overrides to the answerer. The caller must
+    then call ``begin`` and, at the end, ``stop``.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class OverrideManager:
             self._end_expired()
 
     def begin(self) -> None:
-        """Start carrying out requests. From this call on, no other process may write the override file."""
+        """Start carrying out requests. After this call, no other process may write the override file."""
         self._begun.set()
         self._check()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that adopts the farm and state folder of ``new``; the overrides stay in force."""
+        """Return a change that adopts the farm and the state folder of ``new``. The overrides stay in force."""
 
         def commit() -> None:
             self._farm = new.farm
@@ -95,7 +95,7 @@ class OverrideManager:
         self._begun.set()
 
     async def carry_out(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
-        """Carry out a request from the user ``by``; return the request's targets and the overrides that have ended.
+        """Carry out a request from the user ``by``; return its targets and the overrides that it has ended.
 
         Queries that arrive after this method returns are answered according to the new overrides. Raises LbdnsError if
         the request cannot be carried out.
@@ -113,7 +113,7 @@ class OverrideManager:
         return targets, ended
 
     def _put(self, request: OverrideRequest, by: str) -> OverrideTargets:
-        assert request.kind, "the request must put an override into force"
+        assert request.kind, "a request that ends overrides cannot put one into force"
         targets = find_targets(self._farm, request)
         now = self._clock()
         new = [
@@ -130,7 +130,7 @@ class OverrideManager:
         if len(after.items) > MAX_OVERRIDES:
             count = len(self.overrides.items)
             raise LbdnsError(
-                f"{count} overrides are in force, and the limit is {MAX_OVERRIDES}; end some of them first"
+                f"{count} overrides are in force, and the limit is {MAX_OVERRIDES}; end some of the overrides first"
             )
         planner, warning = self._answerer.planner, ""
         if request.kind in ("drain", "down"):

@@ -27,7 +27,7 @@ _FORCE_VALUES: Final = ("up", "down", "auto")
 
 @dataclass(frozen=True, slots=True)
 class OverrideRequest:
-    """A request to override a member or, if ``kind`` is None, to end the member's overrides in ``slot``."""
+    """A request to override a member. If ``kind`` is None, it ends the member's overrides in ``slot`` instead."""
 
     slot: str
     kind: OverrideKind | None
@@ -44,7 +44,7 @@ class OverrideRequest:
 
 
 def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
-    """Return the override request that the fields of a control command describe. Raises LbdnsError.
+    """Return the override request in the fields of a control command. Raises LbdnsError.
 
     The command must be one of COMMANDS.
     """
@@ -72,7 +72,7 @@ def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
 
 
 def _kind(command: str, fields: Mapping[str, Any]) -> tuple[OverrideKind | None, float]:
-    """Return the kind of override (None if the command ends overrides) and the weight factor."""
+    """Return the kind of override and the weight factor. The kind is None if the command ends overrides."""
     if command == "drain":
         return "drain", 1.0
     if command == "force":

@@ -35,14 +35,14 @@ class OverrideTargets:
 
 
 def full_form(name: str) -> str:
-    """Return a name in the form used for full names: lower case, without a trailing dot."""
+    """Return a name in the form of a full name: in lower case, without the final dot."""
     return name.lower().removesuffix(".")
 
 
 def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
-    """Return the targets of a request. A short name may match members of several zones that have the same addresses.
+    """Return the targets of a request. A short name may match members with the same addresses in several zones.
 
-    Raises UnknownNameError, whose message suggests the nearest known name.
+    Raises UnknownNameError, whose message suggests the most similar known name.
     """
     pools = farm.pools if not request.pool else [pool for pool in farm.pools if pool.name == request.pool]
     if not pools:
@@ -62,7 +62,7 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
 
 
 def find_forgotten_targets(overrides: Overrides, request: OverrideRequest) -> OverrideTargets | None:
-    """Return the targets if a request names an unconfigured member or pool that still has overrides, else None."""
+    """Return the targets of a request if its member or pool is unconfigured but still has overrides, else None."""
     wanted = full_form(request.member)
     known = any(o.member == wanted and request.pool in ("", o.pool) for o in overrides.items)
     return OverrideTargets((wanted,), ()) if known else None
@@ -86,7 +86,7 @@ def in_pools(names: Iterable[str]) -> str:
 
 
 def join_some(texts: Iterable[str], between: str = ", ") -> str:
-    """Return the first SHOWN texts, joined; if there are more, append the number of remaining texts."""
+    """Join the first SHOWN texts. If there are more, append how many are left out."""
     found = list(texts)
     more = f"{between}and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return between.join(found[:SHOWN]) + more
@@ -101,10 +101,10 @@ def why_not_spare(
     guards: GuardsOf,
     now: float,
 ) -> str:
-    """Return why a pool cannot spare the targets, or an empty string if all pools can spare them.
+    """Return why a pool cannot spare the targets, or an empty string if every pool can.
 
-    A pool cannot spare its targets if the overrides ``after`` would leave the pool without a usable member or with all
-    its members drained. ``now`` is in monotonic seconds.
+    A pool cannot spare its targets if the overrides ``after`` would leave it without a usable member, or would drain
+    all its members. ``now`` is in monotonic seconds.
     """
     stale_after = farm.config.collector.stale_after
     for pool in targets.pools:
@@ -148,7 +148,7 @@ class _OverriddenPool:
         return all(self._forced_state(member) == "drained" for member in self.pool.members)
 
     def others(self, but: Sequence[str]) -> str:
-        """Return why the pool's other members are not selected, such as ``frodo: no report for 12 s``."""
+        """Return why the pool's other members are not selected, for example ``frodo: no report for 12 s``."""
         members = zip(self.pool.members, self.guards, strict=True)
         return join_some((self._why(member, guard) for member, guard in members if member.full_name not in but), "; ")
 
@@ -169,9 +169,9 @@ class _OverriddenPool:
 
 
 def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrides: Overrides) -> list[Override]:
-    """Return the overrides in force that the request ends.
+    """Return those overrides in force that the request ends.
 
-    If the request names no pool, it also ends overrides limited to single pools. Raises LbdnsError if the request ends
+    A request without a pool also ends overrides that apply to a single pool. Raises LbdnsError if the request ends
     no override; the message lists the member's overrides in force.
     """
     ours = [o for o in overrides.items if o.member in targets.full_names]

@@ -1,8 +1,8 @@
-"""Take-over protocol: a new process receives a running server's sockets and state, starts, and replaces that server.
+"""Take-over protocol: a new process receives the sockets and the state of a running server, and then replaces it.
 
 The new process connects to the control socket and sends ``{"command":"take-over"}``. After the reply, the new process
-sends requests on the same connection, and the old process replies to each request with a message. Messages are encoded
-with msgpack, because data from another process is never unpickled::
+sends further requests on the same connection, and the old process replies to each request. Messages are encoded with
+msgpack, because unpickling data from another process would be unsafe::
 
     request      reply                                      then
     (none)       sockets, snapshot, overrides, secrets      the new process starts; both answer on the same sockets
@@ -102,10 +102,10 @@ class Successor:
         """
         received, _ = await self._channel.receive(PATIENCE)
         if received != request:
-            raise LbdnsError(f"expected {request!r} from the other process, not {received!r}")
+            raise LbdnsError(f"the other process sent {received!r} instead of {request!r}")
 
     def send_reports(self, state: Any) -> None:
-        """Send the collector's ``state``, which is None if this server has no collector."""
+        """Send the ``state`` of the collector (None if this server has no collector)."""
         self._channel.send(msgpack.packb(state))
 
     async def finish(self, counters: AnswerCounters) -> None:
@@ -117,7 +117,7 @@ class Successor:
 class Predecessor:
     """The new process's connection to the running server.
 
-    ``inherited`` contains the running server's sockets, which this process now shares.
+    ``inherited`` contains the running server's sockets, which both processes now share.
     """
 
     def __init__(
@@ -149,10 +149,10 @@ class Predecessor:
             sock.close()
             if isinstance(error, OSError):
                 why = error.strerror or "no answer"
-                raise LbdnsError(f"--take-over: {path}: {why}. Is a server running with this control socket?") from None
+                raise LbdnsError(f"--take-over: {path}: {why}. Is a server using this control socket?") from None
             if isinstance(error, (ValueError, KeyError, TypeError)):
                 raise LbdnsError(
-                    f"--take-over: {path}: the program that uses this socket is not a compatible version of lbdns"
+                    f"--take-over: {path}: the program that uses this socket is not lbdns, or not a compatible version"
                 ) from None
             raise
 
@@ -163,7 +163,7 @@ class Predecessor:
         try:
             if held["version"] != VERSION:
                 raise LbdnsError(
-                    f"--take-over: {path}: the running server has another version of this protocol; restart that server"
+                    f"--take-over: {path}: the running server uses another protocol version; restart that server"
                 )
             inherited = [
                 InheritedSocket(str(purpose), Endpoint(str(host), int(port)), sock)
@@ -186,7 +186,7 @@ class Predecessor:
         return await self._ask("reports")
 
     async def finish(self) -> AnswerCounters:
-        """Make the old server answer the queries it has read, then stop. Return its counters. Raises LbdnsError."""
+        """Make the old server answer the queries that it has read, and stop. Return its counters. Raises LbdnsError."""
         counters = await self._ask("finish")
         self._channel.close()
         try:
@@ -207,7 +207,7 @@ class Predecessor:
 
 
 async def _read_line(sock: socket.socket) -> bytes:
-    """Return one line. Reads no byte beyond the line, because the next bytes carry descriptors. Raises OSError."""
+    """Return one line. Reads nothing beyond the line, because the next bytes carry descriptors. Raises OSError."""
     line = b""
     while not line.endswith(b"\n") and len(line) < _MAX_LINE:
         data = await asyncio.get_running_loop().sock_recv(sock, 1)

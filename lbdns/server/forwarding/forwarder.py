@@ -1,4 +1,4 @@
-"""Relays a limited number of queries to upstream servers; clients that send the same question share one answer."""
+"""Relays a limited number of queries to upstream servers. Clients with the same question share one answer."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Forwarder:
             self._upstreams = Upstreams(config.upstream, self._counters)
 
     def stop(self) -> None:
-        """Cancel all waiting queries; their clients receive no response."""
+        """Cancel all waiting queries. The clients receive no response."""
         for task in self._tasks:
             task.cancel()
         self._upstreams.stop()
@@ -60,14 +60,14 @@ class Forwarder:
     def counters(self) -> dict[str, int]:
         """Return the counters since startup, keyed by name.
 
-        Each query counted as "relayed" has been answered, has failed or is still waiting. Each query counted as
-        "limited" has been refused. The other counters count attempts to query an upstream.
+        A query counted as "relayed" has been answered, has failed or is still waiting. A query counted as "limited" has
+        been refused. All other counters refer to attempts to query an upstream.
         """
         names = ("relayed", "answered", "failed", "limited", "timeouts", "unreachable", "over_tcp", "ignored")
         return {f"forward_{name}": self._counters[name] for name in names}
 
     def relay(self, relayed: RelayedQuery, reply: Reply) -> None:
-        """Relay a query. ``reply`` is called once, with the response, after this method has returned."""
+        """Relay a query. After this method has returned, ``reply`` is called once with the response."""
         network = _network(relayed.host)
         if self._clients >= MAX_WAITING or self._per_network[network] >= MAX_PER_NETWORK:
             self._counters["limited"] += 1

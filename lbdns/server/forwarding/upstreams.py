@@ -1,4 +1,4 @@
-"""Sends a question to one upstream after another, over UDP or TCP, and validates the responses (RFC 5452)."""
+"""Queries one upstream after another, over UDP or TCP, and checks the responses (RFC 5452)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Upstream:
 
 
 class Upstreams:
-    """Queries the upstreams in their configured order, but queries unresponsive upstreams last."""
+    """Queries the upstreams in their configured order, but unresponsive upstreams last."""
 
     def __init__(self, endpoints: Iterable[Endpoint], counters: Counter[str]) -> None:
         self._upstreams = [_Upstream(endpoint) for endpoint in endpoints]
@@ -37,7 +37,7 @@ class Upstreams:
         self._probes: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: UpstreamQuestion) -> UpstreamResponse | None:
-        """Return the first response that is not a failure, else the first failure, or None if no upstream responds.
+        """Return the first response that is not a failure, or else the first failure, or None if no upstream responds.
 
         An upstream that refuses the question or can't be reached is queried only once. An upstream that times out is
         queried again until TOTAL seconds have passed.
@@ -67,7 +67,7 @@ class Upstreams:
             probe.cancel()
 
     def _in_order(self, question: UpstreamQuestion) -> list[_Upstream]:
-        """Return the upstreams, with silent upstreams last. Start any due probes without awaiting their results."""
+        """Return the upstreams, with silent upstreams last. Start due probes, without waiting for results."""
         answering = [upstream for upstream in self._upstreams if upstream.probe_at is None]
         silent = [upstream for upstream in self._upstreams if upstream.probe_at is not None]
         if answering:
@@ -101,7 +101,7 @@ class Upstreams:
         return response
 
     async def _over_udp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse | None:
-        """Return the response to one datagram, or None if the question must be repeated over TCP."""
+        """Send one datagram and return the response, or None if the question must be repeated over TCP."""
         query = _query(question)
         # Each question gets a new socket, so its port is unpredictable. It is connected: the kernel drops datagrams
         # from other senders

@@ -1,4 +1,4 @@
-"""Formats a line of the query log: one query and its response, as JSON. Pure."""
+"""Formats a query and its response as one line of the query log, in JSON. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Pool:
 
 
 class MemberNames:
-    """Finds the member named in a response, from the response's CNAME or address record."""
+    """Finds the member that a response names in its CNAME record or its address records."""
 
     def __init__(self, farm: Farm | None = None) -> None:
         self._pools: dict[bytes, _Pool] = {}
@@ -54,7 +54,7 @@ class MemberNames:
             self._pools.update(dict.fromkeys(pool.owners, found))
 
     def find(self, response: bytes) -> tuple[str, str] | None:
-        """Return the pool's name and the member's name relative to the zone, or None if no member is named."""
+        """Return the names of the pool and of the member (relative to the zone), or None if no member is named."""
         for owner, rtype, begin, end in _records(response):
             pool = self._pools.get(owner)
             if pool is None:
@@ -117,7 +117,7 @@ def _rcode(sample: LoggedQuery, query: Query) -> str | None:
 def _records(response: bytes) -> Iterator[tuple[bytes, int, int, int]]:
     """Yield each record's owner name and type, and the offsets at which its RDATA begins and ends.
 
-    Stops at the first record that can't be read, since a response from an upstream may be malformed.
+    Stops at the first record that can't be read: a response from an upstream may be malformed.
     """
     questions, *counts = (int.from_bytes(response[at : at + 2], "big") for at in (4, 6, 8, 10))
     at = HEADER_LENGTH

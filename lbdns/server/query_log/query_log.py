@@ -41,11 +41,11 @@ class QueryLog:
 
     @property
     def lost(self) -> int:
-        """The number of samples lost because too many were waiting or the file could not be written."""
+        """The number of samples lost because too many were waiting, or because the file could not be written."""
         return self._overflowed + self._gone + (self._writer.unwritten if self._writer else 0)
 
     def use(self, farm: Farm) -> None:
-        """Apply the farm's query log configuration, and reopen the log file, in case the file was rotated."""
+        """Apply the farm's query log configuration. Also reopen the log file, because it may have been rotated."""
         self._config = farm.config.query_log
         if self._config.file is None:
             self.stop(0.0)
@@ -55,7 +55,7 @@ class QueryLog:
         self._writer.waiting.put(farm)
 
     def tap(self, respond: Respond, run_deferred: RunDeferred) -> QueryLogTap | None:
-        """Return the tap that samples one socket's queries, or None while the log is off."""
+        """Return an object that samples one socket's queries, or None while the log is off."""
         if self._writer is None:
             return None
         return QueryLogTap(respond, run_deferred, self._config.sample, self._chance, self._take)
@@ -67,7 +67,7 @@ class QueryLog:
             self._writer.waiting.put(sample)
 
     def stop(self, patience: float = LAST) -> None:
-        """Spend up to ``patience`` seconds writing the waiting lines, then end the thread."""
+        """Write the waiting lines for up to ``patience`` seconds, and then end the thread."""
         if self._writer:
             self._writer.end(patience)
             self._gone += self._writer.unwritten
@@ -158,14 +158,14 @@ class _LogFile:
             self._descriptor = -1
 
     def reopen(self) -> None:
-        """Close the file; the next line reopens the file, even shortly after a failed attempt."""
+        """Close the file. The next write reopens it, even shortly after a failed attempt to open it."""
         self.close()
         self._not_before, self._torn = 0.0, False
 
     def is_ready(self) -> bool:
         """Return whether the file is open.
 
-        Open the file if necessary; after a failure, retry only every RETRY seconds.
+        Open the file if necessary. After a failure, try only every RETRY seconds.
         """
         if self._failed and monotonic() < self._not_before:
             return False
@@ -180,7 +180,7 @@ class _LogFile:
         return True
 
     def append(self, lines: Sequence[str]) -> int:
-        """Write lines, in one system call if the kernel accepts all of them; return the number of lines written."""
+        """Write lines, if possible in one system call, and return how many have been written."""
         data = ("\n" * self._torn + "".join(lines)).encode("ascii")
         written = 0
         try:
@@ -201,7 +201,7 @@ class _LogFile:
         if not self._failed:
             self._failed = True
             log.warning(
-                "query log: %s: %s; queries are counted as lost until the file can be written",
+                "query log: %s: %s; sampled queries are counted as lost until the file can be written",
                 self.path,
                 error.strerror,
             )

@@ -1,4 +1,4 @@
-"""The query sampler: selects a random fraction of one socket's queries for the query log without delaying queries."""
+"""The query sampler: selects a random fraction of one socket's queries for the query log, without delaying queries."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ RunDeferred = Callable[[DeferredAnswer, Reply], None]  # calls ``Reply`` with th
 
 
 def next_gap(part: float, chance: float) -> int:
-    """Return the number of queries to skip before the next sample.
+    """Return how many queries to skip before the next sample.
 
     ``part`` is the fraction of queries to sample (0 < part <= 1).
 
-    Gaps follow a geometric distribution, so a pattern in the queries cannot bias the sample. ``chance`` is a random
-    number in [0, 1).
+    The gaps have a geometric distribution, so that patterns in the queries cannot bias the samples. ``chance`` is a
+    random number in [0, 1).
     """
     return int(math.log(1.0 - chance) / math.log1p(-part)) if part < 1 else 0  # inverse transform sampling
 
 
 class QueryLogTap:
-    """Sits between one socket and the responder, and passes each sampled query with its response to ``take``.
+    """Sits between one socket and the responder, and passes each sampled query, with its response, to ``take``.
 
     The caller must use the tap's ``respond`` and ``run_deferred`` instead of the functions passed to the constructor.
     """
@@ -49,7 +49,7 @@ class QueryLogTap:
         self._deferred: tuple[DeferredAnswer, Callable[[bytes], None]] | None = None
 
     def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
-        """Respond as ``Responder.respond`` does, and log the query if it is sampled."""
+        """Respond like ``Responder.respond``, and log the query if it is sampled."""
         if self._gap:
             self._gap -= 1
             return self._respond(query, client, transport)
@@ -76,9 +76,9 @@ class QueryLogTap:
         return response
 
     def run_deferred(self, deferred: DeferredAnswer, reply: Reply) -> None:
-        """Run a deferred answer, and log the response if the query is sampled.
+        """Run a deferred answer, and log the response if the query was sampled.
 
-        Call this method before the next call to ``respond``.
+        Must be called before the next call to ``respond``.
         """
         sampled, self._deferred = self._deferred, None
         if sampled is None or sampled[0] is not deferred:

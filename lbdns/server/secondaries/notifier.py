@@ -34,7 +34,7 @@ _Task = tuple[bytes, NotifyTarget]
 
 
 class Notifier:
-    """Sends NOTIFY messages to each secondary until the secondary answers or TRIES attempts have failed."""
+    """Sends each secondary a NOTIFY message until the secondary answers or TRIES attempts have failed."""
 
     def __init__(self, first_wait: float = FIRST_WAIT) -> None:
         self._first_wait = first_wait
@@ -43,9 +43,9 @@ class Notifier:
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     def reload(self, farm: Farm) -> None:
-        """Notify each secondary that has not been sent the current serial of its zone.
+        """Notify each secondary to which the current serial of its zone has not been sent.
 
-        The first call notifies all secondaries, because their copies may be outdated after a restart.
+        The first call notifies all secondaries, because their copies may be out of date after a restart.
         """
         targets = {zone.name: zone.notify for zone in farm.config.zones}
         wanted = {(zone.origin, target): zone for zone in farm.zones.values() for target in targets.get(zone.name, ())}
@@ -78,9 +78,9 @@ class Notifier:
         else:
             if rcode is None:
                 tries = f"{f' signed with key {target.key!r}' if target.key else ''} to {TRIES} tries"
-                log.warning("%s: no answer%s; the secondary will notice the change at its next refresh", what, tries)
+                log.warning("%s: no answer%s; the secondary will detect the change at its next refresh", what, tries)
             elif rcode:
-                log.warning("%s: answered %s; is this server configured as a primary of that server?", what, rcode)
+                log.warning("%s: answered %s; is this server configured there as a primary?", what, rcode)
             else:
                 log.info("%s: answered", what)
 
@@ -103,7 +103,7 @@ class Notifier:
 
 
 class Secondaries:
-    """Writes the serial file and notifies secondaries once the zones are in force."""
+    """Once the zones are in force, writes the serial file and notifies the secondaries."""
 
     def __init__(self) -> None:
         self._serial_file, self._notifier = SerialFile(), Notifier()
@@ -111,13 +111,13 @@ class Secondaries:
     def start(self, configuration: ServeConfiguration) -> None:
         """Write the serials and notify secondaries.
 
-        The zones must be in force, because secondaries request the zones immediately.
+        The zones must be in force, because the secondaries then transfer them immediately.
         """
         self._serial_file.write(configuration.farm, configuration.serials)
         self._notifier.reload(configuration.farm)
 
     async def prepare(self, new: ServeConfiguration) -> PreparedChange:
-        """Return a change that notifies secondaries on finishing. It must be applied after the answerer's change."""
+        """Return a change whose last step notifies the secondaries. Apply it after the answerer's change."""
 
         async def finish() -> None:
             self.start(new)
@@ -131,7 +131,7 @@ class Secondaries:
 def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
     """Return the address from which to send a NOTIFY, or an empty string if the kernel may choose the address.
 
-    Secondaries accept a NOTIFY only from an address from which they are configured to transfer zones.
+    Secondaries accept a NOTIFY only from a server address that is in their configuration.
     """
     to = ipaddress.ip_address(target.host)
     for endpoint in listen:
@@ -142,7 +142,7 @@ def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
 
 
 def make_notify(zone: Zone, key: KeyConfig | None) -> dns.message.Message:
-    """Return a new NOTIFY with the zone's SOA record; the message is signed with ``key`` on conversion to wire form."""
+    """Return a new NOTIFY with the zone's SOA record; converting the message to wire form signs it with ``key``."""
     # Imported here: only a server with secondaries needs the general message library
     import dns.flags
     import dns.message

@@ -1,4 +1,4 @@
-"""SOA serials that advance when a zone or its pools' members change, even if the serial in the zone file does not."""
+"""SOA serials that advance when a zone or its pools' members change, even if the zone file's serial does not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ServedSerials = Mapping[str, ServedSerial]
 
 
 def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSerials]:
-    """Return a copy of the farm with the serials to serve, and the serials themselves.
+    """Return a copy of the farm that contains the serials to serve, and return the serials separately.
 
     ``before`` contains the serials that were last served. Pure. The serials of removed zones are kept, because a
     removed zone may be added again.
@@ -48,7 +48,7 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
         now = _next(last, digest(zone, pools_of(farm, zone)), zone.serial)
         if last and is_ahead(last.file, zone.serial):
             warnings.append(
-                f"zone {zone.name or '.'}: the serial in the file went back from {last.file} to {zone.serial}; "
+                f"zone {zone.name or '.'}: the serial in the file decreased from {last.file} to {zone.serial}; "
                 f"secondaries already have {last.serial}, so {now.serial} is served"
             )
         served[zone.name] = now
@@ -61,7 +61,7 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
 
 
 def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSerial:
-    """Return the next serial: the file's serial if it is newer; else the last served serial, plus 1 after a change."""
+    """Return the next serial: the file's serial if it is newer, else the last one served, plus 1 after a change."""
     if last is None or is_ahead(file, last.serial):
         return ServedSerial(content_digest, file, file)
     changed = content_digest != last.digest
@@ -69,7 +69,7 @@ def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSe
 
 
 def digest(zone: Zone, pools: tuple[Pool, ...]) -> str:
-    """Return a digest of everything that a secondary receives except the serial. The order of records does not matter.
+    """Return a digest of everything that a secondary receives, except the serial. The order of records does not matter.
 
     The result is the sum of the digests of all records, because sorting a large zone would delay queries.
     """
@@ -93,7 +93,7 @@ def _with_serial(zone: Zone, serial: int) -> Zone:
 
 
 class SerialFile:
-    """Stores the serials of farms with secondaries across restarts, in a file in the state folder.
+    """Keeps the serials across restarts, in a file in the state folder, if the farm has secondaries.
 
     If the file cannot be read or written, a warning is logged; serials are then correct only until the next restart.
     """

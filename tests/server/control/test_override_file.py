@@ -205,6 +205,6 @@ def test_an_inaccessible_folder_is_reported_and_delays_nothing(tmp_path: Path, m
             patched.setattr(Path, name, refuse)
         found, trouble = override_file.read(tmp_path / "overrides.json")
         assert found == NO_OVERRIDES
-        assert "can't be read: Permission denied; moving the file aside failed: Permission denied" in trouble
+        assert "can't be read: Permission denied; renaming the file failed: Permission denied" in trouble
         override_file.write(tmp_path / "overrides.json", NO_OVERRIDES)  # nothing to keep: no trouble
     assert list(tmp_path.iterdir()) == []

@@ -85,7 +85,7 @@ async def test_drained_and_forced_up_is_noted(tmp_path: Path) -> None:
         await server.say("drain")
         answer = await server.say("force", to="up")
         assert server.order() == ["bilbo", "gandalf"]
-        assert answer["notes"] == ["frodo.hobbit is drained, and a drain takes precedence over a forced state"]
+        assert answer["notes"] == ["frodo.hobbit is drained; a drain takes precedence over a forced state"]
         await server.say("undrain")
         assert server.order() == ["bilbo", "frodo", "gandalf"]
 

@@ -239,7 +239,7 @@ async def test_only_for_root_and_the_servers_own_user() -> None:
 async def test_a_take_over_without_a_server(tmp_path: Path) -> None:
     async with serving(write_config(tmp_path), "--take-over", ready=False) as new:
         assert await new.stopped() == 1
-        assert "No such file or directory. Is a server running with this control socket?" in new.log[-1]
+        assert "No such file or directory. Is a server using this control socket?" in new.log[-1]
         assert not alive(descendants(new.process.pid))
 
 

@@ -173,7 +173,7 @@ async def test_it_is_given_up_with_one_warning(caplog: pytest.LogCaptureFixture)
             await until(lambda: caplog.records)
             assert [record.getMessage() for record in caplog.records] == [
                 f"NOTIFY hobbit serial 7 to {one.target()}: no answer to 5 tries; "
-                "the secondary will notice the change at its next refresh"
+                "the secondary will detect the change at its next refresh"
             ]
             assert one.is_silent()
 
@@ -200,7 +200,7 @@ async def test_an_error_is_an_answer_and_is_said(caplog: pytest.LogCaptureFixtur
             await one.answers(*await one.hears(), rcode=dns.rcode.NOTAUTH)
             await until(lambda: caplog.records)
             message = caplog.records[0].getMessage()
-            assert message.endswith("answered NOTAUTH; is this server configured as a primary of that server?")
+            assert message.endswith("answered NOTAUTH; is this server configured there as a primary?")
 
 
 async def test_over_ipv6_and_from_the_address_it_listens_at() -> None:

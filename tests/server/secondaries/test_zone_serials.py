@@ -84,7 +84,7 @@ class TestMoved:
         back, serials = advance_serials(farm(3, "a A 127.0.0.9\n"), serials)
         assert back.zones[ORIGIN].serial == 8
         assert back.warnings == (
-            "zone hobbit: the serial in the file went back from 7 to 3; secondaries already have 7, so 8 is served",
+            "zone hobbit: the serial in the file decreased from 7 to 3; secondaries already have 7, so 8 is served",
         )
         again, serials = advance_serials(farm(3, "a A 127.0.0.9\n"), serials)
         assert (again.zones[ORIGIN].serial, again.warnings) == (8, ())

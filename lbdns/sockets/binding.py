@@ -1,4 +1,4 @@
-"""Binds sockets for DNS, reports and the web interface; errors state what to do."""
+"""Binds sockets for DNS, reports and the web interface. Error messages state what to do."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def bind(
 ) -> socket.socket:
     """Return a non-blocking socket bound to ``endpoint``, whose host must be a literal address.
 
-    Errors identify the socket by ``purpose`` and by ``key``, its configuration key. With ``share``, the address may
-    overlap that of another socket in this process (SO_REUSEADDR). With ``beside``, the socket shares its port and the
-    incoming traffic with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens; a TCP
-    port that another program uses causes an error only in this case. Raises ListenError.
+    Error messages name the socket's ``purpose`` and its configuration ``key``. With ``share``, the address may overlap
+    with that of another socket in this process (SO_REUSEADDR). With ``beside``, the socket shares its port and the
+    port's traffic with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens. Only then
+    does a TCP port that another program uses cause an error. Raises ListenError.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(
@@ -73,7 +73,7 @@ def _listen_error(endpoint: Endpoint, kind: socket.SocketKind, purpose: str, key
 
 
 def enlarge(sock: socket.socket, size: int) -> None:
-    """Set the receive buffer of ``sock`` to ``size`` bytes, or to the system's maximum if that is smaller."""
+    """Set the receive buffer of ``sock`` to ``size`` bytes, or to the system's limit if that is lower."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size)
     except OSError:
@@ -92,6 +92,6 @@ def overflows(sock: socket.socket) -> int:
 
 
 def bound_endpoint(sock: socket.socket) -> Endpoint:
-    """Return the address of a socket, with the actual port even if the socket was bound to port 0."""
+    """Return a socket's address, with the actual port even if the socket was bound to port 0."""
     host, port = sock.getsockname()[:2]
     return Endpoint(host, port)

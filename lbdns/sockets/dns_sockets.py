@@ -1,6 +1,6 @@
 """The listening DNS sockets: opens them in pairs, groups them by address, and distributes them among the workers.
 
-The main process keeps all sockets open, so that queries waiting in a dead worker's socket are not lost.
+The main process keeps all sockets open, so that a dead worker's waiting queries are not lost.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _OPENERS: Final = {socket.SOCK_DGRAM: open_udp, socket.SOCK_STREAM: open_tcp}
 def make_ready(sock: socket.socket) -> None:
     """Enlarge the receive buffer of a bound UDP socket.
 
-    On a wildcard address, also have the kernel report each query's destination address, so that the response can be
-    sent from that address.
+    If the socket is bound to a wildcard address, also make the kernel report each query's destination address, so that
+    the response can be sent from there.
     """
     enlarge(sock, RECEIVE_BUFFER)
     if bound_endpoint(sock).host in WILDCARDS:  # as the kernel writes it: "::0" is a wildcard too
@@ -69,7 +69,7 @@ def make_ready(sock: socket.socket) -> None:
 
 
 def open_pair(endpoint: Endpoint) -> Pair:
-    """Return a UDP and a TCP socket on the same port, exclusive to this program; port 0 means any free port.
+    """Return a UDP and a TCP socket on a port that no other program can share; port 0 means any free port.
 
     Raises ListenError.
     """
@@ -99,9 +99,9 @@ def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
 
 
 class SocketChange:
-    """Open sockets for a new configuration, on which no process answers queries yet.
+    """The sockets for a new configuration. No process answers queries on the new ones yet.
 
-    The caller must call either ``rollback`` or, once no process answers on sockets outside the change, ``commit``.
+    The caller must call ``commit`` once no process answers on any other socket, or else ``rollback``.
     """
 
     def __init__(self, groups: SocketGroups, before: Mapping[Endpoint, NumberedSockets]) -> None:
@@ -109,7 +109,8 @@ class SocketChange:
         self.after: dict[Endpoint, dict[int, socket.socket]] = {}
 
     def dealt(self, workers: int) -> list[dict[int, socket.socket]]:
-        """Return each worker's sockets, at least one UDP and one TCP socket per address. All sockets are assigned."""
+        """Distribute all sockets among the workers. Each worker gets at least one UDP and one TCP socket per
+        address."""
         hands: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
         for group in self.after.values():
             for kind in _OPENERS:
@@ -130,7 +131,7 @@ class SocketChange:
 
 
 class SocketGroups:
-    """UDP and TCP sockets, grouped by the configured address."""
+    """UDP and TCP sockets, grouped by configured address."""
 
     def __init__(self) -> None:
         self._open: dict[Endpoint, dict[int, socket.socket]] = {}
@@ -152,8 +153,9 @@ class SocketGroups:
     ) -> SocketChange:
         """Open any sockets that ``endpoints`` and the number of ``workers`` require, and return the change.
 
-        The change includes all ``inherited`` sockets, even those at addresses that are not configured, because queries
-        may be waiting in them. If an address is not available, closes every socket opened here and raises ListenError.
+        The change includes all ``inherited`` sockets, even at addresses that are not configured, because queries may be
+        waiting in these sockets. If an address is not available, closes every socket opened here and raises
+        ListenError.
         """
         change = SocketChange(self, self._open)
         wanted = tuple(dict.fromkeys(endpoints))
@@ -184,7 +186,7 @@ class SocketGroups:
         return change
 
     def replace(self, after: Mapping[Endpoint, dict[int, socket.socket]]) -> None:
-        """Keep the sockets in ``after`` and close all others; log the new addresses."""
+        """Keep the sockets in ``after``, close all others, and log the new addresses."""
         before, self._open = self._open, dict(after)
         known = {number for group in before.values() for number in group}
         for group in self._open.values():
@@ -196,14 +198,14 @@ class SocketGroups:
         self.replace({})
 
     def _at(self, endpoint: Endpoint) -> NumberedSockets | None:
-        """Return the open sockets at an address, regardless of its notation, or None if there are none."""
+        """Return the open sockets at an address (in any notation), or None if there are none."""
         for asked, group in self._open.items():
             if asked == endpoint or same_address(bound_endpoint(next(iter(group.values()))), endpoint):
                 return group
         return None
 
     def _complete(self, group: dict[int, socket.socket], workers: int) -> None:
-        """Add sockets that are missing from an inherited group: a UDP or TCP socket, or sockets for extra workers."""
+        """Add missing sockets to an inherited group: a UDP or TCP socket, or sockets for additional workers."""
         here = bound_endpoint(next(iter(group.values())))
         for kind, opens in _OPENERS.items():
             if not any(sock.type == kind for sock in group.values()):
@@ -237,7 +239,7 @@ def _close_surplus(groups: Mapping[Endpoint, NumberedSockets], kept: Mapping[End
 def _without_surplus(group: NumberedSockets, workers: int) -> dict[int, socket.socket]:
     """Return a copy of ``group`` without the UDP sockets that no worker needs.
 
-    All TCP sockets are kept, because closing a socket would reset the connections in its queue.
+    Every TCP socket is kept, because closing it would reset the connections in its queue.
     """
     udp = [number for number, sock in group.items() if sock.type == socket.SOCK_DGRAM]
     return {number: sock for number, sock in group.items() if number not in udp[workers:]}

@@ -21,7 +21,7 @@ PURPOSES: Final = ("dns", "reports", "web", "control")
 
 @dataclass(frozen=True, slots=True)
 class InheritedSocket:
-    """A socket, its purpose, and the address for which the socket was opened. The port in this address may be 0."""
+    """A socket, its purpose, and the address for which it was opened, whose port may be 0."""
 
     purpose: str
     asked: Endpoint
@@ -41,8 +41,8 @@ def sockets_from_service_manager(
 ) -> list[InheritedSocket]:
     """Return the sockets that the service manager opened for this process.
 
-    The variables that announce the sockets are removed from ``environment``, so that no child process uses them. Raises
-    ConfigError if the configuration leaves one of the sockets unused.
+    Removes the variables that announce the sockets from ``environment``, so that no child process uses the sockets.
+    Raises ConfigError if the configuration leaves one of the sockets unused.
     """
     variables = {key: environment.pop(key, "") for key in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     if variables["LISTEN_PID"] != str(os.getpid()) or not variables["LISTEN_FDS"].isdecimal():
@@ -73,7 +73,7 @@ def sockets_from_service_manager(
 
 
 def _use_of(config: Config, sock: socket.socket) -> tuple[str, str]:
-    """Return the purpose of a socket (empty if the configuration does not use it) and a description for errors."""
+    """Return a socket's purpose (empty if the configuration does not use it) and its description in error messages."""
     if sock.family not in (socket.AF_INET, socket.AF_INET6):
         return "", f"descriptor {sock.fileno()}, which is not bound to an address and port"
     here = bound_endpoint(sock)
@@ -98,7 +98,7 @@ def same_address(one: Endpoint, other: Endpoint) -> bool:
 def by_address(
     inherited: Sequence[InheritedSocket], purpose: str, wanted: Sequence[Endpoint]
 ) -> dict[Endpoint, socket.socket]:
-    """Return the sockets for a purpose, keyed by the configured address for which each was opened."""
+    """Return the sockets for a purpose, keyed by configured address."""
     return {
         endpoint: each.sock
         for each in inherited

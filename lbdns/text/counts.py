@@ -1,4 +1,4 @@
-"""Numbers of things, in words."""
+"""Formats a number with its noun."""
 
 from __future__ import annotations
 

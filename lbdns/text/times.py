@@ -1,4 +1,4 @@
-"""Parse and format durations (``90s``, ``1d12h``) and points in time (Unix seconds, ISO 8601, ``now``, ``-2h``)."""
+"""Parses and formats durations (``90s``, ``1d12h``) and times (Unix seconds, ISO 8601, ``now``, ``-2h``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIME_HINT: Final = "write Unix seconds, a time such as 2026-03-01T14:30 (UTC) or
 
 
 def parse_duration(text: str) -> float:
-    """Parse a duration, which must be greater than 0, and return the number of seconds. Raises ValueError."""
+    """Parse a duration (greater than 0), and return the number of seconds. Raises ValueError."""
     at, seconds = 0, 0.0
     text = text.strip().lower()
     while at < len(text):
@@ -25,12 +25,12 @@ def parse_duration(text: str) -> float:
         seconds += float(part[1]) * _UNITS[part[2]]
         at = part.end()
     if not 0 < seconds <= LONGEST:
-        raise ValueError(f"{text!r} must be more than 0 s and at most ten years; {DURATION_HINT}")
+        raise ValueError(f"{text!r} must be longer than 0 s, and at most ten years; {DURATION_HINT}")
     return seconds
 
 
 def format_duration(seconds: float) -> str:
-    """Format a duration in the two largest applicable units, such as ``1d12h``, dropping smaller units."""
+    """Format a duration in its two largest units, such as ``1d12h``; smaller units are dropped."""
     rest = max(0, round(seconds))
     found = []
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
@@ -41,7 +41,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_time(text: str, now: float) -> float:
-    """Parse a point in time and return its Unix time. ``now`` is the current Unix time. Raises ValueError."""
+    """Parse a time, and return the Unix time. ``now`` is the current Unix time. Raises ValueError."""
     text = text.strip()
     if text == "now":
         return now
@@ -65,5 +65,5 @@ def _other(text: str, now: float) -> float:
 
 
 def format_time(seconds: float) -> str:
-    """Format a point in time in UTC, as in log lines."""
+    """Format a time in UTC, as in the log."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

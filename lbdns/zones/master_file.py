@@ -1,4 +1,4 @@
-"""Reads a master file (RFC 1035 section 5) with dnspython into a Zone, which stores the data in wire form."""
+"""Reads a master file (RFC 1035 section 5) with dnspython, and returns a Zone with the data in wire form."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNFIT: Final = (dns.exception.DNSException, ArithmeticError, ValueError, Recurs
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """One zone as read from its file: its RRsets, keyed by lower-case wire name and type. Immutable."""
+    """One zone as read from its file, with its RRsets keyed by lower-case wire name and type. Immutable."""
 
     name: str  # lower case, without the final dot
     origin: bytes
@@ -66,7 +66,7 @@ def read_zone(name: str, path: Path) -> Zone:
 def parse_zone(name: str, text: str, path: Path) -> Zone:
     """Return the zone that a master file's text describes.
 
-    ``path`` names the file in errors; $INCLUDE paths are relative to that file. Raises ZoneFileError.
+    ``path`` names the file in error messages; $INCLUDE paths are relative to it. Raises ZoneFileError.
     """
     try:
         origin = dns.name.from_text(name + ".")
@@ -86,13 +86,13 @@ def parse_zone(name: str, text: str, path: Path) -> Zone:
 
 
 def _never_ends(path: Path) -> bool:
-    """Return whether ``path`` is a device or pipe, since reading it could block forever or exhaust memory."""
+    """Return whether ``path`` is a device or a pipe. Reading one could block forever or exhaust the memory."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @dataclass(slots=True)
 class _ExpansionLimits:
-    """Counts and limits the records and files that the directives in one zone add."""
+    """Counts, and limits, the records and files that directives add to one zone."""
 
     generated: int = 0  # records
     included: int = 0  # files
@@ -114,7 +114,7 @@ class _ExpansionLimits:
 
 
 class _Tokenizer(dns.tokenizer.Tokenizer):
-    """Resolves $INCLUDE paths relative to the including file, and records the line number of the last word."""
+    """Makes $INCLUDE paths relative to the including file, and records the line number of the word read last."""
 
     near = ""
     _line = 1
@@ -188,7 +188,7 @@ class _Reader(dns.zonefile.Reader):
         self._tokenizer = tokenizer
 
     def _take_lines(self, text: str, at: int) -> tuple[int, PlainLine | None]:
-        """Read valid plain lines without the tokenizer; return the number of lines and the last line."""
+        """Read valid plain lines without the tokenizer. Return how many there were, and the last one."""
         count, last = 0, None
         if self.current_origin is None:
             return 0, None
@@ -209,7 +209,7 @@ class _Reader(dns.zonefile.Reader):
         return count, last
 
     def read_all(self, what: str) -> None:
-        """Read to the end of the file. Raises ZoneFileError; ``what`` names the zone in the error message."""
+        """Read to the end of the file. Raises ZoneFileError, whose message names the zone as ``what``."""
         try:
             self.read()
         except dns.exception.DNSException as error:

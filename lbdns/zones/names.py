@@ -1,4 +1,4 @@
-"""Domain names in lower-case wire form (RFC 1035 section 3.1), which serve as keys in every table. Pure."""
+"""Domain names in lower-case wire form (RFC 1035 section 3.1). Every table uses this form for its keys. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def from_text(text: str) -> bytes:
 
 
 def to_text(wire: bytes) -> str:
-    """Return a wire name as master file text without its final dot; the root is "."."""
+    """Return a wire name as in a master file, but without the final dot; the root is "."."""
     labels = []
     at = 0
     while wire[at]:
@@ -44,7 +44,7 @@ def parent(wire: bytes) -> bytes:
 
 
 def suffixes(wire: bytes) -> list[bytes]:
-    """Return the name followed by every name above it, up to the root."""
+    """Return the name, followed by each of its ancestors up to the root."""
     found = [wire]
     while wire[0]:
         wire = wire[wire[0] + 1 :]

@@ -1,8 +1,8 @@
-"""Reads a master file's plain lines with one pattern: owner, optional TTL, type, and an address or a name. Pure.
+"""Reads a master file's plain lines with one pattern: owner, optional TTL, type, and address or name. Pure.
 
-Most lines of a large zone are plain, and the general reader takes ten times as long to read them. The pattern accepts
-only lines that the general reader would read in the same way. All other lines are left to the general reader, which
-also reports errors.
+Most lines of a large zone are plain. The general reader takes ten times as long to read them. The pattern accepts only
+lines that the general reader would read in the same way. All other lines, including invalid ones, are left to the
+general reader.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TYPES: Final = {name: dns.rdatatype.from_text(name) for name in ("A", "AAAA", "
 
 @dataclass(frozen=True, slots=True)
 class PlainLine:
-    """One record, and the position in the text at which its line ends."""
+    """One record, and the offset in the text at which its line ends."""
 
     owner: bytes  # wire form, in the letter case of the file
     ttl: int | None  # s; None if the line has none
@@ -42,12 +42,12 @@ class PlainLine:
 
     @property
     def alike(self) -> bytes:
-        """Return the data in canonical form (with names in lower case), in which equal records have equal data."""
+        """Return the data in canonical form (with names in lower case), so that equal records have equal data."""
         return self.rdata if self.rtype in _ADDRESSES else self.rdata.lower()
 
 
 def plain_lines(text: str, at: int, origin: dns.name.Name) -> Iterator[PlainLine]:
-    """Yield consecutive plain lines of ``text``, starting at offset ``at``, until the first line that is not plain.
+    """Yield the plain lines of ``text`` from offset ``at`` up to the first line that is not plain.
 
     ``origin`` completes relative names.
     """

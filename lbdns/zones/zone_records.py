@@ -1,6 +1,6 @@
-"""Collects one zone's records as they are read; rejects unservable records while their line number is known. Sans-I/O.
+"""Collects one zone's records as they are read, and rejects unservable ones while their line is known. Sans-I/O.
 
-This module replaces dnspython's transaction, which compares and copies a whole RRset for every record added.
+This module replaces dnspython's transaction, which compares and copies the whole RRset for each added record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMELESS: Final = frozenset((dns.rdatatype.A, dns.rdatatype.AAAA, dns.rdatatype
 
 @dataclass(frozen=True, slots=True)
 class RRset:
-    """The records with the same owner name and type. The TTL is in seconds; each rdata is in uncompressed wire form."""
+    """All records with one owner name and type. The TTL is in seconds; each rdata is in uncompressed wire form."""
 
     ttl: int
     rdatas: tuple[bytes, ...]
@@ -44,7 +44,7 @@ class UnservableError(dns.exception.DNSException):
 
 
 class _RecordSet:
-    """The records read so far for one name, type and covered type, keyed by their canonical form."""
+    """The records read so far with one name, type and covered type; their canonical forms are the keys."""
 
     __slots__ = ("rdatas", "ttl")
 
@@ -108,13 +108,13 @@ class ZoneRecords:
             _check_alias(sets, kind)
 
     def check_put_rdataset(self, check: Any) -> None:
-        """No-op: the reader registers its check of CNAME records here, but ``add`` already performs that check."""
+        """No-op: the reader would register its check of CNAME records here, but ``add`` already checks them."""
 
     def _set_origin(self, origin: dns.name.Name) -> None:
         """No-op: $ORIGIN does not change the origin of the zone."""
 
     def add_unicode(self, version: str) -> None:
-        """No-op: the Unicode form of names does not affect the records."""
+        """No-op: Unicode forms of names do not matter for the records."""
 
     def nodes(self) -> dict[bytes, Node]:
         """Return the RRsets, keyed by lower-case wire name and type."""
@@ -136,11 +136,11 @@ def _check_joining(found: _RecordSet, alike: bytes, rtype: dns.rdatatype.RdataTy
 
 
 def _check_alias(sets: _RecordSets, kind: Kind) -> None:
-    """Check that a name with a CNAME has no other records except DNSSEC ones (RFC 2181 section 10.1, RFC 4034)."""
+    """Check that a name with a CNAME has no other records except DNSSEC records (RFC 2181 section 10.1, RFC 4034)."""
     classify, kinds = dns.node.NodeKind.classify, dns.node.NodeKind
     new, there = classify(*kind), {classify(*other) for other in sets}
     if (new is kinds.CNAME and kinds.REGULAR in there) or (new is kinds.REGULAR and kinds.CNAME in there):
-        raise UnservableError("a CNAME record alongside other records; an alias must not have other data")
+        raise UnservableError("a CNAME record and other records at the same name; an alias must not have other data")
 
 
 def _node(sets: _RecordSets) -> Node:

@@ -22,7 +22,7 @@ QUIET = ("--gateway", "off", "--server-status", "off", "--alarm", "off")
 
 @dataclass
 class Receiver:
-    """A collector's socket, with the received reports and their arrival times (monotonic seconds)."""
+    """A collector's socket, with the reports that it has received and their times of arrival (monotonic seconds)."""
 
     socket: socket.socket
     reports: list[Report] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Receiver:
         return self.reports[-1]
 
     def until(self, kind: str, longest: float = 20.0) -> Report:
-        """Skip reports until the next report of a kind, and return that report."""
+        """Return the next report of a kind, skipping all others."""
         end = time.monotonic() + longest
         while (report := self.take(longest)).kind != kind:
             assert time.monotonic() < end, f"there is no {kind!r}"
@@ -81,14 +81,14 @@ class RunningAgent:
         self.process.send_signal(signal.SIGHUP)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal to the agent, and return its exit status."""
+        """Send a signal to the agent, and return the agent's exit status."""
         self.process.send_signal(number)
         return self.process.wait(timeout=20)
 
 
 @contextlib.contextmanager
 def agent(folder: Path, *arguments: str) -> Iterator[RunningAgent]:
-    """Run an agent, and check at the end that no traceback was logged."""
+    """Run an agent; at the end, check that it has not logged a traceback."""
     running = RunningAgent(folder / "agent.log", *arguments)
     try:
         yield running

@@ -1,4 +1,4 @@
-"""Recorded /proc files from several kernels, and measured hosts that read them."""
+"""/proc files recorded from several kernels, and measured hosts that read these files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KERNELS = ("2.6.32", "3.10", "4.19", "5.10", "6.1", "6.18")
 
 
 def proc_file(kernel: str, name: str) -> bytes:
-    """Return the content of the /proc file ``name`` as recorded from ``kernel``."""
+    """Return the content of the /proc file ``name`` that was recorded from ``kernel``."""
     return (PROC / kernel / name).read_bytes()
 
 

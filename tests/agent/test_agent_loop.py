@@ -26,7 +26,7 @@ COUNT = 20
 
 
 def assert_on_the_grid(times: list[float], interval: float) -> None:
-    """Assert that the times do not drift, and that nearly all of them lie on a grid with the step ``interval``."""
+    """Assert that nearly all times are whole multiples of ``interval`` apart, and that they do not drift."""
     steps = [round((at - times[0]) / interval) for at in times]
     late = [at - step * interval for at, step in zip(times, steps)]
     half = len(late) // 2
@@ -38,7 +38,7 @@ def assert_on_the_grid(times: list[float], interval: float) -> None:
 
 
 def forever_half(connection: socket.socket, request: bytes) -> None:
-    """Send the first half of a status page, and then nothing more."""
+    """Send the first half of a status page, and nothing more."""
     connection.sendall(answer(b"Total Accesses: 5\nBusyWorkers: 1\nIdle" + b" " * 100)[:-80])
 
 
@@ -66,7 +66,7 @@ def test_the_cadence_is_fixed_whatever_the_web_server_does(tmp_path: Path, handl
 
 
 def test_a_server_that_answers_slower_than_a_report_waits_serves_the_next_round(tmp_path: Path) -> None:
-    """The delay of 0.15 s is longer than a report waits (a quarter of 0.2 s), but shorter than an interval."""
+    """The delay of 0.15 s is longer than a report waits (0.05 s), but shorter than the interval (0.2 s)."""
     count = counting()
 
     def slow(connection: socket.socket, request: bytes) -> None:
@@ -243,7 +243,7 @@ def test_an_alarm_goes_at_once_and_lasts_as_long_as_the_overload(tmp_path: Path)
 
 
 def test_an_alarm_between_two_reports_far_apart() -> None:
-    """The alarm condition holds as soon as four processes run, and the quick read of run_queue detects it."""
+    """The alarm condition is true as soon as four processes run, and the quick check of run_queue detects this."""
     arguments = (*ALARMED, "3600", "--alarm", "run_queue>3")
     with receiver() as collector, agent_at_once(collector.where, *arguments):
         first = collector.take()

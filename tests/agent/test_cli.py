@@ -1,4 +1,4 @@
-"""Tests of the command line: valid and invalid arguments, and a single sample as a table and as JSON."""
+"""Tests of the command line: valid and invalid arguments, and one sample as a table or as JSON."""
 
 from __future__ import annotations
 

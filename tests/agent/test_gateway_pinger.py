@@ -1,4 +1,4 @@
-"""Real pings on the loopback and in network namespaces: with a raw socket, a ping socket, or without permission."""
+"""Tests of real pings, on the loopback and in network namespaces: by raw socket, by ping socket and unpermitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocking readings in a single thread: no reading delays another."""
+"""Tests that, in a single thread, a reading that waits does not delay any other reading."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def reading(fd: int) -> ReadingSteps[bytes]:
-    """Wait until ``fd`` is readable, then read from it."""
+    """Wait until ``fd`` is readable, and then read from it."""
     yield DescriptorWait(fd, READABLE)
     return os.read(fd, 100)
 

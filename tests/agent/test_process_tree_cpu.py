@@ -105,7 +105,7 @@ IGNORE = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
 
 @needs(root=True)
 def test_children_that_nobody_waits_for_are_counted_by_a_clock(server: ForkingServer) -> None:
-    """As with Apache's mod_cgid, all children have ended by the time the tree is read."""
+    """As with Apache's mod_cgid, all children have ended when the tree is read."""
     server.do(IGNORE, "read_end, write_end = os.pipe()")
     tree = ProcessTreeCpu([server.pid])
     before = seconds_of(tree)
@@ -223,7 +223,7 @@ class MadeProc:
             self.has_run(parent)
 
     def has_run(self, pid: int, parent: int | None = None) -> None:
-        """Change the process's stat line as a fork does, by counting a minor fault (see proc_pid_stat(5))."""
+        """Count a minor fault in the process's stat line, as a fork would (see proc_pid_stat(5))."""
         stat = self.root / str(pid) / "stat"
         self._faults[pid] += 1
         above = stat.read_text().split()[3] if parent is None else parent
@@ -231,7 +231,7 @@ class MadeProc:
 
 
 def made_farm(root: Path, count: int) -> tuple[MadeProc, list[int]]:
-    """Create process 1000 with more children (``count``) than one round of searching may examine."""
+    """Create process 1000 with ``count`` children, which is more than one round of searching may examine."""
     made = MadeProc(root)
     made.add(1000, 0)
     children = list(range(1001, 1001 + count))
@@ -241,7 +241,7 @@ def made_farm(root: Path, count: int) -> tuple[MadeProc, list[int]]:
 
 
 def rounds_until_found(tree: ProcessTreeCpu, sought: set[int], between: Callable[[], None] = lambda: None) -> int:
-    """Return the number of reads until the child is found (``between`` runs before each read), or 100 if it is not."""
+    """Return how many reads it takes to find the child (100 if it is not found); call ``between`` before each read."""
     for rounds in range(1, 100):
         between()
         seconds_of(tree)

@@ -45,7 +45,7 @@ class FreeBsdTimes(NamedTuple):
 
 
 def fake_psutil(times: Any, **disk_fields: int) -> Any:
-    """Return a fake psutil with a disk, a partition, two interfaces and 4 processors; disk fields vary by system."""
+    """Return a fake psutil with one disk, one partition, two interfaces and four CPUs. Disk fields vary by system."""
     disk = SimpleNamespace(read_count=10, write_count=20, read_time=30, write_time=60, **disk_fields)
     nic = SimpleNamespace(bytes_recv=1000, bytes_sent=500)
     return SimpleNamespace(
@@ -117,7 +117,7 @@ def test_an_unknown_number_of_processors_is_missing() -> None:
 
 
 def test_without_proc_psutil_is_used(tmp_path: Path) -> None:
-    """The agent uses the real psutil because its /proc contains no stat file."""
+    """The agent uses the real psutil, because the agent's /proc contains no stat file."""
     with web_server(counting()) as url:
         options = AgentOptions("gandalf", status=parse_status_url(url))
         host = open_host(options, str(tmp_path))

@@ -1,4 +1,4 @@
-"""Tests of real control groups of this machine (v1 or v2) that contain busy processes."""
+"""Tests of this machine's real control groups (v1 or v2), in which busy processes run."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_web_server_with_a_group_of_its_own_is_counted_by_it() -> None:
 
 
 def test_what_strangers_burn_in_a_web_servers_group_is_not_the_servers() -> None:
-    """The other processes join after the group was found to contain only the web server."""
+    """The other processes join the group after the agent has found only the web server in it."""
     with limited_group(1.0) as path, ForkingServer() as server:
         for pid in (server.pid, *server.children):
             move_in(path, pid)

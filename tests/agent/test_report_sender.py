@@ -1,4 +1,4 @@
-"""Tests of sending reports: to open and closed ports, and to names whose addresses change."""
+"""Tests of sending reports to open ports, to closed ports, and to names whose addresses change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of fetching the status page from well-behaved and from misbehaving servers."""
+"""Tests of fetching the status page from correct and from faulty servers."""
 
 from __future__ import annotations
 

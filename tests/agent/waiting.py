@@ -1,4 +1,4 @@
-"""Waits for a condition or a reading, instead of sleeping for a fixed time."""
+"""Waits for a condition or a reading, so that tests need not sleep for a fixed time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def until(condition: Callable[[], object], longest: float = 20.0) -> None:
 
 
 def run_to_end(steps: ReadingSteps[T], timeout: float) -> T:
-    """Run one reading to completion, and return its result. Propagates exceptions from the reading."""
+    """Run one reading to completion, and return its result. Exceptions from the reading are passed on."""
     tasks = SensorTasks()
     task = tasks.add(lambda: steps, timeout)
     tasks.start()

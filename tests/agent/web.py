@@ -1,4 +1,4 @@
-"""Small web servers for tests, in threads or processes; some misbehave."""
+"""Small web servers for tests, in threads or in processes; some of the servers are faulty."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
 
 @contextlib.contextmanager
 def web_server(handle: Handler, address: str = "127.0.0.1") -> Iterator[str]:
-    """Run a server that passes every connection, with its request, to ``handle``. Yields its URL."""
+    """Run a server that calls ``handle`` with each connection and its request. Yields its URL."""
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(socket.create_server((address, 0), backlog=50))
         stopping = threading.Event()
@@ -69,7 +69,7 @@ def counting() -> Handler:
 
 
 def hanging(connection: socket.socket, request: bytes) -> None:
-    """Send no response, and keep the connection open until the server stops."""
+    """Send nothing, and keep the connection open until the server stops."""
 
 
 PARENT = """
@@ -89,7 +89,7 @@ for line in sys.stdin:
 
 
 class ForkingServer:
-    """A listening process whose children inherit its socket, as in Apache; it runs the statements that it receives."""
+    """A listening process that runs the statements it receives. As in Apache, its children inherit the socket."""
 
     def __init__(self, children: int = 2, address: str = "127.0.0.1") -> None:
         self.process = subprocess.Popen(

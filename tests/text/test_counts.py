@@ -1,4 +1,4 @@
-"""Numbers of things, in words."""
+"""Tests of a number with its noun."""
 
 from __future__ import annotations
 

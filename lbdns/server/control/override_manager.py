@@ -130,7 +130,7 @@ class OverrideManager:
         if len(after.items) > MAX_OVERRIDES:
             count = len(self.overrides.items)
             raise LbdnsError(
-                f"{count} overrides are in force, and the limit is {MAX_OVERRIDES}; end some of the overrides first"
+                f"{count} overrides are in force, and the limit is {MAX_OVERRIDES}; end some of them first"
             )
         planner, warning = self._answerer.planner, ""
         if request.kind in ("drain", "down"):

@@ -1,4 +1,4 @@
-"""The error counter: counts queries that are dropped because of a bug, which must not affect any other query."""
+"""The error counter: counts queries dropped because of a bug. Such a bug must not affect any other query."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class ErrorCounter:
         self.count = 0
 
     def report(self) -> None:
-        """Count one query. Call this in the exception handler: the first exception is logged with its traceback.
+        """Count one query. Call this in the exception handler. The first exception is logged with its traceback.
 
-        Further exceptions are only counted, so that a client that repeats the query cannot flood the log.
+        Further exceptions are only counted, so that clients that repeat the query cannot flood the log.
         """
         self.count += 1
         if self.count == 1:

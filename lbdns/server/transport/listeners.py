@@ -1,4 +1,4 @@
-"""The DNS listeners of one process: a UDP or TCP server for each socket. Servers can start and stop at any time."""
+"""The DNS listeners of one process: one server (UDP or TCP) for each socket. Servers can start and stop at any time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Listeners:
         return sum((_counted(server) for server in self._open.values()), self._closed + lost)
 
     def levels(self) -> dict[str, int]:
-        """Return the gauges, keyed by name; ``tcp_open`` is the number of open TCP connections."""
+        """Return the gauges, keyed by name. The only gauge is ``tcp_open``, the number of open TCP connections."""
         servers = self._open.values()
         return {"tcp_open": sum(len(server.connections) for server in servers if isinstance(server, TcpServer))}
 
@@ -68,10 +68,10 @@ class Listeners:
                 await tcp.start(loop)
 
     async def leave(self, numbers: set[int], *, for_good: bool) -> None:
-        """Stop answering on these sockets, after answering the queries that have already arrived.
+        """Answer the queries that have already arrived on these sockets, and then stop.
 
-        With ``for_good``, no other process answers on these sockets, so the kernel must not deliver further queries to
-        them. Without ``for_good``, the sockets stay open for the processes that share them.
+        If ``for_good`` is true, no other process uses these sockets, so the kernel must not deliver more queries to
+        them. Otherwise, the sockets stay open for the processes that share them.
         """
         loop = asyncio.get_running_loop()
         for number in numbers:
@@ -85,16 +85,16 @@ class Listeners:
             self._closed += _counted(server)
 
     async def close(self) -> None:
-        """Stop answering on all sockets, and write the waiting lines of the query log."""
+        """Stop answering on all sockets, and write all waiting lines of the query log."""
         await self.leave(self.numbers, for_good=False)
         await asyncio.to_thread(self._query_log.stop)
 
 
 def receive_no_more(sock: socket.socket) -> None:
-    """Stop the kernel from delivering datagrams to a UDP socket; datagrams that are already queued stay in the socket.
+    """Stop the kernel from delivering datagrams to a UDP socket. Datagrams that are already in its queue stay there.
 
-    Without this, queries that arrive between the last read and the close would be lost. Another socket in the
-    SO_REUSEPORT group receives such queries instead.
+    Otherwise, queries that arrive after the last read and before the socket is closed would be lost. Another socket in
+    the SO_REUSEPORT group receives such queries instead.
     """
     # Connect the socket to itself: a connected socket receives datagrams only from its peer
     address = sock.getsockname()

@@ -1,9 +1,10 @@
 """Load shedding: drops most uncommon queries when a UDP socket receives more queries than the process can answer.
 
-Common queries take very little CPU time; any other query takes many times as much. A flood of malformed queries or of
+A common query takes very little CPU time; any other query takes many times as much. A flood of malformed queries or of
 queries for nonexistent names would consume all CPU time, and common queries queued behind the flood would be lost.
-Therefore, once a socket has been non-empty for more than PATIENCE seconds, only a few queries in each batch take the
-slow path; all other queries that need the slow path are dropped. Sans-I/O: the caller supplies the current time.
+Therefore, once a socket's receive queue has not been empty for more than PATIENCE seconds, only a few queries in each
+batch take the slow path. All others that need the slow path are dropped. Sans-I/O: the caller supplies the current
+time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ SPARED: Final = 4  # queries of each batch that still take the slow path
 
 
 class LoadShedder:
-    """Decides which of one socket's queries to drop. Times are in monotonic seconds."""
+    """Decides which of the queries on one socket to drop. Times are in monotonic seconds."""
 
     __slots__ = ("_full_since", "_left", "shed", "until")
 
@@ -27,7 +28,7 @@ class LoadShedder:
         self._left = SPARED
 
     def note(self, emptied: bool, now: float) -> None:
-        """Record whether reading a batch emptied the socket. Call this after each batch."""
+        """Record whether reading a batch emptied the receive queue. Call this after each batch."""
         self._left = SPARED
         if emptied:
             self._full_since = 0.0
@@ -37,7 +38,7 @@ class LoadShedder:
             self.until = now + HOLD
 
     def sheds(self) -> bool:
-        """Return whether to drop the next query that needs the slow path. Call this only before the time ``until``."""
+        """Return whether to drop the next query that needs the slow path. Call this only until the time ``until``."""
         self._left -= 1
         if self._left < 0:
             self.shed += 1

@@ -14,7 +14,7 @@ EVERY: Final = 60.0  # s between log lines
 
 
 class RateLimitLog:
-    """Logs the growth of a responder's rate limit counters, until ``stop`` is called.
+    """Logs increases of a responder's rate limit counters until ``stop`` is called.
 
     The event loop must be running when the object is created.
     """
@@ -26,7 +26,7 @@ class RateLimitLog:
         self._timer = asyncio.get_running_loop().call_later(every, self._run)
 
     def stop(self) -> None:
-        """Log any growth of the counters that has not been logged yet, and stop."""
+        """Log any increase that has not been logged yet, and stop."""
         self._timer.cancel()
         self._log_growth()
 

@@ -1,4 +1,4 @@
-"""DNS over TCP (RFC 7766): limits connections, answers many queries per connection, and interleaves zone transfers."""
+"""DNS over TCP (RFC 7766): many queries per connection, limits on connections, and interleaved zone transfers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TcpServer:
         self._sweep(loop)
 
     async def stop(self) -> None:
-        """Close the socket and every connection, after sending the responses already written."""
+        """Close the socket and every connection. Responses that are already buffered are sent first."""
         if self._sweeper:
             self._sweeper.cancel()
         if self._server:
@@ -73,7 +73,7 @@ class TcpServer:
             connection.transport.close()
 
     def opened(self, connection: _Connection) -> None:
-        """Add a new connection. If the new connection exceeds a limit, close the one that has been idle longest."""
+        """Add a new connection. If it exceeds a limit, close the connection that has been idle longest."""
         self.accepted += 1
         self.connections[connection] = None
         self._per_address[connection.address] += 1
@@ -90,7 +90,7 @@ class TcpServer:
                 del self._per_address[connection.address]
 
     def used(self, connection: _Connection) -> None:
-        """Record a query on a connection, so that this connection is the last to be closed when a limit is reached."""
+        """Record a query on a connection. At a limit, the connection whose last query is oldest is closed first."""
         if connection in self.connections:
             del self.connections[connection]
             self.connections[connection] = None
@@ -117,7 +117,7 @@ class TransferSender(Protocol):
     def send_one(self) -> bool:
         """Send the next message of the transfer. Return whether another message can be sent immediately.
 
-        Returns False at the end of the transfer, and while the client is not reading.
+        Returns False at the end of the transfer or if the client is not reading.
         """
 
 
@@ -125,7 +125,7 @@ class TransferQueue:
     """Lets connections take turns sending zone transfers, one message per iteration of the event loop.
 
     A query therefore waits for at most one transfer message. At most TRANSFERS_AT_ONCE transfers are in progress at a
-    time; further transfers wait.
+    time; all others wait.
     """
 
     def __init__(self) -> None:
@@ -135,12 +135,12 @@ class TransferQueue:
         self._scheduled = False
 
     def begin(self, sender: TransferSender) -> None:
-        """Add a sender. The caller must call ``end`` when the sender has finished or its connection is closed."""
+        """Add a sender. The caller must call ``end`` when the transfer has ended or the connection is closed."""
         self._waiting.append(sender)
         self._promote()
 
     def resume(self, sender: TransferSender) -> None:
-        """Continue a transfer after the client has read more data."""
+        """Continue a transfer, because the client has read more data."""
         if sender in self._begun and sender not in self._ready:
             self._ready.append(sender)
             self._schedule()
@@ -238,7 +238,7 @@ class _Connection(asyncio.Protocol):
             self._answer()
 
     def _answer(self) -> None:
-        """Answer up to AT_ONCE complete messages in the buffer, then yield to other connections."""
+        """Answer up to AT_ONCE complete messages from the buffer, and then let other connections have their turn."""
         buffer, begin, at, queries = self._buffer, perf_counter(), 0, 0
         responses: list[bytes] = []
         self._server.responder.tick(self._loop.time(), time())

@@ -1,4 +1,4 @@
-"""DNS over UDP: reads and answers queries whenever the event loop reports that a socket is readable."""
+"""DNS over UDP: reads and answers queries when the event loop reports that a socket is readable."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class UdpServer:
         loop.add_reader(self.sock, self._drain)
 
     def stop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Answer the waiting queries, at most as many as fit in a full receive buffer, and close the socket."""
+        """Answer the waiting queries, but no more than the receive buffer can hold, and close the socket."""
         loop.remove_reader(self.sock)
         for _ in range(LAST_DRAINS):
             if self._drain() < self._most:
@@ -86,7 +86,7 @@ class UdpServer:
         return self._overflows if self._closed else self._overflows + overflows(self.sock)
 
     def _drain(self) -> int:
-        """Read and answer at most ``_most`` queries, so that other work is not delayed; return the number read."""
+        """Read and answer up to ``_most`` queries, and return how many. More would delay other work."""
         begin, now = perf_counter(), monotonic()
         responder = self._responder
         responder.tick(now, time())
@@ -137,7 +137,7 @@ class UdpServer:
         return DRAIN
 
     def _answer_batches(self, batch: DatagramBatch, fd: int) -> int:
-        """Let the plane receive and answer whole batches; queries that the plane does not answer take the slow path."""
+        """Let the native plane receive and answer whole batches. Queries that it does not answer take the slow path."""
         responder, selector = self._responder, self._responder.selector
         queries = 0
         for _ in range(BATCHES):
@@ -195,7 +195,7 @@ class UdpServer:
 
 
 def _from_ipv4(info: _Info) -> _Info:
-    """Return ancillary data for replying from the address that received the query; routing chooses the interface."""
+    """Return ancillary data that makes the response leave from the queried address; routing chooses the interface."""
     return [(level, kind, b"\0\0\0\0" + data[4:8] + b"\0\0\0\0") for level, kind, data in info if kind == IP_PKTINFO]
 
 

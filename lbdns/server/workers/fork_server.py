@@ -1,8 +1,8 @@
-"""The fork server: a small process, without threads or an event loop, that forks workers for the main process.
+"""The fork server: a small process that forks workers for the main process and has no threads or event loop.
 
-The main process forks the fork server after importing everything that workers need, and before starting threads, which
-do not survive a fork. Later imports may fail: once root privileges are dropped, the interpreter's files may be
-unreadable. The fork server runs until the main process ends.
+The main process first imports everything that workers need, then forks the fork server, and only then starts threads,
+because threads do not survive a fork. Later imports may fail: once root privileges are dropped, the interpreter's files
+may be unreadable. The fork server runs until the main process ends.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ForkServer:
 
 
 def start_fork_server(user: str, work: WorkerMain) -> ForkServer:
-    """Fork the fork server, which immediately switches to ``user``. The calling process must have only one thread."""
+    """Create the fork server, which immediately switches to ``user``. The calling process must have only one thread."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if not pid:
@@ -54,7 +54,7 @@ def start_fork_server(user: str, work: WorkerMain) -> ForkServer:
 
 
 def _never_return(work: Callable[[], None]) -> NoReturn:
-    """Run ``work``, then end this process in any case, because the calling functions belong to the parent."""
+    """Run ``work``, and always end this process afterwards: the functions that called this one belong to the parent."""
     status = 1
     try:
         work()
@@ -144,7 +144,7 @@ class _ForkServerProcess:
                 send_piece(self._sock, data, descriptors)
 
     def _wait_for_workers(self) -> None:
-        """Wait for the workers, which end after the main process has ended; kill any that hang."""
+        """Wait for the workers to end after the main process, and kill workers that hang."""
         self._selector.unregister(self._sock)
         end = time.monotonic() + SHUTDOWN_PATIENCE
         while self._children and (left := end - time.monotonic()) > 0:

@@ -31,7 +31,7 @@ class MessageReader:
         self._descriptors: deque[int] = deque()
 
     def feed(self, data: bytes, descriptors: Iterable[int]) -> Iterator[tuple[bytes, list[int]]]:
-        """Yield the messages that ``data`` completes. Raises ValueError if the data is not a valid message."""
+        """Yield the messages that become complete with ``data``. Raises ValueError if the data is invalid."""
         self._buffer += data
         self._descriptors.extend(descriptors)
         while len(self._buffer) >= _HEADER.size:
@@ -54,9 +54,9 @@ class MessageReader:
 
 
 def split_message(payload: bytes, descriptors: Sequence[int]) -> Iterator[tuple[bytes, Sequence[int]]]:
-    """Yield the arguments of each sendmsg call: data, and the descriptors to send with the data's first byte."""
+    """Yield, for each sendmsg call, the data and the descriptors to send with its first byte."""
     data = _HEADER.pack(len(payload), len(descriptors)) + payload
-    assert len(descriptors) <= AT_ONCE * len(data), "more descriptors than bytes to carry them"
+    assert len(descriptors) <= AT_ONCE * len(data), "the message has more descriptors than its bytes can carry"
     at = 0
     for at, start in enumerate(range(0, len(descriptors), AT_ONCE), 1):
         yield data[at - 1 : at], descriptors[start : start + AT_ONCE]
@@ -72,7 +72,7 @@ def send_piece(sock: socket.socket, data: bytes | memoryview, descriptors: Seque
 def receive_piece(sock: socket.socket) -> tuple[bytes, list[int]]:
     """Call recvmsg once.
 
-    Return the data (empty at the end of the stream) and the descriptors, which are marked close-on-exec. Raises
+    Return the data (empty at the end of the stream) and the descriptors, marked as close-on-exec. Raises
     OSError.
     """
     size = array.array("i").itemsize
@@ -124,7 +124,7 @@ class MessageChannel:
             self._write()
 
     async def flush(self, patience: float) -> None:
-        """Wait up to ``patience`` seconds for all messages to be sent or the connection to close."""
+        """Wait up to ``patience`` seconds until all messages have been sent or the connection has closed."""
         self._drained.clear()
         if self._waiting:
             with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Snapshot deltas: encodes the changes since the last snapshot that was sent to a worker. Pure."""
+"""Snapshot deltas: encodes the changes since the snapshot that was last sent to a worker. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lbdns.model.snapshot import Reading, Snapshot
 
 
 def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> bytes:
-    """Return the delta that turns the readings ``before`` into ``snapshot`` in another process.
+    """Return the delta with which another process turns the readings ``before`` into ``snapshot``.
 
-    The other process keeps its objects for unchanged readings, and for metrics that a new reading shares with the
-    previous reading. Choosers detect changes by comparing the identities of these objects.
+    The other process keeps its objects for unchanged readings, and for metrics that are the same in the new reading.
+    Choosers detect changes by comparing the identities of these objects.
     """
     after = snapshot.readings
     changed: dict[str, tuple[Any, ...]] = {}
@@ -27,7 +27,7 @@ def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> b
 
 
 def read_snapshot_delta(before: Mapping[str, Reading], delta: bytes) -> Snapshot:
-    """Return the snapshot that results when ``delta`` is applied to the readings ``before``.
+    """Apply ``delta`` to the readings ``before``, and return the resulting snapshot.
 
     The delta must come from the main process, because unpickling can execute code.
     """

@@ -12,8 +12,8 @@ The main process sends pickled messages: an ``Assignment``, or a tuple of a keyw
     "explain", (request, pool, owner name)    reply with "explanation"
     "end", None             answer what has been read, then exit
 
-Workers reply in msgpack, never in pickle, because a process that faces the network must not be able to execute code in
-the main process.
+Workers reply in msgpack. They never use pickle, because a process that is exposed to the network must not be able to
+execute code in the main process.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Worker:
         self._inbox.put_nowait((pickle.loads(payload), descriptors))
 
     async def _handle(self, message: WorkerMessage, descriptors: Sequence[int]) -> bool:
-        """Handle a message. Return False if the worker must exit afterwards."""
+        """Handle a message. Return False if the worker must then exit."""
         if isinstance(message, Assignment):
             # In a task, so that snapshots and overrides still take effect while a large table is built
             self._preparing = asyncio.get_running_loop().create_task(self._prepare(message, descriptors))
@@ -121,7 +121,7 @@ class _Worker:
             if self._answerer:
                 self._answerer.override(value)
         elif what == "other_answers":
-            assert self._answerer is not None, "the main process sends other answers only after the first switch"
+            assert self._answerer is not None, "a worker receives other workers' answers only after its first switch"
             self._answerer.planner.count_elsewhere(value)
         elif what == "counters":
             self._send_counters(value)
@@ -173,7 +173,7 @@ class _Worker:
             self._answerer.deliver(snapshot)
 
     def _explain(self, name: str, owner: str) -> Mapping[str, Any] | None:
-        """Return the explanation of answers for ``owner`` in pool ``name``, or None if this worker has no such name."""
+        """Explain the answers for ``owner`` in pool ``name``. Return None if this worker does not have that name."""
         pools = self._answerer.responder.table.farm.pools if self._answerer else ()
         pool = next((pool for pool in pools if pool.name == name and owner in pool.config.names), None)
         return self._answerer.explain_now(pool, owner) if pool and self._answerer else None

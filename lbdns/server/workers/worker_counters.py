@@ -1,7 +1,7 @@
 """Adds up the counters of all workers, and sends each worker the number of answers from all other workers.
 
 The kernel distributes queries according to the client's address and port. If only a few resolvers send queries, one
-worker may send nearly all answers, so no worker can infer the total from its own answers.
+worker may send nearly all answers. A worker therefore cannot infer the total from its own answers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AnswerTotals = Mapping[tuple[str, str], int]
 
 
 class WorkerCounters:
-    """Adds up the counters that workers report. The sums never decrease, although new processes start at zero."""
+    """Adds up the counters that workers report. The sums never decrease, although each new process starts at zero."""
 
     def __init__(self) -> None:
         self._past: AnswerCounters = NO_COUNTS  # of processes that have ended
@@ -36,7 +36,7 @@ class WorkerCounters:
         self._sum = self._by_pool = None
 
     def end(self, number: int) -> None:
-        """Add the counters of worker ``number``, whose process has ended, to those of past processes."""
+        """The process of worker ``number`` has ended: add its counters to those of past processes."""
         self._past += self._by_worker.pop(number, NO_COUNTS).ended()
         self._sum = self._by_pool = None
 
@@ -54,7 +54,7 @@ class WorkerCounters:
 
 
 def write_answers(answers: AnswerTotals) -> list[list[str | int]]:
-    """Return the totals as plain data, for msgpack."""
+    """Return the totals as plain data that msgpack can encode."""
     return [[*key, count] for key, count in answers.items()]
 
 
@@ -64,14 +64,14 @@ def read_answers(state: Any) -> AnswerTotals:
 
 
 class AnswerSharing:
-    """Sends each worker the total number of answers, per pool and policy, from all other workers.
+    """Sends each worker the total number of answers from all other workers, by pool and policy.
 
-    Totals never decrease, since they include the answers of processes that have ended. A message that cannot be sent
-    does no harm, because the next message contains newer totals.
+    Totals never decrease, since they include the answers of processes that have ended. If a message cannot be sent, no
+    harm is done, because the next message contains newer totals.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:
-        """``send`` sends one worker the totals that have changed, and returns whether sending succeeded."""
+        """``send`` sends the changed totals to one worker, and returns whether that succeeded."""
         self._loop, self._send = loop, send
         self._own: dict[int, AnswerTotals] = {}  # by worker that has a process
         self._sent: dict[int, dict[tuple[str, str], int]] = {}
@@ -110,7 +110,7 @@ class AnswerSharing:
             self._timer.cancel()
 
     def _share(self) -> None:
-        """Send each worker the changed totals, then pause: 256 workers with 1000 pools must not saturate a core."""
+        """Send each worker the changed totals. Then pause: 256 workers with 1000 pools must not saturate a core."""
         began = self._loop.time()
         self._timer = None
         left_out = False

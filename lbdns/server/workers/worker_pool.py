@@ -1,4 +1,4 @@
-"""The worker pool: several processes that answer queries and change their configuration together. An ``Answerer``."""
+"""The worker pool: several processes that answer queries and switch to new configurations together. An ``Answerer``."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class WorkerPool:
     def __init__(
         self, farm: Farm, fork_server: ForkServer, workers: int, on_loss: Callable[[str], None], events: EventLog
     ) -> None:
-        """``on_loss`` is called, with the reason, when a worker can no longer be replaced."""
+        """``on_loss`` is called with the reason when it becomes impossible to replace a worker."""
         loop = asyncio.get_running_loop()
         self._counters = WorkerCounters()
         self.planner = Planner(farm, {}, loop, events=events, answers=self._counters.answers)
@@ -81,7 +81,7 @@ class WorkerPool:
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Make every worker build its answer table.
 
-        A worker that hangs or dies during preparation is replaced, and the new process prepares as well. If the new
+        A worker that hangs or dies meanwhile is replaced, and the new process then prepares. If the new
         process also fails, the change is rolled back.
         """
         before = self._committed
@@ -128,7 +128,7 @@ class WorkerPool:
             worker.send(("other_answers", self._sharing.begin(worker.number)))
 
     async def _all_ready(self, generation: int) -> None:
-        """Wait until every worker has prepared; replace workers that are late. Raises LbdnsError if a worker fails."""
+        """Wait until every worker has prepared. Replace slow workers. Raises LbdnsError if a worker fails."""
 
         def late() -> list[WorkerProcess]:
             return [worker for worker in self._workers if worker.ready < generation]
@@ -145,7 +145,7 @@ class WorkerPool:
             raise LbdnsError(f"workers: {numbers}: can't use the new configuration; see the log")
 
     async def _all_active(self, new: _Generation) -> None:
-        """Wait until every worker answers from the committed configuration; replace workers that are late."""
+        """Wait until every worker answers from the committed configuration. Replace slow workers."""
 
         def late() -> list[WorkerProcess]:
             return [worker for worker in self._workers if worker.active < new.number]
@@ -156,7 +156,7 @@ class WorkerPool:
 
     def _replace(self, workers: Sequence[WorkerProcess], why: str) -> None:
         for worker in workers:
-            self._supervisor.report(f"worker {worker.number} {why}; a new one replaces it")
+            self._supervisor.report(f"worker {worker.number} {why}; a new process replaces it")
             self._supervisor.kill(worker)
 
     # The owner of worker processes (see WorkerOwner)
@@ -288,7 +288,7 @@ class WorkerPool:
         await self._supervisor.stop()
 
     async def _until(self, condition: Callable[[], bool], patience: float) -> bool:
-        """Wait up to ``patience`` seconds for ``condition`` to become true; return whether it is true.
+        """Wait up to ``patience`` seconds until ``condition`` is true, and return its last value.
 
         The condition is checked whenever a worker replies or ends.
         """

@@ -30,7 +30,7 @@ RESPAWN_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5)  # s before each replacement 
 
 
 class WorkerProcess:
-    """Tracks the current process of worker ``number``, and what has been sent to that process."""
+    """Tracks the current process of worker ``number`` and the messages sent to that process."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -46,7 +46,7 @@ class WorkerProcess:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the worker has no process, or its process has not read everything that was sent to it."""
+        """Whether the process is missing or has not yet read everything that was sent to it."""
         return self.channel is None or self.channel.is_behind
 
     def connect(self, channel: MessageChannel) -> None:
@@ -55,7 +55,7 @@ class WorkerProcess:
         self._readings, self._sockets = EMPTY_SNAPSHOT.readings, frozenset()
 
     def disconnect(self) -> None:
-        """Record that the process has ended or is about to end."""
+        """Record that the process has ended or will end soon."""
         self.channel = None
         self.ready = self.active = 0
 
@@ -73,15 +73,15 @@ class WorkerProcess:
         self.send(assignment, tuple(sockets[number] for number in fresh))
 
     def send_switch(self, generation: int) -> None:
-        """Make the process answer from the assignment that was sent last."""
+        """Make the process switch to the assignment that was sent last."""
         self._sockets = self._next_sockets
         self.send(("switch", generation))
 
     def send_snapshot(self, snapshot: Snapshot, written: dict[int, bytes]) -> None:
-        """Send the changes since the last snapshot that was sent.
+        """Send the changes since the snapshot that was sent last.
 
-        Does nothing if the process is behind; that process later receives all changes in one message. ``written``
-        caches deltas, keyed by the identity of the readings they start from, because most workers need the same delta.
+        Does nothing if the process is behind, because it later receives all changes in one message. ``written`` caches
+        each delta under the identity of the readings that it starts from, because most workers need the same delta.
         """
         if self.is_behind or self._readings is snapshot.readings:
             return
@@ -96,7 +96,7 @@ class WorkerOwner(Protocol):
     """Handles the events of worker processes. The supervisor calls these methods in the event loop."""
 
     def started(self, worker: WorkerProcess) -> None:
-        """Called when a new process has been connected. The owner must send the process everything that it needs."""
+        """Called when a new process has been connected. The owner must send it everything that it needs."""
 
     def received(self, worker: WorkerProcess, payload: bytes) -> None:
         """Called when a message has arrived from the process."""
@@ -111,7 +111,7 @@ class WorkerOwner(Protocol):
 class WorkerSupervisor:
     """Keeps one process running for each worker, from ``start`` to ``stop``. Replaces processes that die.
 
-    ``on_loss`` is called, with the reason, when a worker can no longer be replaced.
+    ``on_loss`` is called with the reason when it becomes impossible to replace a worker.
     """
 
     def __init__(
@@ -165,13 +165,13 @@ class WorkerSupervisor:
             timer.cancel()
 
     async def stop(self) -> None:
-        """Wait until the fork server and all workers have ended, which also closes their sockets."""
+        """Wait until the fork server and all workers have ended. Their sockets are then closed too."""
         if self._fork_server:
             self._fork_server.close()
         await asyncio.to_thread(_wait_for, self._fork_server_pid, SHUTDOWN_PATIENCE + 1.0)
 
     def report(self, what: str) -> None:
-        """Record an event about a worker that requires an operator's attention."""
+        """Record an event that requires an operator's attention."""
         self._events.record("worker", what, level=logging.ERROR, logger=log.name)
 
     def _respawn(self, worker: WorkerProcess) -> None:
@@ -201,7 +201,7 @@ class WorkerSupervisor:
             self.report(f"worker {number} can't be started: {os.strerror(status)}; the server will try again")
         elif not self._stopping:
             how = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
-            self.report(f"worker {number} (process {pid}) {how}; a new one replaces it")
+            self.report(f"worker {number} (process {pid}) {how}; a new process replaces it")
 
 
 def _wait_for(pid: int, patience: float) -> None:

@@ -1,4 +1,4 @@
-"""Every metric in the catalogue has a sensor; a new metric needs a row, a module, a test and a row in the docs."""
+"""Tests that each metric has a sensor and a row in the docs, and that a catalogue row and a module add a metric."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ async def explained(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("ttl", "reason"), [(HANGS, "worker 0 hangs; a new one replaces it"), (DIES, "ended by SIGKILL")]
+    ("ttl", "reason"), [(HANGS, "worker 0 hangs; a new process replaces it"), (DIES, "ended by SIGKILL")]
 )
 async def test_if_the_replacement_fails_too_all_keep_the_old_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ttl: int, reason: str

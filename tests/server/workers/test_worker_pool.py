@@ -163,7 +163,7 @@ async def test_one_that_dies_is_replaced_and_its_queries_are_answered(tmp_path: 
             assert await asking.receive(SECOND), "within a second, those too that came while it was dead"
             assert time.monotonic() - died < SECOND
             assert set(asking.answers) == {"gandalf"}, "the new one knows what the dead one knew"
-        await server.waits_for(f"worker 0 (process {victim}) was ended by {number.name}; a new one replaces it")
+        await server.waits_for(f"worker 0 (process {victim}) was ended by {number.name}; a new process replaces it")
         assert other in workers_of(server)
         assert victim not in workers_of(server)
         assert await metric(server, "lbdns_dns_requests_total") >= counted + PORTS
@@ -303,7 +303,7 @@ async def test_no_process_keeps_a_privilege(tmp_path: Path) -> None:
             asking.send()
             assert await asking.receive()
         os.kill(workers_of(server)[0], signal.SIGKILL)
-        await server.waits_for("a new one replaces it")
+        await server.waits_for("a new process replaces it")
         await until(lambda: len(workers_of(server)) == 2)
         (fresh,) = {*workers_of(server)} - pids
         assert "Uid:\t65534\t65534\t65534\t65534" in Path(f"/proc/{fresh}/status").read_text()  # noqa: ASYNC240

@@ -109,8 +109,7 @@ class SocketChange:
         self.after: dict[Endpoint, dict[int, socket.socket]] = {}
 
     def dealt(self, workers: int) -> list[dict[int, socket.socket]]:
-        """Distribute all sockets among the workers. Each worker gets at least one UDP and one TCP socket per
-        address."""
+        """Distribute all sockets. Each worker gets at least one UDP and one TCP socket per address."""
         hands: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
         for group in self.after.values():
             for kind in _OPENERS:

@@ -25,7 +25,7 @@ def parse_duration(text: str) -> float:
         seconds += float(part[1]) * _UNITS[part[2]]
         at = part.end()
     if not 0 < seconds <= LONGEST:
-        raise ValueError(f"{text!r} must be longer than 0 s, and at most ten years; {DURATION_HINT}")
+        raise ValueError(f"{text!r} must be more than 0 s and at most ten years; {DURATION_HINT}")
     return seconds
 
 

@@ -25,7 +25,7 @@ from lbdns_shared.keys import read_key_file
 from lbdns_shared.report import AgentKey, Kind, Report, encode
 
 LONGEST_WAIT: Final = 0.25  # seconds, and share of the interval, for which a report waits for non-blocking sensors
-NAME_TIMEOUT: Final = 1.0  # seconds that the first report waits for the look-up of the collectors' names
+NAME_TIMEOUT: Final = 1.0  # seconds that the first report waits for the lookups of the collectors' names
 STOP: Final = (signal.SIGTERM, signal.SIGINT)
 RELOAD: Final = signal.SIGHUP
 
@@ -58,7 +58,7 @@ class ReportSchedule:
 
 
 def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
-    """Return the key with which host ``name`` signs its reports, or None if there is no key file.
+    """Return the key with which host ``name`` signs its reports, or None if ``path`` is None.
 
     Raises KeyFileError if the file contains no key for this host. Logs a warning if other users can read the key file.
     """
@@ -92,7 +92,7 @@ class SignalPipe:
         self._before = {number: signal.signal(number, lambda *_: None) for number in (*STOP, RELOAD)}
 
     def take(self) -> list[int]:
-        """Return the numbers of the signals that have arrived since the last call, in order."""
+        """Return the numbers of the signals that have arrived since the last call, in order of arrival."""
         try:
             return list(os.read(self.fd, 64))
         except BlockingIOError:

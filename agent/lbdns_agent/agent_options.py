@@ -21,7 +21,7 @@ OFF: Final = "off"
 
 @dataclass(frozen=True)
 class AgentOptions:
-    """All options of a running agent. ``gateway`` and ``status`` are None if the respective sensor is switched off."""
+    """All options of a running agent. ``gateway`` and ``status`` are None if their sensors are switched off."""
 
     name: str
     collectors: tuple[Endpoint, ...] = ()
@@ -39,7 +39,7 @@ def default_name() -> str:
 
 
 def parse_name(text: str) -> str:
-    """Return a host name in the form used in reports: lower case, no final dot. Raises ValueError."""
+    """Return a host name as it appears in reports: in lower case, without a trailing dot. Raises ValueError."""
     name = text.strip().lower().rstrip(".")
     encode(Report(name, 0, 1, 0.0, 1.0, {}))  # checks the name
     return name

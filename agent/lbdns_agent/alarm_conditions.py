@@ -24,7 +24,7 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z"
 
 @dataclass(frozen=True)
 class AlarmCondition:
-    """A limit for one metric; violating the limit triggers an alarm.
+    """A condition for one metric, such as ``run_queue > 100``. An alarm is sent while the condition is met.
 
     If ``per_cpu`` is true, the metric is first divided by cpu_count or by 1, whichever is greater.
     """
@@ -59,7 +59,7 @@ class AlarmCondition:
 def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
     """Parse ``METRIC[/cpu] OPERATOR NUMBER``.
 
-    Raises ValueError if ``text`` is not a valid condition; for an unknown metric, the message suggests one of the
+    Raises ValueError if ``text`` is not a valid condition; for an unknown metric, the message suggests or lists
     ``known`` metrics.
     """
     match = _FORM.match(text)
@@ -85,6 +85,6 @@ def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
 
 
 def alarm_reason(conditions: Iterable[AlarmCondition], metrics: Mapping[str, float]) -> str:
-    """Return the reasons for all conditions that are met, separated by semicolons; empty if no condition is met."""
+    """Return the reason of each condition that is met, separated by semicolons, or an empty string."""
     text = "; ".join(filter(None, (condition.reason(metrics) for condition in conditions)))
     return text if len(text) <= MAX_REASON_LENGTH else text[: MAX_REASON_LENGTH - 3] + "..."

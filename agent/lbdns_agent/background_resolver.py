@@ -1,4 +1,4 @@
-"""Resolves a host name in a background thread, so that slow look-ups don't block the agent."""
+"""Resolves a host name in a background thread, so that slow lookups don't block the agent."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from lbdns_shared.endpoint import Endpoint
 
-REFRESH_INTERVAL: Final = 30.0  # seconds between two look-ups of a name
-SHORTEST_INTERVAL: Final = 2.0  # minimum seconds between two look-ups, however often ``refresh`` is called
+REFRESH_INTERVAL: Final = 30.0  # seconds between two lookups of a name
+SHORTEST_INTERVAL: Final = 2.0  # minimum seconds between two lookups, however often ``refresh`` is called
 
 Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
@@ -24,10 +24,10 @@ def look_up_addresses(endpoint: Endpoint) -> list[Address]:
 
 
 class BackgroundResolver:
-    """Looks up the addresses of one name repeatedly. If a look-up fails, the most recent addresses remain valid.
+    """Looks up the addresses of one name repeatedly. If a lookup fails, the previous addresses remain in use.
 
-    If the endpoint is already an IP address, no thread is started. ``error`` states why the last look-up failed; it is
-    an empty string if the last look-up succeeded.
+    If the endpoint is already an IP address, no thread is started. ``error`` states why the last lookup failed, and is
+    empty if the last lookup succeeded.
     """
 
     def __init__(self, endpoint: Endpoint, look_up: Callable[[Endpoint], list[Address]] = look_up_addresses) -> None:
@@ -44,7 +44,7 @@ class BackgroundResolver:
 
     @property
     def addresses(self) -> tuple[Address, ...] | None:
-        """The addresses found by the last successful look-up; None until the first look-up has finished."""
+        """The addresses found by the last successful lookup; None until the first lookup has finished."""
         if not self._addresses and self.endpoint.is_address:
             self._addresses = ()
             with contextlib.suppress(OSError):  # the interface after % may not exist yet
@@ -52,11 +52,11 @@ class BackgroundResolver:
         return self._addresses
 
     def refresh(self) -> None:
-        """Request a new look-up, which starts as soon as SHORTEST_INTERVAL permits."""
+        """Request another lookup, which starts as soon as SHORTEST_INTERVAL permits."""
         self._requested.set()
 
     def wait_for_first(self, longest: float) -> None:
-        """Wait up to ``longest`` seconds for the first look-up to finish."""
+        """Wait up to ``longest`` seconds for the first lookup to finish."""
         self._first.wait(longest)
 
     def _run(self) -> None:

@@ -33,7 +33,7 @@ EXAMPLES = """examples:
 
 
 def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Wrap ``parse`` to raise ArgumentTypeError, the only exception whose message argparse shows to the user."""
+    """Wrap ``parse`` so that it raises ArgumentTypeError, the only exception whose message argparse shows."""
 
     def parse_argument(text: str) -> Any:
         try:
@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--once", action="store_true", help="print one sample and send nothing")
     add("--json", action="store_true", help="with --once: print the sample as JSON")
     add("--log-format", default="text", choices=log.FORMATS, help="format of log lines (default: text)")
-    add("--log-level", default="info", choices=log.LEVELS, help="lowest level of messages to log (default: info)")
+    add("--log-level", default="info", choices=log.LEVELS, help="log messages of this level and above (default: info)")
     add("--version", action="version", version=f"lbdns-agent {__version__}")
     return parser
 
@@ -92,7 +92,7 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         action="append",
         default=[],
         metavar="CONDITION|off",
-        help="send an alarm while METRIC[/cpu] > NUMBER (or >=, <, <=) holds; may be repeated "
+        help="send alarms while METRIC[/cpu] > NUMBER (or >=, <, <=) is true; may be repeated  "
         f"(default: {', '.join(condition.replace(' ', '') for condition in DEFAULT_CONDITIONS)})",
     )
 
@@ -116,7 +116,7 @@ def _add_sensor_options(add: Callable[..., Any]) -> None:
         "--cgroup",
         default="auto",
         metavar="auto|off|PATH",
-        help="control group to measure instead of the host (auto: the agent's own, if it has a CPU quota)",
+        help="control group to measure instead of the host (auto: the agent's own group if it has a CPU quota)",
     )
 
 
@@ -125,7 +125,7 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
     if arguments.json and not arguments.once:
         parser.error("--json needs --once")
     if not arguments.collector and not arguments.once:
-        parser.error("no collector given; use --collector HOST[:PORT] at least once, or --once to print a sample")
+        parser.error("no collector given; add one with --collector HOST[:PORT], or print a sample with --once")
     alarms = arguments.alarm or list(DEFAULT_CONDITIONS)
     if OFF in alarms and len(alarms) > 1:
         parser.error("--alarm off can't be combined with alarm conditions")
@@ -179,7 +179,7 @@ def sample_as_json(options: AgentOptions, sample: HostSample, span: float, now: 
 
 
 def sample_as_table(options: AgentOptions, sample: HostSample, span: float) -> str:
-    """Return the sample as text, one metric per line, in catalogue order. Pure."""
+    """Return the sample as text, with one metric per line in the order of the metric catalogue. Pure."""
     lines = [f"{options.name}, differences over {span:.2f} s"]
     for name, metric in CATALOGUE.items():
         if name in sample.metrics:
@@ -194,7 +194,7 @@ def _number(value: float) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program. Return 0 on success, 1 on failure, or 2 if the arguments or the key file are invalid."""
+    """Run the program. Return 0 on success, 1 on a runtime failure, or 2 on invalid arguments or key files."""
     parser = build_parser()
     try:
         arguments = parser.parse_args(argv)

@@ -63,8 +63,8 @@ class HostSampler:
     def sample(self, wait: float, interval: float) -> HostSample:
         """Read every sensor and return the sample.
 
-        Waits up to ``wait`` seconds for non-blocking sensors. A result that arrives later is used in the next sample if
-        the result is at most ``interval`` seconds old by then.
+        Waits up to ``wait`` seconds for non-blocking sensors. A result that arrives later is used in the next sample,
+        unless the result is then more than ``interval`` seconds old.
         """
         # The agent's own requests put processes to work, so momentary sensors are read first, the others meanwhile
         found: dict[str, float] = {}
@@ -84,7 +84,7 @@ class HostSampler:
         return HostSample(ordered, missing)
 
     def quick_read(self, names: frozenset[str]) -> dict[str, float]:
-        """Return the current values of those metrics in ``names`` that are cheap to read and due to be read."""
+        """Return the current values of the metrics in ``names`` that are cheap to read and due for a reading."""
         self._host.start_round()
         found: dict[str, float] = {}
         now = time.monotonic()

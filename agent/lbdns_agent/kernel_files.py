@@ -30,7 +30,7 @@ def read_open(fd: int) -> bytes:
 
 
 def read_short(fd: int) -> bytes:
-    """Return the content of an open file, such as a stat file, that the kernel delivers in a single read.
+    """Return the content of an open file that is short enough for a single read, such as a stat file.
 
     Raises OSError.
     """
@@ -74,7 +74,7 @@ class KernelFile:
 
 
 class ProcFiles:
-    """Reads files in /proc or in a copy of /proc. Each file is read once per round, even if several sensors need it."""
+    """Reads files in /proc or in a copy of /proc. Each round reads a file only once, even for several sensors."""
 
     def __init__(self, root: str | Path = "/proc") -> None:
         self.root = str(root)
@@ -82,11 +82,11 @@ class ProcFiles:
         self._round: dict[str, bytes] = {}
 
     def start_round(self) -> None:
-        """Discard the contents read in the previous round."""
+        """Start a new round: discard the cached contents."""
         self._round.clear()
 
     def read(self, name: str) -> bytes:
-        """Return the content that file ``name`` had when it was first read in this round. Raises OSError."""
+        """Return the content of file ``name``, as first read in this round. Raises OSError."""
         text = self._round.get(name)
         if text is None:
             file = self._files.get(name)

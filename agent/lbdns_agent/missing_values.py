@@ -21,7 +21,7 @@ class SwitchedOffError(MissingValueError):
 
 
 def failure_reason(error: Exception, source: str) -> str:
-    """Return a one-line explanation, for an administrator, of why ``source`` can't be read."""
+    """Explain to an administrator in one line why ``source`` can't be read."""
     if isinstance(error, LbdnsError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
@@ -33,7 +33,7 @@ def failure_reason(error: Exception, source: str) -> str:
 
 
 class FailureLog:
-    """Remembers which of each sensor's metrics are missing, and logs only changes."""
+    """Remembers which metrics of each sensor are missing, and logs only changes."""
 
     def __init__(self) -> None:
         self._missing: dict[str, frozenset[str]] = {}

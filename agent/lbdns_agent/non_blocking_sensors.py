@@ -32,7 +32,7 @@ ReadingSteps = Generator[DescriptorWait, None, T]
 
 @dataclass(frozen=True)
 class TimedReading:
-    """A sensor's result or the exception that it raised, and the reading's end time (monotonic seconds)."""
+    """The result of a reading, or the exception that it raised, and the time (monotonic seconds) when it ended."""
 
     value: Any
     at: float
@@ -61,7 +61,7 @@ class SensorTask:
         self.resume()
 
     def resume(self, error: Exception | None = None) -> None:
-        """Run the reading until it must wait or finishes. If ``error`` is given, raise it in the reading first."""
+        """Run the reading until it waits or finishes. If ``error`` is given, first raise it inside the reading."""
         assert self._steps is not None
         try:
             self.wait = self._steps.throw(error) if error else next(self._steps)
@@ -71,7 +71,7 @@ class SensorTask:
             self._end(failure.with_traceback(None))
 
     def take(self, oldest: float) -> TimedReading | None:
-        """Remove the newest result, and return it if it is from ``oldest`` (monotonic seconds) or later, else None."""
+        """Remove the newest result, and return it, or None if it is older than ``oldest`` (monotonic seconds)."""
         result, self.result = self.result, None
         return result if result is not None and result.at >= oldest else None
 
@@ -101,7 +101,7 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait for the sensors that were not late last time, but only until ``end`` (monotonic seconds)."""
+        """Wait, at most until ``end`` (monotonic seconds), for the sensors that were not late last time."""
         while any(task.busy and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:

@@ -1,7 +1,7 @@
 """Reads the /proc stat file of a process or thread (parent, state and CPU times), and traces a process's ancestors.
 
 An open stat file always belongs to the same process. After a process has ended, reads of its open stat file fail, even
-if another process has the same id by then.
+if another process has reused its process ID.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_process_stat(proc: str, pid: int) -> ProcessStat | None:
 
 
 def descends_from(proc: str, pid: int, roots: Collection[int]) -> bool:
-    """Return whether process ``pid`` is in ``roots`` or descends from a process in ``roots``; True if it has ended."""
+    """Return whether process ``pid`` is in ``roots`` or descends from a process in ``roots``; True if ``pid`` ended."""
     while pid not in roots:
         stat = read_process_stat(proc, pid)
         if stat is None:
@@ -63,7 +63,7 @@ def descends_from(proc: str, pid: int, roots: Collection[int]) -> bool:
 
 
 class ProcessStatFile(KernelFile):
-    """The stat file of one process or thread, kept open if ``keep`` is true and otherwise opened for each read."""
+    """The stat file of one process or thread, kept open if ``keep`` is true, otherwise opened for each read."""
 
     __slots__ = ()
 

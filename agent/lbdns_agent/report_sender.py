@@ -21,7 +21,7 @@ class CollectorSocket:
     """A UDP socket that sends reports to one collector.
 
     Sending never blocks and never raises an exception. The socket is connected, so that the kernel reports a closed
-    port when the next datagram is sent (udp(7)). That next datagram is then sent again.
+    port when the next datagram is sent (udp(7)). That datagram is then sent again.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class CollectorSocket:
         """
         addresses = self.resolver.addresses
         if addresses is None:
-            return ""  # the first look-up is in progress
+            return ""  # the first lookup is in progress
         if not addresses:
             return self.resolver.error or "the name has no address"
         first = addresses.index(self._address) if self._address in addresses else 0
@@ -100,7 +100,7 @@ class ReportSender:
         self._collectors = [CollectorSocket(endpoint, recovery_time) for endpoint in endpoints]
 
     def wait_for_names(self, longest: float) -> None:
-        """Wait up to ``longest`` seconds for the first look-ups of the collectors' names to finish."""
+        """Wait up to ``longest`` seconds for the first lookups of the collectors' names to finish."""
         end = time.monotonic() + longest
         for collector in self._collectors:
             collector.resolver.wait_for_first(max(0.0, end - time.monotonic()))

@@ -1,6 +1,6 @@
-"""Defines a sensor: how to read one source of the measured host, and how to compute metrics from two readings.
+"""Defines a sensor: how to read one source of data about the host, and how to compute metrics from two readings.
 
-A measured host consists of its kernel files or psutil, its limiting cgroup, its web server and its gateway.
+The sources are the kernel's files or psutil, the limiting cgroup, the web server and the gateway.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MeasuredHost:
     psutil: Any = None
 
     def start_round(self) -> None:
-        """Discard the values read in the previous round."""
+        """Discard the cached values, so that they are read again."""
         self.proc.start_round()
         if self.group is not None:
             self.group.start_round()
@@ -90,7 +90,7 @@ class Sensor(Generic[T]):
 
     ``read`` may raise any exception. ``values`` is pure; its arguments are the previous reading (None the first time),
     the current reading, and the seconds between them. ``momentary`` sensors measure the state of the host at one
-    moment, so they are read before the agent's own requests put other processes to work.
+    moment, so they are read first, before the agent's own requests cause other processes to run.
     """
 
     source: str
@@ -118,7 +118,7 @@ class NonBlockingSensor(Generic[T]):
 
 
 def newest_value(metric: str) -> Callable[[float | None, float, float], MetricValues]:
-    """Return a ``values`` function for a sensor that has a single metric, whose value is the reading itself."""
+    """Return a ``values`` function for a sensor whose only metric is the reading itself."""
     return lambda before, now, seconds: {metric: float(now)}
 
 

@@ -23,7 +23,7 @@ class Endpoint:
 
     @property
     def is_address(self) -> bool:
-        """Whether the host is an address rather than a name."""
+        """Whether the host is an IP address rather than a name."""
         return _ip_version(self.host.partition("%")[0]) is not None
 
 
@@ -56,8 +56,8 @@ def _ip_version(host: str) -> int | None:
 
 
 def parse_listen(text: str, default_port: int) -> Endpoint:
-    """Parse an endpoint to listen on; its host must be an address. Raises ValueError."""
+    """Parse an endpoint to listen on; its host must be an IP address. Raises ValueError."""
     endpoint = parse_endpoint(text, default_port)
     if not endpoint.is_address:
-        raise ValueError(f"{text!r}: must be an address to listen on, such as 127.0.0.1:{endpoint.port}, not a name")
+        raise ValueError(f"{text!r}: must be an IP address to listen on, such as 127.0.0.1:{endpoint.port}, not a name")
     return endpoint

@@ -1,10 +1,10 @@
-"""The errors that programs show to users, each with the program's exit status."""
+"""The errors that programs show to users, each with the exit status that it causes."""
 
 from __future__ import annotations
 
 
 class LbdnsError(Exception):
-    """Base class of errors that a user can fix. The message states what is wrong, where, and how to fix it.
+    """Base class for errors that a user can fix. The message states what is wrong, where, and how to fix it.
 
     Programs print the message without a traceback and exit with ``exit_status``.
     """
@@ -13,7 +13,7 @@ class LbdnsError(Exception):
 
 
 class ConfigError(LbdnsError):
-    """Raised for invalid arguments or configuration. Each finding is one line: ``FILE[:LINE]: where: what``."""
+    """Raised for invalid arguments or configuration. Each of ``findings`` is a line: ``FILE[:LINE]: where: what``."""
 
     exit_status = 2
 

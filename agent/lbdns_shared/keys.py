@@ -66,9 +66,9 @@ class KeyFile:
 
 
 def parse_key_file(text: str, where: str) -> KeyFile:
-    """Parse the text of key file ``where`` (the file's name in messages). Raises KeyFileError, listing all bad lines.
+    """Parse a key file's text; ``where`` is its name in messages. Raises KeyFileError, which lists all invalid lines.
 
-    No message contains a secret.
+    No error message contains a secret.
     """
     masters: list[MasterKey] = []
     agents: list[AgentKey] = []
@@ -98,9 +98,9 @@ def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
 
 
 def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
-    """Return the text of a secret file, and a warning if other users can read the file. Raises KeyFileError.
+    """Return the text of a file that holds secrets, and a warning if other users can read it. Raises KeyFileError.
 
-    ``what`` names the file's kind in messages; ``hint`` is appended to the error message for a file that is not text.
+    ``what`` is the kind of file, for messages; ``hint`` is appended to the error message for a file that is not text.
     """
     try:
         text = path.read_text("ascii")

@@ -57,7 +57,7 @@ class _TextFormatter(logging.Formatter):
 
 
 class _JournalFormatter(logging.Formatter):
-    """Adds the priority to each line of another formatter's output, because the journal stores a record per line."""
+    """Adds the priority to every line that another formatter writes: the journal stores each line as a record."""
 
     def __init__(self, inner: logging.Formatter) -> None:
         super().__init__()
@@ -79,10 +79,10 @@ class _Window:
 class LogSuppressor:
     """Decides which records to write when many similar records arrive in a short time, and counts the other records.
 
-    Up to ten similar records are written in ten seconds; one line then reports how many more there were. Records are
-    similar if they come from the same place in the program or are events about the same member. Because there can be
-    ten thousand members, each kind of record (logger, level, kind of event) also has a limit. This limit bounds the
-    logging rate and memory use, and prevents a flood of one kind of record from hiding other kinds.
+    In any ten-second window, up to ten similar records are written; then one line reports how many more there were.
+    Records are similar if they come from the same place in the program or are events about the same member. Because
+    there can be ten thousand members, each kind of record (logger, level, kind of event) also has a limit. This limit
+    bounds the logging rate and memory use, and prevents a flood of one kind of record from hiding other kinds.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class LogSuppressor:
         self._similar: dict[Hashable, _Window] = {}
 
     def admits(self, record: logging.LogRecord, similar: Hashable, kind: Hashable, now: float) -> bool:
-        """Return whether to write ``record``, and count suppressed records. First call ``ended`` with the same time."""
+        """Return whether to write ``record``; if not, count it. Call ``ended`` with the same ``now`` beforehand."""
         of_kind = self._kinds.get(kind)
         if of_kind is None:
             of_kind = self._kinds[kind] = _Window(now + WINDOW)
@@ -108,7 +108,7 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each ended window that suppressed records, and whether the records were similar or just of one kind.
+        """Yield each ended window that suppressed records, and whether they were similar or merely of one kind.
 
         Each window is yielded once.
         """
@@ -129,8 +129,8 @@ class LogSuppressor:
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscriptable before Python 3.11
     """Writes log records, or suppresses them and later reports how many were suppressed.
 
-    The number of suppressed records is written before the first record that follows the window, or by a timer thread if
-    no record follows.
+    The number of suppressed records is written when the next record after the window arrives, or by a timer thread if
+    none arrives.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -209,7 +209,7 @@ def _is_journal() -> bool:
 
 
 def set_up(log_format: str = "text", level: str = "info") -> None:
-    """Log to standard error. Each program calls this function once, from its command line module."""
+    """Log to standard error. Each program calls this function once, from its command-line module."""
     journal = _is_journal()
     formatter = _JsonFormatter() if log_format == "json" else _TextFormatter(with_time=not journal)
     handler = _Handler()

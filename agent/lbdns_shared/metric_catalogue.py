@@ -1,4 +1,4 @@
-"""The catalogue of metrics in reports: each metric's unit and meaning, whether high is better, and its sensor.
+"""The catalogue of metrics in reports: each metric's unit and meaning, whether a high value is better, and its sensor.
 
 Scores are computed from the metrics in this catalogue. A report may also contain other metrics, which are passed on
 unchanged.

@@ -1,6 +1,6 @@
 """The report datagram, version 1: how to encode, open and decode it. Pure.
 
-Agents and collectors agree on this datagram layout::
+The layout of a datagram::
 
     offset  size  field
     0       4     magic "LBR1"
@@ -150,7 +150,7 @@ def open_envelope(datagram: bytes) -> Envelope:
 def decode_body(envelope: Envelope) -> Report:
     """Decode the body of an envelope. Check its tag first. Raises ReportError (malformed).
 
-    Ignores unknown keys and keeps unknown metrics, so that an older collector accepts newer agents.
+    Ignores unknown keys and keeps unknown metrics, so that an older collector accepts reports from newer agents.
     """
     try:
         # unpackb limits every length in the body to the length of the body itself

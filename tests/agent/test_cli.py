@@ -55,7 +55,7 @@ def test_everything_else() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ([], "use --collector HOST[:PORT] at least once"),
+        ([], "add one with --collector HOST[:PORT]"),
         (["--collector", "host:port"], "the port must be a number from 0 to 65535, not 'port'"),
         (["--collector", ""], "is not a HOST:PORT"),
         (["--once", "--interval", "0"], "must be a number of seconds from 0.1 to 3600"),

@@ -65,7 +65,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "listening on a name",
         '[server]\nlisten = ["gandalf:53"]\n' + ZONE,
-        [":2: [server] listen: 'gandalf:53': must be an address to listen on, such as 127.0.0.1:53, not a name"],
+        [":2: [server] listen: 'gandalf:53': must be an IP address to listen on, such as 127.0.0.1:53, not a name"],
     ),
     (
         "workers out of range",
@@ -190,7 +190,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         "web on a name",
         ZONE + '[web]\nlisten = "of"\n',
         [
-            ":5: [web] listen: 'of': must be an address to listen on, such as 127.0.0.1:8053, not a name; "
+            ":5: [web] listen: 'of': must be an IP address to listen on, such as 127.0.0.1:8053, not a name; "
             'or write "off"'
         ],
     ),

@@ -39,7 +39,7 @@ def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
 
 
 def parse_byte_limit(text: bytes) -> int | None:
-    """Return a memory limit in bytes, or None for ``max`` or, in version 1, for a huge number (memory.rst).
+    """Return a memory limit in bytes, or None if unlimited: ``max``, or a huge number in version 1 (memory.rst).
 
     Raises ValueError.
     """
@@ -68,7 +68,7 @@ class CpuController:
             return None  # the root group, or a group without the controller
 
     def used(self) -> float | None:
-        """Return the cumulative CPU seconds of the group and its descendants, or None if CPU time is not counted."""
+        """Return the CPU time in seconds used by the group and its descendants, or None if CPU time is not counted."""
         usage = parse_flat_keyed(self._stat.read()).get(b"usage_usec")
         return None if usage is None else usage / 1e6
 
@@ -78,7 +78,7 @@ class CpuController:
 
 
 class CpuControllerV1(CpuController):
-    """The cpu and cpuacct controllers of version 1 (sched-bwc.rst, cpuacct.rst), which may be mounted separately."""
+    """A version 1 group's cpu and cpuacct controllers (sched-bwc.rst, cpuacct.rst), which may be mounted separately."""
 
     tasks_file = "tasks"
 
@@ -138,7 +138,7 @@ class MemoryController:
 
 
 class MemoryControllerV1(MemoryController):
-    """The memory controller of version 1 (cgroup-v1/memory.rst), which does not count scanned pages."""
+    """A version 1 group's memory controller (cgroup-v1/memory.rst), which does not count scanned pages."""
 
     files = ("memory.limit_in_bytes", "memory.usage_in_bytes")
     droppable = (b"total_inactive_file", b"total_active_file")

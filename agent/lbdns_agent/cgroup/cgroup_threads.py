@@ -1,4 +1,4 @@
-"""Counts the runnable threads of a control group and its descendants, and sums the threads' CPU time."""
+"""Counts the runnable threads of a control group and its descendants, and adds up the threads' CPU times."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CgroupThreads:
         return sum(stat.state == "R" for thread, stat in self._stats.items() if thread not in without)
 
     def seconds(self) -> float:
-        """Return the CPU seconds used by the threads since the first read.
+        """Return the CPU time in seconds that the threads have used since the first call of ``read``.
 
         Threads that start and end between two reads are missed. This method is used only where no cpuacct controller
         counts CPU time.

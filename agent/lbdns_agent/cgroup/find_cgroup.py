@@ -21,9 +21,10 @@ from lbdns_shared.errors import ConfigError
 
 
 def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
-    """Return the group selected by the value of ``--cgroup`` (``auto``, ``off``, or a path; see ``_named``).
+    """Return the group that ``--cgroup`` selects; ``choice`` is ``auto``, ``off`` or a path (see ``_named``).
 
-    Returns None for ``off``, or if only the root group applies. Raises ConfigError if the named group doesn't exist.
+    Returns None for ``off``, or if ``auto`` finds only the root group. Raises ConfigError if a named group doesn't
+    exist.
     """
     if choice == OFF:
         return None
@@ -49,7 +50,7 @@ def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
 def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
     """Return the group's path as it appears in /proc/PID/cgroup.
 
-    ``choice`` is either the path from /proc/PID/cgroup or a directory below a mount point.
+    ``choice`` is either that path or a directory below a mount point.
     """
     for mount in mounts:
         if Path(choice).is_relative_to(mount.point):

@@ -13,7 +13,7 @@ from lbdns_agent.cgroup.cgroup_threads import CgroupThreads
 
 @dataclass(frozen=True)
 class QuotaTimes:
-    """The limiting group's quota in cores, cumulative CPU seconds, and cumulative throttled seconds."""
+    """The limiting group's quota (cores), used CPU time (s) and throttled time (s)."""
 
     directory: Path
     quota: float
@@ -22,7 +22,7 @@ class QuotaTimes:
 
 
 class LimitingCgroup:
-    """A control group and its ancestors. ``cpu`` and ``memory`` each list the group itself first, then its ancestors.
+    """A control group and its ancestors. ``cpu`` and ``memory`` list their controllers, the group's own first.
 
     ``always`` is true if the administrator named the group; the group's tasks and memory are then reported even without
     a CPU quota. A quota of ``host_cores`` or more has no effect and is ignored. All methods raise OSError or ValueError
@@ -48,7 +48,7 @@ class LimitingCgroup:
         self._tasks_read = False
 
     def start_round(self) -> None:
-        """Discard the values read in the previous round."""
+        """Discard the cached values, so that they are read again."""
         self._limit_known = self._tasks_read = False
 
     @property
@@ -57,12 +57,12 @@ class LimitingCgroup:
         return self._always or self.quota() is not None
 
     def quota(self) -> float | None:
-        """Return the tightest quota (in cores) among the group and its ancestors, or None if no group has one."""
+        """Return the lowest quota (in cores) of the group and its ancestors, or None if none has a quota."""
         limit = self._tightest()
         return limit[1] if limit else None
 
     def times(self) -> QuotaTimes | None:
-        """Return the CPU times of the group with the tightest quota, or None if there is no quota.
+        """Return the CPU times of the group with the lowest quota, or None if there is no quota.
 
         If the limiting group is an ancestor, all of its descendants share the quota.
         """
@@ -85,7 +85,7 @@ class LimitingCgroup:
         return self._memory[0].scanned() if self._memory else None
 
     def memory_available(self, host_available: int, host_total: int) -> float | None:
-        """Return the memory available without swapping, as a percentage of the tightest limit, or None if unlimited.
+        """Return the memory available without swapping, in percent of the lowest limit; None if there is no limit.
 
         The arguments are in bytes. A group's available memory never exceeds the host's.
         """

@@ -1,4 +1,4 @@
-"""Finds the control group that contains a single program, such as a systemd service, and reads the group's CPU time."""
+"""Finds the control group that contains only one program, such as a systemd service, and reads the group's CPU time."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from lbdns_agent.process_stat import descends_from, read_process_stat
 
 @dataclass(frozen=True)
 class ServiceCgroup:
-    """A control group in version 2's hierarchy, or in version 1's cpuacct hierarchy."""
+    """A control group in the version 2 hierarchy or in the version 1 cpuacct hierarchy."""
 
     directory: Path
     unified: bool
 
     def seconds(self) -> float:
-        """Return the cumulative CPU seconds of the group and its descendants. Raises OSError, ValueError, KeyError."""
+        """Return the CPU time (s) used by the group and its descendants. Raises OSError, ValueError, KeyError."""
         if self.unified:
             return parse_flat_keyed(read_once(f"{self.directory}/cpu.stat"))[b"usage_usec"] / 1e6
         return int(read_once(f"{self.directory}/cpuacct.usage")) / 1e9

@@ -1,1 +1,1 @@
-"""Finds this host's default gateway, and measures the round-trip time of ICMP echoes to it."""
+"""Finds this host's default gateway, and measures the round-trip time to it with ICMP echo requests."""

@@ -51,7 +51,7 @@ def parse_ipv4(text: bytes) -> Gateway | None:
 def parse_ipv6(text: bytes) -> Gateway | None:
     """Return the gateway of the best IPv6 default route in /proc/net/ipv6_route, by the same rules as ``parse_ipv4``.
 
-    The kernel writes the file in net/ipv6/ip6_fib.c (ipv6_route_native_seq_show).
+    The file's format is defined in the kernel source net/ipv6/ip6_fib.c (ipv6_route_native_seq_show).
     """
     routes = []
     for line in text.splitlines():
@@ -64,7 +64,7 @@ def parse_ipv6(text: bytes) -> Gateway | None:
 
 
 def find_gateway(proc: str = "/proc") -> Gateway | None:
-    """Return the gateway of the IPv4 default route or else of the IPv6 default route, or None if there is neither."""
+    """Return the IPv4 default gateway if there is one, otherwise the IPv6 default gateway, or None."""
     for name, parse in (("route", parse_ipv4), ("ipv6_route", parse_ipv6)):
         try:
             gateway = parse(read_once(f"{proc}/net/{name}"))

@@ -135,12 +135,12 @@ def checksum(message: bytes) -> int:
 
 
 def without_ip_header(packet: bytes) -> bytes:
-    """Return the ICMP message in an IPv4 packet from a raw socket (raw(7)), or b"" if the packet is not IPv4."""
+    """Return the ICMP message in a packet from a raw socket (raw(7)), or b"" if the packet is not IPv4."""
     return packet[(packet[0] & 0x0F) * 4 :] if packet and packet[0] >> 4 == 4 else b""
 
 
 def is_echo_reply(message: bytes, sent: bytes, any_identifier: bool) -> bool:
-    """Return whether ``message`` is the reply to the request ``sent``: type, sequence and payload must match.
+    """Return whether ``message`` is an echo reply with the same sequence number and payload as the request ``sent``.
 
     The identifier must match too, unless ``any_identifier`` is true. ``any_identifier`` is used for ping sockets,
     because the kernel chooses their identifier.

@@ -1,6 +1,6 @@
-"""cpu_idle and cpu_steal: the percentages of processor time since the last sample that were idle or stolen.
+"""cpu_idle and cpu_steal: the percentages of idle and stolen processor time since the last sample.
 
-Under a cgroup's quota, cpu_idle is the unused share of the quota, and cpu_steal is the share of time for which the
+Under a cgroup's quota, cpu_idle is the unused share of the quota, and cpu_steal is the share of time during which the
 group was throttled.
 """
 
@@ -17,7 +17,7 @@ _IDLE, _STEAL, _FIELDS = 3, 7, 8  # guest time, which follows, is part of user t
 
 @dataclass(frozen=True)
 class HostCpuTimes:
-    """CPU times since boot, summed across all processors, in any unit; ``steal`` is None if the system lacks it."""
+    """CPU times since boot, summed across all processors, in any unit; ``steal`` is None if it isn't counted."""
 
     idle: float
     steal: float | None
@@ -74,7 +74,7 @@ def _of_quota(before: QuotaTimes, now: QuotaTimes, seconds: float) -> MetricValu
 
 
 def _percent(share: float) -> float:
-    """Return ``share`` in percent, clamped to 0-100: idle time may decrease (proc_stat(5)), or use exceed a quota."""
+    """Return ``share`` in percent, clamped: idle time can decrease (proc_stat(5)), and CPU use can exceed a quota."""
     return 100.0 * min(1.0, max(0.0, share))
 
 

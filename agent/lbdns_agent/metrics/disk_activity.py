@@ -1,4 +1,4 @@
-"""disk_busy and disk_await: the percentage of time for which the busiest disk was busy, and its mean request time."""
+"""disk_busy and disk_await: the percentage of time that the busiest disk was busy, and its mean request time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _whole_disks(names: Iterable[bytes]) -> list[bytes]:
 
 
 def _parent_disk(name: bytes) -> bytes:
-    """Return the disk to which partition ``name`` would belong, or "" for other names (see disk_name in the kernel)."""
+    """Return the name of the disk of partition ``name``, or "" if no partition has such a name (kernel: disk_name)."""
     disk = name.rstrip(b"0123456789")
     if disk == name:
         return b""
@@ -92,7 +92,7 @@ def values(
 
 
 def _since(before: DiskCounters, now: DiskCounters) -> tuple[int, int, int]:
-    """Return the increases in busy time (ms), requests and request time (ms); all 0 after a counter overflow."""
+    """Return the increases in busy time (ms), requests and request time (ms); all 0 if a counter has overflowed."""
     busy = (now.busy or 0) - (before.busy or 0)
     since = busy, now.requests - before.requests, now.waited - before.waited
     return since if min(since) >= 0 else (0, 0, 0)

@@ -1,1 +1,1 @@
-"""The web server of this host: its status page, listening sockets and processes."""
+"""The web server on this host: its status page, listening sockets and processes."""

@@ -96,7 +96,7 @@ def parse_sock_diag(answer: bytes) -> tuple[list[ListeningSocket], bool]:
 
 
 def make_request(address: bytes, port: int, flags: int, sequence: int) -> bytes:
-    """Return a sock_diag request for one listening socket or, with NLM_F_DUMP, for all in an address family."""
+    """Return a sock_diag request for one listening socket or, with NLM_F_DUMP, for all of one address family."""
     family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
     body = _REQUEST.pack(
         family, socket.IPPROTO_TCP, 0, 1 << TCP_LISTEN, port.to_bytes(2, "big"), b"", address, 0, _ANY_COOKIE
@@ -146,7 +146,7 @@ class ListeningSocketReader:
         return [*parse(text), *parse(text6)]
 
     def read_again(self, listeners: Sequence[ListeningSocket]) -> list[ListeningSocket] | None:
-        """Return the current state of ``listeners``, each looked up individually by address.
+        """Look up each of ``listeners`` by address, and return their current states.
 
         Returns None if sockets can't be looked up individually, or if any listener has been closed.
         """

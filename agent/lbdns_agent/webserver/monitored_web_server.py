@@ -16,7 +16,7 @@ FULL_READ_INTERVAL: Final = 10.0  # seconds between two reads of all listening s
 
 
 class MonitoredWebServer:
-    """The web server that listens on ``port`` at an address from ``addresses()`` (bytes in network order)."""
+    """The web server that listens on ``port`` at one of the addresses in ``addresses()`` (network byte order)."""
 
     def __init__(self, addresses: Callable[[], tuple[bytes, ...]], port: int, proc: str = "/proc") -> None:
         self._addresses = addresses
@@ -29,7 +29,7 @@ class MonitoredWebServer:
         self._local: set[bytes] = set()
 
     def start_round(self) -> None:
-        """Discard the values read in the previous round."""
+        """Discard the cached values, so that they are read again."""
         self._up_to_date = False
 
     def listen_queue(self) -> int:
@@ -41,7 +41,7 @@ class MonitoredWebServer:
         return sum(listener.queue for listener in self._listeners)
 
     def cpu_seconds(self) -> float:
-        """Return the cumulative CPU seconds of the server and all processes it started. Raises MissingValueError.
+        """Return the CPU time in seconds used by the server and all processes it started. Raises MissingValueError.
 
         The count restarts from 0 when another server takes over the port.
         """
@@ -88,7 +88,7 @@ class MonitoredWebServer:
         return found
 
     def _is_local(self, address: bytes) -> bool:
-        """Return whether an address belongs to this host, by trying to bind a socket to it (ip(7))."""
+        """Return whether this host has an address: only then can a socket be bound to it (ip(7))."""
         if address not in self._local:
             family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
             try:

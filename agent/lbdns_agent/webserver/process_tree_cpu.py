@@ -5,7 +5,7 @@ sum over the living processes stays the same. The CPU time of processes that lea
 total. A parent that ignores SIGCHLD never waits for its children. If the kernel permits, perf events count the CPU time
 of such a parent and its children.
 
-To save CPU time, stat files stay open, and the number of searches for children per round is limited. If a process's
+To save CPU time, stat files stay open, and each round searches for the children of only a few processes. If a process's
 stat line is unchanged, the process has hardly run, so its children are searched for only every SWEEP rounds.
 """
 
@@ -103,7 +103,7 @@ class _Node:
 
 
 class ProcessTreeCpu:
-    """The tree of the processes ``roots`` and all their descendants. Call ``seconds`` once per round."""
+    """The tree of the processes ``roots`` and all their descendants. Each call of ``seconds`` is one round."""
 
     def __init__(self, roots: Iterable[int], proc: str = "/proc") -> None:
         self.roots = tuple(roots)
@@ -118,7 +118,7 @@ class ProcessTreeCpu:
         self._has_children_files = os.path.exists(f"{proc}/{os.getpid()}/task/{os.getpid()}/children")
 
     def seconds(self) -> float | None:
-        """Return the cumulative CPU seconds of the tree, or None if a root has ended."""
+        """Return the CPU time in seconds used by the tree, or None if a root has ended."""
         self._round += 1
         self._left = SEARCHES
         if not self._has_children_files and self._round % SCAN_EVERY == 1:
@@ -173,7 +173,7 @@ class ProcessTreeCpu:
         return below + node.ticks
 
     def _in_turn(self, children: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the children, with a different child first each round, so that each child is eventually searched."""
+        """Return the children, starting each round with a different child, so that all are eventually searched."""
         first = self._round % len(children) if children else 0
         return children[first:] + children[:first]
 
@@ -198,7 +198,7 @@ class ProcessTreeCpu:
         return True
 
     def _search(self, pid: int, node: _Node) -> None:
-        """Find the children of all threads in a process (Documentation/filesystems/proc.rst, section 3.7)."""
+        """Find the children of all of a process's threads (Documentation/filesystems/proc.rst, section 3.7)."""
         node.searched = True
         found: list[int] = []
         try:

@@ -1,4 +1,4 @@
-"""Fetches the web server's status page, with limits on time and size, and parses the page's URL.
+"""Fetches the web server's status page within limits on time and size, and parses the page's URL.
 
 Each request opens a new connection, because a connection left open would occupy a worker between samples. Requests use
 HTTP/1.0, which has no chunked responses.
@@ -42,7 +42,7 @@ class StatusUrl:
 
     @property
     def host_header(self) -> str:
-        """The value of the Host header, which servers use to select virtual hosts; a default port is omitted."""
+        """The value of the Host header, which servers use to select virtual hosts; the default port is omitted."""
         text = str(self.endpoint)
         return text.removesuffix(f":{_PORTS[self.scheme]}") if self.endpoint.port == _PORTS[self.scheme] else text
 
@@ -62,7 +62,8 @@ def parse_status_url(text: str) -> StatusUrl:
     host, slash, path = authority.partition("/")
     if "@" in host:
         raise ValueError(
-            f"{text!r}: must not contain a user or password; let this host read the page without them ('Require local')"
+            f"{text!r}: must not contain a user name or password; let this host read the page without them "
+            "('Require local')"
         )
     target = f"/{path}" if slash else "/server-status"
     if any(not 33 <= ord(character) < 127 for character in target + query):
@@ -212,7 +213,7 @@ def _field(head: bytes, name: bytes) -> bytes | None:
 def status_page_body(answer: bytes, where: str) -> bytes:
     """Return the body of an HTTP response.
 
-    Raises MissingValueError if the response is an error, malformed or incomplete. Pure.
+    Raises MissingValueError if the response is malformed or incomplete, or reports an error. Pure.
     """
     head, blank, body = answer.partition(b"\r\n\r\n")
     words = head.split(b"\r\n", 1)[0].split(None, 2)

@@ -65,7 +65,7 @@ class WebServerProcesses:
         return self._own
 
     def cpu_seconds(self, port: int) -> float:
-        """Return the server's cumulative CPU seconds. Raises WebServerEndedError, MissingValueError."""
+        """Return the CPU time in seconds that the server has used. Raises WebServerEndedError, MissingValueError."""
         if self._tree is None:
             raise MissingValueError(
                 f"not permitted to see the process that listens on port {port}; run the agent as root, "
@@ -85,7 +85,7 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Add the CPU time used since the last call to the sum, from the better available source. Return the sum.
+        """Add the CPU time used since the last call, measured by the better available source, and return the sum.
 
         The server's own cgroup, if there is one, is the better source, because its CPU time is complete and more
         precise than clock ticks.
@@ -134,7 +134,7 @@ def process_sockets(proc: str, pid: int) -> set[int]:
 
 
 def find_socket_owners(proc: str, inodes: Collection[int]) -> tuple[int, ...]:
-    """Return the topmost owners of the sockets (``inodes``); empty if the agent isn't permitted to see any owner.
+    """Return the topmost processes that own the sockets ``inodes``; empty if the agent isn't permitted to see any.
 
     A web server's children inherit its sockets, so only owners whose parents are not owners are returned.
     """

@@ -88,7 +88,7 @@ class ClosedLoop:
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """An open loop: sends requests at each of ``rates`` (requests/s) in turn for ``step_s``, regardless of responses.
+    """An open loop: sends requests at each of ``rates`` (requests/s) for ``step_s``, regardless of responses.
 
     With ``ramp``, the rate changes linearly from one of ``rates`` to the next during each step, so there is one step
     fewer than there are rates. The loop sends at most ``requests`` requests (0: no limit).

@@ -26,7 +26,7 @@ SQLITE: Final = b"SQLite format 3\0"  # the first bytes of a database file
 
 
 def read_record(what: Path, begin: float | None = None, end: float | None = None) -> Recording:
-    """Read a recording, or part of a history (FILE or FILE:POOL) between two Unix times. Raises LbdnsError."""
+    """Read a recording, or the part of a history (FILE or FILE:POOL) between two Unix times. Raises LbdnsError."""
     before, colon, pool = str(what).rpartition(":")
     path, pool = (Path(before), pool) if colon and not what.exists() else (what, "")
     if _is_history(path):

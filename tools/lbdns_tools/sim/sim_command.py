@@ -39,7 +39,8 @@ WIDE: Final = 200  # columns of a table when standard output is not a terminal
     invoke_without_command=True,
     subcommand_metavar="[COMMAND ...]",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Simulates unless a command is given. Exit status: 0 on success, 1 on failure, 2 on invalid arguments.",
+    epilog="Without a command, lbdns-sim runs a simulation. "
+    "Exit status: 0 on success, 1 on failure, 2 on invalid arguments.",
 )
 @run_options
 @click.version_option(__version__, prog_name="lbdns-sim")

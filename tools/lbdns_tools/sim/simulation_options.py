@@ -101,7 +101,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--early",
         "REQUESTS",
         click.IntRange(1, 100_000),
-        "Change of a server's load, in requests, at which its agent reports early. [default: never]",
+        "Change in a server's load (in requests) that makes its agent report early. [default: never]",
     ),
     _several(
         "--alarm alarms",

@@ -34,7 +34,7 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """An outage of a server, which fails at ``start`` and recovers at ``end`` (s).
+    """An outage: a server fails at ``start`` and recovers at ``end`` (s).
 
     With ``service_only``, only the web server fails: connections are refused and server-status fails, but the agent
     continues to report.

@@ -1,4 +1,4 @@
-"""The program behind ``lbdns-collector``: opens report sockets and a web server, and runs until a signal stops it."""
+"""The ``lbdns-collector`` program: opens report sockets, starts a web server, and runs until a signal stops it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class CollectorMembers:
         self._notify()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that, once committed, starts observing the members in ``new``.
+        """Return a change that, when committed, switches to the members in ``new``.
 
         The change to the collector must be committed before this change.
         """
@@ -158,7 +158,7 @@ class CollectorProgram:
         return time.monotonic() - self._started
 
     async def start(self) -> None:
-        """Open the report sockets, drop root privileges, then open the web server.
+        """Open the report sockets, drop root privileges, then start the web server.
 
         Raises LbdnsError if the program cannot start; all sockets are then closed.
         """
@@ -197,7 +197,7 @@ class CollectorProgram:
     async def reload(self) -> None:
         """Read the configuration again and apply it. Reports and scores survive the reload.
 
-        Raises LbdnsError. After any error except PartlyAppliedError, every part still uses the old configuration.
+        Raises LbdnsError. After any error other than PartlyAppliedError, the old configuration remains in use.
         """
         # In a thread: reading a large zone takes seconds, and reports must be read meanwhile
         new = await asyncio.to_thread(load_collector, self._path)

@@ -1,6 +1,6 @@
 """Writes metric families as Prometheus text, in short slices so that the event loop can do other work between slices.
 
-prometheus_client's own writer takes several times as long, and never pauses. With 1000 members, that writer would block
+prometheus_client's own writer takes several times as long and never pauses. With 1000 members, that writer would block
 queries for 0.1 s (``python -m lbdns_tools.bench scrape``).
 """
 
@@ -31,8 +31,8 @@ _SPECIAL: Final = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 class FamilySlice(Metric):
     """One slice of a metric family: up to ROWS of its rows.
 
-    Writing the rows directly is faster than converting them to prometheus_client's samples, so they are converted only
-    if ``samples`` is read.
+    Rows are converted to prometheus_client's samples only if ``samples`` is read, because writing the rows directly is
+    faster.
     """
 
     def __init__(self, name: str, kind: str, text: str, labels: tuple[str, ...], rows: list[FamilyRow]) -> None:
@@ -74,7 +74,7 @@ def exposition_text(slices: Iterable[Metric]) -> Iterator[bytes]:
 
 
 async def in_slices(steps: Iterator[bytes]) -> list[bytes]:
-    """Return a list of the values that ``steps`` yields. Pauses after each slice, so that other tasks can run."""
+    """Return the values that ``steps`` yields, as a list. Pauses after each slice, so that other tasks can run."""
     done = []
     began = time.perf_counter()
     for step in steps:

@@ -64,18 +64,18 @@ def _override_families(inputs: StatusInputs) -> Iterator[Metric]:
 
 
 def member_families(inputs: StatusInputs) -> Iterator[Metric]:
-    """Yield the families for each member's score, state, age, guard and capacity.
+    """Yield the families for each member's score, state, report age, guard and capacity.
 
-    A member that has never reported has neither a score nor an age.
+    A member that has never reported has neither a score nor a report age.
     """
     if not has_member_series(inputs.farm):
         return
     for name, text, rows in (
         ("lbdns_member_score", "Score of the newest report", _scores),
-        ("lbdns_member_usable", "1 if the member reports and is not drained, in alarm or quarantined", _usable),
+        ("lbdns_member_usable", "1 if the member reports and is neither drained nor in alarm nor quarantined", _usable),
         ("lbdns_member_report_age_seconds", "Time since the newest report", _ages),
-        ("lbdns_member_quarantined", "1 while the member is not selected because it serves no requests", _quarantined),
-        ("lbdns_member_ramp", "Fraction of its share that the member receives; below 1 during slow start", _ramps),
+        ("lbdns_member_quarantined", "1 while the member is quarantined because it serves no requests", _quarantined),
+        ("lbdns_member_ramp", "Fraction of the member's share that it receives; below 1 during slow start", _ramps),
         ("lbdns_member_capacity", _CAPACITY, _capacities),
     ):
         yield from families(name, "gauge", text, ("pool", "member"), _rows(inputs, rows))
@@ -83,7 +83,7 @@ def member_families(inputs: StatusInputs) -> Iterator[Metric]:
 
 #: Returns one value per member of a pool; None for a member without a value
 _Values = Callable[[StatusInputs, Pool], Iterable[float | None]]
-_CAPACITY: Final = "Estimated capacity of the member: in requests/s if lbdns_pool_capacity_measured is 1, relative if 0"
+_CAPACITY: Final = "Estimated capacity of the member: in requests/s if lbdns_pool_capacity_measured is 1, else relative"
 
 
 def _rows(inputs: StatusInputs, values: _Values) -> Iterator[FamilyRow]:

@@ -66,7 +66,7 @@ def _counts(name: str, text: str, label: str, counts: Mapping[str, int]) -> Iter
 
 
 def event_families(events: EventLog, started: float) -> Iterator[Metric]:
-    """Yield the families that count events by kind and level, and the families about reloads.
+    """Yield the families about events (counted by kind and level) and about reloads.
 
     ``started`` is the Unix time at which the configuration was first read.
     """
@@ -108,7 +108,7 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
 
 
 def lag_families(looks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:
-    """Yield the event loop lag: a histogram for the main process, and a histogram for all workers together."""
+    """Yield two histograms of the event loop lag: one for the main process, and one for all workers together."""
     text = "Delay of event loop timers in the main process, or in all workers together"
     histogram = HistogramMetricFamily("lbdns_event_loop_lag_seconds", text, labels=("process",))
     for process in ("main", "worker"):

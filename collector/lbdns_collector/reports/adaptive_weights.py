@@ -4,11 +4,11 @@ Sans-I/O: the caller supplies the time and the random number generator.
 
 Each trial shifts some weight from one term of the score to another. The trial alternates between the old and the new
 weights every ``period`` seconds, so that changes in load affect both sets of weights equally. The trial ends as soon as
-the new weights perform worse. The search accepts the new weights only if four rounds show a significant gain. From
-time to time, the search compares the configured weights with the weights in use, and restores the configured weights
-unless their response times are longer. Each weight stays within a fixed factor of its configured value, and the sum of
-all weights stays constant. Simulated annealing, which accepts a change after a single better result and sometimes after
-a worse one, was tried first. Response times vary so much that annealing reported gains that did not exist.
+the new weights perform worse. The search accepts the new weights only if four rounds of four turns each show a
+significant gain. From time to time, the search compares the configured weights with the weights in use, and restores
+the configured weights unless they cause longer response times. Each weight stays within a fixed factor of its
+configured value, and the sum of all weights stays constant. Simulated annealing, which accepts any better result and
+sometimes a worse one, was tried first. Because response times vary widely, annealing reported gains that did not exist.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ LEAST_REQUESTS: Final = 50.0  # requests in each half of a round; fewer give no 
 
 @dataclass(frozen=True, slots=True)
 class WeightSearchSettings:
-    """The settings that limit a weight search.
+    """The limits of a weight search, and the length of its turns.
 
-    Each weight stays between 1/``factor`` and ``factor`` times its configured value. ``period`` is the length of a turn
-    in seconds.
+    Each weight stays between 1/``factor`` and ``factor`` times its configured value. A turn lasts ``period`` seconds.
     """
 
     factor: float = 2.0
@@ -80,7 +79,7 @@ class WeightSearchStatus:
 class WeightSearch:
     """Searches for better weights for one score.
 
-    Call ``observe`` with every report; if it returns True, the weights in ``score`` have changed.
+    Call ``observe`` with every report; if the result is True, the weights in ``score`` have changed.
     """
 
     def __init__(self, terms: Mapping[str, Term], settings: WeightSearchSettings, chance: Random) -> None:
@@ -156,7 +155,7 @@ class WeightSearch:
             self._since_check = 0
             self.gain = max(0.0, -math.expm1(-change))
             if change <= 0:
-                self._accept(candidate, "returned to the configured weights because response times do not increase")
+                self._accept(candidate, "returned to the configured weights, which do not lengthen response times")
         elif len(self._changes) == ROUNDS and change < -DOUBT * _standard_error(self._changes):
             self._accept(candidate, f"responses {100 * math.expm1(change):+.1f} %")
 

@@ -1,4 +1,4 @@
-"""The collector: connects the report sockets, the report table and the snapshot publisher.
+"""The collector: ties together the report sockets, the report table and the snapshot publisher.
 
 ``lbdns serve`` embeds a collector.
 """
@@ -158,7 +158,7 @@ class Collector:
 
     @property
     def score(self) -> Score:
-        """The score in force. Earlier reports may have been rated with another score."""
+        """The score in force. Older reports may have been rated with another score."""
         return self.table.score
 
     @property
@@ -180,8 +180,7 @@ class Collector:
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
         """Open sockets for all ``endpoints``; if any endpoint is unavailable, open none. Raises ListenError.
 
-        An endpoint may overlap the address of a ``replaced`` socket: a single address may replace 0.0.0.0, or vice
-        versa.
+        An endpoint may overlap with a ``replaced`` socket's address: for example, 0.0.0.0 with a single address.
         """
         for sock in replaced:
             sock.allow_sharing(True)

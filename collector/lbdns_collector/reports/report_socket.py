@@ -26,14 +26,14 @@ ADVICE: Final = {
     "malformed": "check whether another program sends datagrams to this port",
     "unknown_host": "no member of any pool has this name; check the agent's --name option",
     "bad_tag": "check that agent and collector use the same key; without keys, the source must be the member's address",
-    "rate": "the host sends more than 50 reports/s; check whether several agents run on it",
+    "rate": "the host sends more than 50 reports/s; check whether several agents run on that host",
     "clock": "the clocks differ by more than 30 s; check that time is synchronised on both hosts",
     "replay": "the datagram was repeated, or two agents with different clocks use the same name",
 }
 
 
 class RejectionLog:
-    """Limits the rate of log lines about dropped datagrams to one line per minute for each reason."""
+    """Limits log lines about dropped datagrams to one line per minute for each reason."""
 
     def __init__(self) -> None:
         self._logged_at: dict[str, float] = {}
@@ -59,7 +59,7 @@ class ReportSocket:
     def __init__(self, endpoint: Endpoint, share: bool = False, inherited: socket.socket | None = None) -> None:
         """Bind a socket to ``endpoint``, or use ``inherited``, a socket that is already bound to ``endpoint``.
 
-        ``share`` lets the address overlap that of another socket of this process, if both sockets allow sharing.
+        If ``share`` is true, the address may overlap with that of another socket in this process that allows sharing.
         Raises ListenError.
         """
         self.configured = endpoint
@@ -136,7 +136,7 @@ class ReportSocket:
     def close(self, loop: asyncio.AbstractEventLoop, leave: bool = False) -> None:
         """Process the datagrams that have arrived, then close the socket.
 
-        If ``leave`` is true, leave the datagrams in the socket for another process that has the socket open.
+        If ``leave`` is true, leave the datagrams to another process that has the same socket open.
         """
         loop.remove_reader(self._socket)
         while not leave and self.drain():

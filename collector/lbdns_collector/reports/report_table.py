@@ -1,7 +1,7 @@
 """The report table: decides which report datagrams to accept, and keeps the newest reading of every member. Sans-I/O.
 
-The checks run in the order below. The first check that fails determines the reason for dropping the datagram. The body
-of a datagram is decoded only after its origin is verified.
+The checks run in the order below. The first check that fails determines the reason for dropping the datagram. A
+datagram's body is decoded only after the sender has been verified.
 
     too_long      over 1200 bytes
     malformed     no valid envelope (or, after the rate check, no valid body)
@@ -99,7 +99,7 @@ class _ReportingHost:
 
 
 class ReportTable:
-    """Accepts or drops datagrams, and stores the members' readings. Not thread-safe, except the immutable snapshots."""
+    """Accepts or drops datagrams, and stores the members' readings. Only the immutable snapshots are thread-safe."""
 
     def __init__(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
@@ -222,8 +222,8 @@ class ReportTable:
     def state(self, now: float) -> dict[str, Any]:
         """Return the table's state as plain data for another process.
 
-        The state contains the readings with their ages at ``now``, the sequence numbers needed to reject replays, and
-        the counts.
+        The state contains the readings and their ages at ``now``, the sequence numbers for rejecting replays, and the
+        counters.
         """
         return {
             "version": self._snapshot.version,
@@ -235,7 +235,7 @@ class ReportTable:
     def restore(self, state: Any, now: float) -> None:
         """Restore the table from another process's state. Ignores unknown hosts, and recomputes scores.
 
-        ``now`` is the monotonic time at which ``state`` was made. Raises ValueError if ``state`` is invalid.
+        ``now`` is the monotonic time at which ``state`` was created. Raises ValueError if ``state`` is invalid.
         """
         try:
             members = {member for host in self._hosts.values() for member in host.members}
@@ -257,7 +257,7 @@ class ReportTable:
 
 
 def plain_address(text: str) -> str:
-    """Return an address in the form used in zones: without a zone id, and as IPv4 if it is IPv4-mapped IPv6.
+    """Return an address as master files contain it: without ``%INTERFACE``, and as IPv4 if it is IPv4-mapped IPv6.
 
     RFC 4291, section 2.5.5.2, defines IPv4-mapped addresses.
     """

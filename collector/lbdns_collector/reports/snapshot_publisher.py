@@ -16,11 +16,11 @@ COPYING: Final = DutyCycle(40.0, longest=0.01)
 
 
 class SnapshotPublisher:
-    """Publishes the first change immediately, then combines later changes and publishes them together after a gap.
+    """Publishes the first change immediately, then collects later changes and publishes them together after a gap.
 
-    The gap is proportional to the publishing time. For three members, the gap is one or two milliseconds; for ten
-    thousand, it is longer. The shorter of the last two publishing times determines the gap, so that a single slow
-    publication does not delay the next report.
+    The gap is proportional to the time that publishing takes. For three members, the gap is one or two milliseconds;
+    for ten thousand members, it is longer. The shorter of the last two publishing times determines the gap, so that a
+    single slow publication does not delay the next report.
     """
 
     def __init__(

@@ -35,7 +35,8 @@ class HistorySampler:
         return self._history if self._history and self._source.members.farm.config.history.on else None
 
     async def start(self) -> None:
-        """Start recording if the configuration enables it. Never raises: failures to record are logged and retried."""
+        """Start recording if the configuration enables it. Never raises: after a failure, which is logged, it tries
+        again."""
         await self._use(self._source.members.farm.config)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:

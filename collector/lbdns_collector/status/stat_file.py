@@ -57,7 +57,7 @@ def _plain(text: str) -> str:
 
 
 class StatFile:
-    """Keeps the file configured as ``[collector] stat_file`` up to date, even if a reload changes the setting.
+    """Keeps the file named by ``[collector] stat_file`` up to date, even if a reload changes that setting.
 
     A thread renders and writes the file, so that a slow disk or a large farm does not delay reports or queries.
     """

@@ -42,7 +42,7 @@ class ProgramStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShadowStatistics:
-    """Statistics of the selections that a shadow policy would have made in place of policy ``live``.
+    """Statistics of the selections that a shadow policy would have made instead of policy ``live``.
 
     ``answers`` lists the number of selections per member, in the pool's order. ``diverted`` is the number of selections
     that differ from those of ``live``.
@@ -60,7 +60,8 @@ class StatusInputs:
     """All data needed to build a status document, as of ``now`` (monotonic seconds).
 
     ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Except in ``shadows``, each sequence
-    has one item per member, in the pool's order. ``capacities`` also states whether a pool's unit is requests/s.
+    has one item per member, in the pool's order. ``capacities`` also states whether a pool's capacities are in
+    requests/s.
     """
 
     farm: Farm
@@ -81,7 +82,7 @@ class StatusInputs:
         return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 
     def capacities_of(self, pool: Pool) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities (empty if they are unknown), and whether their unit is requests/s."""
+        """Return the members' capacities (empty if they are unknown), and whether they are in requests/s."""
         found, is_measured = self.capacities.get(pool.name, ((), False))
         return (found, is_measured) if len(found) == len(pool.members) else ((), False)
 
@@ -126,7 +127,7 @@ def to_json(document: object) -> bytes:
 
 
 def separated(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield pieces of JSON, separated by commas."""
+    """Yield pieces of JSON, each except the first preceded by a comma."""
     comma = b""
     for piece in pieces:
         yield comma + piece
@@ -136,7 +137,7 @@ def separated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def status_pieces(inputs: StatusInputs) -> Iterator[bytes]:
     """Yield the status document (see ``build_status``) as a single line of JSON, in pieces.
 
-    Most pieces take at most about 60 us to build. The first piece of a pool takes 1.5 us per member.
+    Building a pool's first piece takes 1.5 us per member; most other pieces take up to about 60 us.
     """
     yield b'{"pools":['
     for number, pool in enumerate(inputs.farm.pools):
@@ -154,8 +155,8 @@ def status_json(inputs: StatusInputs) -> bytes:
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
     """Return a signature of everything that can change without a report, and the time of the next state change.
 
-    If the signature equals the previous one, nothing has changed. The time is in monotonic seconds, or infinity if no
-    state will change.
+    If the signature equals the previous one, nothing has changed. The time is in monotonic seconds; it is infinity if
+    no state will change by itself.
     """
     signature: list[object] = []
     next_change = math.inf
@@ -171,7 +172,7 @@ def change_signature(inputs: StatusInputs) -> tuple[object, float]:
 
 
 def pool_document(inputs: StatusInputs, pool: Pool) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """Return the document of a pool without its members, and an iterator over the members' documents.
+    """Return a pool's document without the members, and an iterator over the members' documents.
 
     The iterator lets a caller build a long document in short steps.
     """
@@ -249,7 +250,7 @@ class ReportChanges:
     """Builds the short documents that are sent to followers when reports change members.
 
     Each document is structured like the status document, but contains only the changed members and only the keys that a
-    report can change. Nothing else is compared, because ten thousand members may change every second.
+    report can change. Only the readings are compared, because ten thousand members may change every second.
     """
 
     def __init__(self, farm: Farm) -> None:

@@ -1,4 +1,4 @@
-"""Status sources: protocols through which web pages, metrics, history and stat file read a running program's state."""
+"""Status sources: protocols through which the web pages, metrics, history and stat file access a program's state."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SelectionSource(Protocol):
     """Provides data about the selection of members. Sequences have one item per member, in the pool's order."""
 
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities (empty if unknown), and whether their unit is requests/s."""
+        """Return the members' capacities (empty if unknown), and whether they are in requests/s."""
 
     def answers(self, pool: str) -> Sequence[int]:
         """Return the number of answers that have named each member so far."""
@@ -70,7 +70,7 @@ class SelectionSource(Protocol):
     async def explain(self, name: str) -> Mapping[str, Any]:
         """Return the explanation of the next answer for ``name`` (see ``lbdns.planning.explanation``).
 
-        Raises UnknownNameError if no pool serves the name, and LbdnsError if no answering process replies.
+        Raises UnknownNameError if no pool serves the name, and LbdnsError if no DNS server process replies.
         """
 
 
@@ -84,13 +84,13 @@ class CounterSource(Protocol):
     def report_counts(self) -> Mapping[str, int]: ...  # see ``Collector.counts``; empty if another program counts
 
     def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Return the numbers of queries, keyed by type name, and of responses, keyed by rcode name."""
+        """Return the numbers of queries by type name, and the numbers of responses by rcode name."""
 
     async def refresh(self) -> None:
-        """Update the counters, which may require replies from other processes."""
+        """Update the counters; this may require replies from other processes."""
 
     def metric_families(self) -> Iterable[Metric]:
-        """Return the metric families that this kind of program exports in addition to those of all programs."""
+        """Return the metric families that only this kind of program exports."""
 
 
 class ProgramSource(Protocol):
@@ -113,9 +113,9 @@ class ProgramSource(Protocol):
 
 
 class StatusSource(Protocol):
-    """Provides all parts of a running program's status, for ``lbdns serve`` and ``lbdns-collector``.
+    """Provides a running program's whole status, for ``lbdns serve`` and ``lbdns-collector``.
 
-    All parts must be read in the event loop. Reading them is cheap.
+    Read the status only in the event loop. Reading is cheap.
     """
 
     @property
@@ -135,7 +135,7 @@ class StatusSource(Protocol):
 
 
 def member_inputs(source: StatusSource) -> StatusInputs:
-    """Return the inputs for metrics, without the parts of ``status_inputs`` that are slow to compute in large farms."""
+    """Return the inputs for metrics: ``status_inputs`` without the inputs that are slow to compute for large farms."""
     members, selection = source.members, source.selection
     farm, uptime_s = members.farm, source.program.uptime_s
     return StatusInputs(

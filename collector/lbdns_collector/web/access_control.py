@@ -1,4 +1,4 @@
-"""Access control for HTTP clients: permitted networks, credentials, and a limit on attempts to guess credentials."""
+"""Access control for HTTP clients: permitted networks, credentials, and a limit on guesses."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ class AccessControl:
     def may_try(self, address: str) -> bool:
         """Return whether credentials from a client at ``address`` may be checked now.
 
-        To limit guesses, no credentials from a network are checked while too many refusals are pending for that
-        network.
+        To limit guesses, credentials are not checked while too many refusals are pending for the client's network.
         """
         return self._wrong[_place(address)] < AT_ONCE
 
@@ -83,7 +82,7 @@ class AccessControl:
 
 
 def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return the address without its zone id, and as IPv4 if it is IPv4-mapped IPv6. Raises ValueError."""
+    """Return the address without ``%INTERFACE``, and as IPv4 if it is IPv4-mapped IPv6. Raises ValueError."""
     found = ipaddress.ip_address(address.partition("%")[0])
     return (found.ipv4_mapped or found) if found.version == 6 else found
 

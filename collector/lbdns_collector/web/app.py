@@ -98,7 +98,7 @@ async def _status(source: StatusSource, scheduler: RenderScheduler) -> bytes:
 
 
 def _queries_here(source: StatusSource) -> int:
-    """Return the number of queries received by this process, or 0 with workers, because pages don't delay workers."""
+    """Return the number of queries that pages can delay: those received by this process, or 0 with several workers."""
     return source.counters.queries if source.program.workers <= 1 else 0
 
 

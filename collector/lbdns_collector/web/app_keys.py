@@ -1,4 +1,4 @@
-"""Keys for the application's objects that its request handlers share."""
+"""Keys under which the application stores the objects that request handlers share."""
 
 from __future__ import annotations
 

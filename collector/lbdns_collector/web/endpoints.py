@@ -43,7 +43,7 @@ async def health(request: web.Request) -> web.Response:
 
 
 async def events(request: web.Request) -> web.StreamResponse:
-    """Stream the whole status, the changes for a follower, or only the log, depending on the query string."""
+    """Stream the whole status, the changes for a follower, or only the log, as the query string requests."""
     hub = request.app[HUB]
     kind: StreamKind = "changes" if request.query.get("changes") else "page"
     if only := request.query.get("only"):
@@ -105,7 +105,7 @@ async def events_so_far(request: web.Request) -> web.StreamResponse:
 
 
 async def _events(request: web.Request, since: float, limit: int, kind: str) -> Sequence[LoggedEvent]:
-    """Return the events in the history, then newer events that have not been written to the history yet."""
+    """Return the events in the history, followed by newer events that have not been written to the history yet."""
     program = request.app[SOURCE].program
     fresh = [event for event in program.events.newest(KEPT, since) if kind in ("", event.kind)]
     if program.history is None or len(fresh) >= limit:

@@ -1,4 +1,4 @@
-"""The event hub: turns changes in the status source into events, builds each event once, and sends it to all streams.
+"""The event hub: turns status changes into events, builds each event once, and sends it to all streams.
 
 Each stream has a queue for events that the client has not read yet. Clients that read too slowly are disconnected.
 """
@@ -79,7 +79,7 @@ class StreamQueue:
         self._wake.set()
 
     def replace(self, event: bytes) -> None:
-        """Queue an event with the whole status, replacing any such event that is still queued."""
+        """Queue an event with the whole status. It replaces any such event that is still queued."""
         if not self.ended:
             self._whole = event
             self._wake.set()
@@ -119,11 +119,11 @@ class StreamQueue:
 
 
 class EventHub:
-    """Feeds all streams: sends the whole status to pages when it changes, and the changed members to followers.
+    """Feeds all streams: when the status changes, pages receive the whole status, and followers the changed members.
 
-    After a new snapshot, followers receive an event in the next turn of the event loop. Each event contains a limited
-    number of members, so that reports can be read and queries answered between events. Documents for pages are built in
-    scheduled slices.
+    After a new snapshot, followers receive an event in the next iteration of the event loop. Each event contains a
+    limited number of members, so that the program can read reports and answer queries between events. Documents for
+    pages are built in scheduled slices.
     """
 
     def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight) -> None:

@@ -1,7 +1,7 @@
 """The HTTP server: serves the application on one socket.
 
-The server accepts connections one at a time, up to a limit. At the limit, the server closes an idle connection to make
-room for a new one. On shutdown, the server does not wait for clients.
+The server accepts connections one at a time, and limits the number of open connections. At the limit, the server closes
+an idle connection to make room for a new one. On shutdown, the server does not wait for clients.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ ROOM_CHECK_PERIOD: Final = 0.05  # seconds between two checks for an idle connec
 
 
 class HttpConnections:
-    """The connections of one server, and the time when a request last began or ended on each connection."""
+    """The connections of one server, and when a request last began or ended on each connection."""
 
     def __init__(self) -> None:
         self._active: dict[RequestHandler, float] = {}  # monotonic seconds; inf for an event stream
 
     def keep(self, server: web.Server, fresh: RequestHandler) -> None:
-        """Record a new connection, and remove closed ones."""
+        """Record a new connection, and forget closed connections."""
         self._active[fresh] = time.monotonic()
         self.forget_ended(server)
 
@@ -75,7 +75,7 @@ CONNECTIONS: Final = web.AppKey("connections", HttpConnections)
 
 
 class HttpServer:
-    """Serves one application on a listening socket, and closes the socket when it stops."""
+    """Serves one application on a listening socket, and closes the socket when the server stops."""
 
     def __init__(self, app: web.Application, endpoint: Endpoint, sock: socket.socket) -> None:
         self.configured = self.address = endpoint

@@ -3,7 +3,7 @@
 Each slice is followed by a pause that grows with the query rate.
 
 Documents are built in the event loop that also answers queries. A query that arrives during a slice must wait until the
-slice ends. Slices are therefore short, and on a busy server they take only a small fraction of the time.
+slice ends. Slices are therefore short, and on a busy server they use only a small fraction of the CPU time.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
 
 
 class RenderScheduler:
-    """Schedules the turns of tasks, one task at a time.
+    """Gives tasks their turns, one task at a time.
 
-    ``queries`` returns the number of DNS queries so far, and ``members`` the number of members. The CPU time used is
-    deducted from a credit that grows by 1 second every ``pause`` seconds. While no credit is left, pauses are longer.
+    ``queries`` returns the number of DNS queries received so far; ``members`` returns the number of members. CPU time
+    is deducted from a credit that grows by 1 second of CPU time every ``pause`` seconds. When the credit is used up,
+    pauses are longer.
     """
 
     def __init__(self, queries: Callable[[], int], members: Callable[[], int]) -> None:
@@ -86,8 +87,7 @@ class RenderScheduler:
     async def turn(self, lane: RenderLane, extra: float = 0.0) -> AsyncIterator[None]:
         """Wait for a turn, and measure the CPU time used in the body of the ``async with`` statement.
 
-        The body must not await anything. ``extra`` is the CPU time in seconds that the turn's work needs outside the
-        body.
+        The body must not await anything. ``extra`` is the CPU time (s) that the turn's work takes outside the body.
         """
         await self._enter(lane)
         began = time.thread_time()
@@ -97,7 +97,7 @@ class RenderScheduler:
             self._leave(time.thread_time() - began + extra)
 
     async def work(self, steps: Iterator[T]) -> list[T]:
-        """Return a list of the values that ``steps`` yields. Runs the steps in slices, so each step must be short."""
+        """Return the values that ``steps`` yields, as a list. Runs the steps in slices, so each step must be short."""
         done: list[T] = []
         while True:
             async with self.turn("work"):
@@ -112,8 +112,8 @@ class RenderScheduler:
     async def beside(self, work: Coroutine[None, None, T]) -> T:
         """Return the result of ``work``, which runs in a thread or divides itself into slices.
 
-        A computing thread makes the event loop wait for the interpreter lock. Only one call of ``beside`` therefore
-        runs at a time, with a pause before the next call.
+        While a thread computes, the event loop must wait for the interpreter lock. Only one call of ``beside``
+        therefore runs at a time, with a pause before the next call.
         """
         try:
             async with self._beside:

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 class SingleFlight:
     """Calls ``build`` once for all waiting clients.
 
-    A request that arrives during a build waits for the next build, so that no client receives a document that is older
-    than the client's request. At most one build runs at a time.
+    A request that arrives during a build waits for the next build, so that no client receives a document older than the
+    client's request. At most one build runs at a time.
     """
 
     def __init__(self, build: Callable[[], Awaitable[bytes]]) -> None:
@@ -29,7 +29,7 @@ class SingleFlight:
         return await asyncio.shield(self._next)
 
     async def stop(self) -> None:
-        """Cancel all builds, and the requests that wait for them."""
+        """Cancel all builds and the requests that wait for them."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

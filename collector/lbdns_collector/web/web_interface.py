@@ -46,11 +46,11 @@ class WebInterface:
 
     @property
     def address(self) -> Endpoint | None:
-        """The address in use, with the actual port; None if the interface is off."""
+        """The address in use with its actual port; None if the interface is off."""
         return self._server.address if self._server else None
 
     def duplicate(self) -> tuple[Endpoint, socket.socket] | None:
-        """Return the configured address and a duplicate of the socket for another process; None if HTTP is off."""
+        """Return the configured address and a duplicate socket for another process; None if the interface is off."""
         if self._server is None:
             return None
         return self._server.configured, self._server.sock.dup()
@@ -58,7 +58,7 @@ class WebInterface:
     async def start(self, web: WebConfig, sock: socket.socket | None = None) -> None:
         """Serve the pages as configured in ``web``. ``sock``, if given, already listens on the configured address.
 
-        Raises ListenError if the address is not available, and ConfigError if a file of secrets cannot be read.
+        Raises ListenError if the address is not available, and ConfigError if a password or token file cannot be read.
         """
         await commit_all([await self._prepare(web, sock)])
 
@@ -66,7 +66,7 @@ class WebInterface:
         """Return a change that applies the address and access rules in ``new``.
 
         Opens the socket for a new address. New connections wait until the change is committed. Raises ListenError if
-        the address is not available, and ConfigError if a file of secrets cannot be read.
+        the address is not available, and ConfigError if a password or token file cannot be read.
         """
         return await self._prepare(new.farm.config.web)
 

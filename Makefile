@@ -16,7 +16,7 @@ DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils chromium k
 	dnsperf gdnsd knot pdns-backend-bind pdns-server prometheus \
 	curl httperf iputils-ping libc-bin procps util-linux wrk
 
-# The native part is built and tested too if cargo is found; rustup often installs cargo outside PATH
+# The native extension is built and tested too if cargo is found; rustup often installs cargo outside PATH
 export PATH := $(PATH):$(HOME)/.cargo/bin
 NATIVE := $(if $(shell PATH='$(PATH)' command -v cargo),$(VENV)/.native)
 
@@ -55,7 +55,7 @@ venv: $(VENV)/.runtime ## only build .venv, with the dependencies of the program
 # one .venv at the same time; the second one finds the stamp of the first.
 ALONE := $(if $(shell command -v flock),flock Makefile)
 
-native: $(VENV)/.native ## build the native part, which makes lbdns answer faster (needs cargo)
+native: $(VENV)/.native ## build the native extension, which makes lbdns answer faster (needs cargo)
 
 $(VENV)/.runtime: requirements.lock $(PROJECTS) | check-python
 	@$(ALONE) $(MAKE) --no-print-directory STAMP=$@ LOCK=requirements.lock THEN='$(INSTALL_SELF)' install
@@ -68,8 +68,8 @@ $(VENV)/.lab: requirements-lab.lock $(VENV)/.runtime
 
 # Optional, since Python alone does everything. A separate stamp, since 'make demo' must not wait for a compiler.
 $(VENV)/.native: $(wildcard native/*.toml native/Cargo.lock native/src/*.rs) $(VENV)/.dev
-	@command -v cargo > /dev/null || { echo "lbdns: the native part needs cargo: https://rustup.rs" >&2; exit 2; }
-	@echo "lbdns: building the native part ..."
+	@command -v cargo > /dev/null || { echo "lbdns: the native extension needs cargo: https://rustup.rs" >&2; exit 2; }
+	@echo "lbdns: building the native extension ..."
 	@$(ALONE) $(PIP) install --quiet --no-build-isolation --no-deps ./native && touch $@
 
 install:

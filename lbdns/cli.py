@@ -33,7 +33,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 #: Command -> its module, if the module has another name
 _MODULES: Final = dict.fromkeys(("drain", "undrain", "force", "weight"), "drain_force_weight")
-#: Whether the native part is installed, found out without importing it; docs/background/speed.md describes it
+#: Whether the native extension is installed, found out without importing it; docs/background/speed.md describes it
 _NATIVE: Final = "installed" if importlib.util.find_spec("lbdns_native") else "not installed"
 
 
@@ -60,7 +60,7 @@ class _LazyCommands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Run 'lbdns COMMAND --help' for details on a command.",
 )
-@click.version_option(__version__, prog_name="lbdns", message=f"%(prog)s %(version)s\nnative part: {_NATIVE}")
+@click.version_option(__version__, prog_name="lbdns", message=f"%(prog)s %(version)s\nnative extension: {_NATIVE}")
 def lbdns() -> None:
     """A load-aware authoritative DNS server.
 

@@ -87,7 +87,7 @@ def missing(
     if cpu_groups and is_root and not _has_cpu_groups():
         found.append(Need("/sys/fs/cgroup/cpu", "run `make test` where version 1 of the cpu controller can be written"))
     if native and not importlib.util.find_spec("lbdns_native"):
-        found.append(Need("the native part", "run `make native`, which needs cargo", optional=not _which("cargo")))
+        found.append(Need("the native extension", "run `make native`, which needs cargo", optional=not _which("cargo")))
     if fuzzer and not importlib.util.find_spec("atheris"):
         found.append(Need("atheris", "run `.venv/bin/pip install atheris`", optional=True))
     if ipv6 and not _has_ipv6_loopback():

@@ -104,6 +104,6 @@ def test_what_the_product_is_whole_without_may_be_left_out(monkeypatch: pytest.M
     monkeypatch.setattr(needs_module, "_which", lambda name: None)
     (native,) = missing(native=True)
     assert native.optional
-    assert native.reason == "needs the native part: run `make native`, which needs cargo"
+    assert native.reason == "needs the native extension: run `make native`, which needs cargo"
     (fuzzer,) = missing(fuzzer=True)
     assert fuzzer.optional

@@ -15,8 +15,8 @@ pub struct Cursor {
     pub repeat_from: usize,
     pub at: usize,
     pub passes: u64,          // completed passes through the order
-    pub affinity_window: f64, // s: how long look-ups of other types may join a selection
-    usable: Vec<bool>,        // by member: whether retransmissions and joining look-ups may still get it
+    pub affinity_window: f64, // s: how long lookups of other types may join a selection
+    usable: Vec<bool>,        // by member: whether retransmissions and joining lookups may still get it
 }
 
 impl Cursor {

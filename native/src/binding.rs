@@ -45,7 +45,7 @@ impl AnswerTable {
         Ok(AnswerTable(answer_table::AnswerTable::new(boxed(shapes), boxed(cookie_shapes), truncated)))
     }
 
-    /// Add a plan cursor and return its number. Look-ups of other types may join a selection for `affinity_window` seconds.
+    /// Add a plan cursor and return its number. Lookups of other types may join a selection for `affinity_window` s.
     fn add_cursor(&mut self, affinity_window: f64) -> usize {
         self.0.cursors.push(answer_table::Cursor::new(affinity_window));
         self.0.cursors.len() - 1

@@ -1,4 +1,4 @@
-//! Address family affinity: a client's A, AAAA and HTTPS look-ups for one connection get the same member.
+//! Address family affinity: a client's A, AAAA and HTTPS lookups for one connection get the same member.
 //!
 //! Decides exactly as the Python module `lbdns.answering.member_selection` does, which documents the reasons.
 
@@ -47,14 +47,14 @@ impl FamilyAffinity {
         self.hasher.hash_one((address, number))
     }
 
-    /// Return the member that a look-up of this type would join if it was selected after `since`; changes nothing.
+    /// Return the member that a lookup of this type would join if it was selected after `since`; changes nothing.
     pub fn member(&self, mark: u64, family: usize, since: f64) -> Option<u32> {
         let slot = &self.slots[mark as usize % SLOTS];
         let number = if slot.mark == mark { slot.number(family, since) } else { None };
         number.map(|number| slot.members[number as usize % OPEN])
     }
 
-    /// Return the member for a look-up: that of the selection it joins, else the plan's next member.
+    /// Return the member for a lookup: that of the selection it joins, else the plan's next member.
     ///
     /// A member that has become unusable is replaced, also for the types that have yet to join.
     pub fn give(&mut self, address: IpAddr, number: usize, cursor: &mut Cursor, family: usize, now: f64) -> u32 {

@@ -88,7 +88,7 @@ def test_the_program_runs(arguments: list[str]) -> None:
         assert result.returncode == 0
         first, second = result.stdout.splitlines()
         assert first == f"lbdns {__version__}"
-        assert second == f"native part: {'installed' if AVAILABLE else 'not installed'}"
+        assert second == f"native extension: {'installed' if AVAILABLE else 'not installed'}"
     else:
         assert result.returncode == 2
         assert "Usage: lbdns" in result.stdout + result.stderr

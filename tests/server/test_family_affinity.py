@@ -18,7 +18,7 @@ from tests.answering.test_plane import NOW, WALL, Asked, both
 from tests.needs import needs
 
 TYPES: Final = ("A", "AAAA", "HTTPS")
-#: Usual ways of asking, which the native part answers, and ways that Python alone does
+#: Usual ways of asking, which the native extension answers, and ways that Python alone does
 USUAL: Final[list[dict[str, Any]]] = [{}, {"payload": 1232}]
 LONG: Final[list[dict[str, Any]]] = [{"payload": 1231}]
 

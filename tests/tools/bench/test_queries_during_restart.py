@@ -33,8 +33,8 @@ def test_a_new_process_takes_the_place(before: int, after: int, tmp_path: Path) 
 def test_workers_die(tmp_path: Path) -> None:
     kills = [methodcaller("kill_worker", number) for number in range(3)]
     tally = measure_losses(tmp_path, QUERIES, RATE, 2, kills)
-    # The queries that a process has read but not answered die with it: one, or with the native extension one batch, which
-    # is short at this rate. Queries that wait in its socket survive.
+    # The queries that a process has read but not answered die with it: one, or with the native extension one batch,
+    # which is short at this rate. Queries that wait in its socket survive.
     assert tally.lost <= 4 * len(kills), tally
     assert tally.answered == tally.sent - tally.lost
 

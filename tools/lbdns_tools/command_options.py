@@ -26,7 +26,7 @@ SECONDS: Final = ParsedValue(parse_seconds, "S")
 
 
 def add_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
-    """Return a decorator that adds ``options`` to a command, to be listed by --help in the given order."""
+    """Return a decorator that adds ``options`` to a command; --help lists them in the given order."""
 
     def add(command: F) -> F:
         for option in reversed(options):

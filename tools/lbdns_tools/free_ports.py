@@ -19,7 +19,7 @@ _held: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """Return distinct ports that are free for TCP and UDP over IPv4 and that are returned to no other caller."""
+    """Return distinct ports that are free for TCP and UDP over IPv4 and that no other caller receives."""
     chance = random.Random(os.urandom(8))
     found: list[int] = []
     while len(found) < count:

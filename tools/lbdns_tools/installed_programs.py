@@ -1,4 +1,4 @@
-"""Finds the external programs that the tools run, any of which may not be installed."""
+"""Finds the external programs that the tools run. Any of these programs may be missing."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def test_the_program_prints_a_toml_table_and_figures() -> None:
         (["--simulate", "--servers", "fast"], "--servers"),
         (["--simulate", "--workload", "cgy"], "--workload"),
         (["--simulate", "--clients", "closed"], "--clients"),
-        (["--simulate", "--name", "thesis"], "not 'thesis'"),
+        (["--simulate", "--name", "thesis"], "'thesis' is reserved"),
         (["--simulate", "--name", "a b"], "letters"),
         ([], "add --load-command"),
     ],

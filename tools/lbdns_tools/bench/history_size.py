@@ -1,8 +1,9 @@
-"""Measures the size of one day's history, the cost of recording the history, and the time needed to read plot data.
+"""Measures the size of one day's history, the cost of recording it, and the time needed to read plot data.
 
-The benchmark runs the real recorder in virtual time as fast as possible, with a sample every second and a commit every
-five seconds. Every member reports all metrics in the catalogue every second. The load rises and falls during the day,
-with noise like that of real sensors: counts are whole numbers, percentages have two decimals, and no value repeats.
+The benchmark runs the real recorder as fast as possible, with one sample per second and one commit per five seconds of
+virtual time. Every member reports all metrics in the catalogue every second. The load rises and falls during the day.
+The metrics are as noisy as those from real sensors: counts are whole numbers, percentages have two decimal places, and
+no pattern repeats.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.measured_processes import BenchmarkError
 
-TAKES: Final = "about 10 minutes, in proportion to --hours x --members"
+TAKES: Final = "about 10 minutes (proportional to --hours x --members)"
 EXAMPLE: Final = "--members 50 --hours 1"
 TARGET: Final = 200e6  # bytes for a day of 200 members that report every second
 BEGIN: Final = 1_800_000_000.0  # Unix seconds
@@ -108,7 +109,7 @@ def samples(pools: int, members: int, seconds: int) -> Iterator[HistorySample]:
 
 
 def record_history(path: Path, pools: int, members: int, seconds: int) -> command.Results:
-    """Record ``seconds`` of virtual time to ``path``, then time the reading of plot data. Sizes are in bytes."""
+    """Record ``seconds`` of virtual time in ``path``, then measure the time to read plot data. Sizes are in bytes."""
     recorder = HistoryRecorder(path, HistoryConfig())
     written, cpu, longest = _bytes_written(), 0.0, 0.0
     for number, sample in enumerate(samples(pools, members, seconds), 1):
@@ -156,7 +157,7 @@ def _bytes_written() -> int:
 
 
 def _read_times(path: Path, members: int, seconds: int) -> dict[str, float]:
-    """Return the seconds needed to read each of several 600-point plots, for three members and for all members."""
+    """Return the time in seconds to read each of several 600-point plots, for three members and for all members."""
     end = BEGIN + seconds
     found = {}
     three = [f"web{number}" for number in range(min(3, members))]

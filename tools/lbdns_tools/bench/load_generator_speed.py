@@ -193,11 +193,9 @@ def tables(results: command.Results) -> command.Tables:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(
-        parser, "--seconds", int, 1, 600, 5, "seconds per measurement; must be whole because of ab and wrk"
+        parser, "--seconds", int, 1, 600, 5, "whole seconds per measurement (ab and wrk accept no fractions)"
     )
     command.add_number(parser, "--concurrency", int, 1, 1000, 10, "number of concurrent connections")
-    command.add_number(
-        parser, "--rate", float, 1, 10_000, 100, "request rate in requests/s for the comparison with httperf"
-    )
+    command.add_number(parser, "--rate", float, 1, 10_000, 100, "requests/s in the comparison with httperf")
     command.add_number(parser, "--repeats", int, 1, 50, 3, "number of repetitions; the output shows medians")
     command.add_core_options(parser)

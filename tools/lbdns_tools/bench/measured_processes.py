@@ -29,7 +29,7 @@ class BenchmarkError(LbdnsError):
 
 
 def need(program: str, package: str) -> str:
-    """Return the path of ``program``. If the program is missing, raise BenchmarkError with its Debian package."""
+    """Return the path of ``program``. Raises BenchmarkError, with the Debian package's name, if it is missing."""
     found = installed_programs.find(program)
     if found is None:
         raise BenchmarkError(f"{program} is not installed; on Debian: apt-get install {package}")
@@ -46,8 +46,7 @@ def pin_to_core(core: int) -> None:
 
 
 def take_priority() -> bool:
-    """Give this process real-time priority over load generators, and return whether that succeeded (it requires
-    root)."""
+    """Give this process real-time priority over load generators (requires root), and return whether that succeeded."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(REALTIME))
     except OSError:
@@ -57,7 +56,7 @@ def take_priority() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredProcess:
-    """A process with its child processes, and the file to which its output is written."""
+    """A process, its child processes, and the file that receives their output."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -136,7 +135,7 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes], patience: float = PATIENCE) -> None:
-    """Send SIGTERM to a session leader, wait up to ``patience`` seconds, and kill the rest of its session."""
+    """Send SIGTERM to a session leader, wait up to ``patience`` seconds, and kill what remains of its session."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(patience)

@@ -1,10 +1,11 @@
 """Measures the latency of DNS answers while HTTP clients (readers) request web pages without pausing.
 
-Each round runs dnsperf at a fixed rate twice: while the readers request pages from lbdns, and while they request pages
-from a dummy HTTP server. The dummy server sends as many answers/s and bytes/s as lbdns did, so the readers cause the
-same load in both runs. The figure 'kernel' is the latency measured by a prober that runs alongside dnsperf, until the
-kernel receives the answer. The figure 'dnsperf' is the latency that dnsperf measures. The figure to compare is the
-ratio of the 'kernel' p99 with lbdns to the 'kernel' p99 with the dummy server.
+In each round, dnsperf queries lbdns twice at a fixed rate: once while the readers request pages from lbdns, and once
+while they request pages from a dummy HTTP server. The dummy server sends as many responses/s and bytes/s as lbdns did,
+so the readers cause the same load in both runs. The figure 'kernel' is the time from a query to the moment when the
+kernel receives the answer, as measured by a prober that runs alongside dnsperf. The figure 'dnsperf' is the latency
+that dnsperf itself measures. The main result is the 'kernel' p99 while the readers use lbdns, divided by the 'kernel'
+p99 while they use the dummy server.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ TARGET_TEXT: Final = f"kernel p99 at most {TARGET:g} times the p99 with the dumm
 
 
 def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[BenchmarkFarm, int, list[str]]:
-    """Return a farm that serves web pages, its HTTP port, and the farm's members apart from the usual three."""
+    """Return a farm that serves web pages, its HTTP port, and the names of its members beyond the usual three."""
     farm, port = BenchmarkFarm(folder, plane=plane), free_port()
     names = [[f"p{pool}m{member}" for member in range(members)] for pool in range(pools)]
     flat = [name for pool in names for name in pool]
@@ -58,7 +59,7 @@ def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[Bench
 
 @contextlib.contextmanager
 def page_readers_part(part: str, folder: Path, core: int, **options: object) -> Iterator[Path]:
-    """Run one part of ``page_readers`` for the duration of a with statement, and yield the path of its log."""
+    """Run one helper process (``part``) for the duration of a with statement, and yield the path of its log."""
     arguments = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
     log = folder / f"{part}.log"
     program = [sys.executable, "-m", "lbdns_tools.bench.page_readers", part]
@@ -77,7 +78,7 @@ def raise_priority(thread: int) -> None:
 
 @contextlib.contextmanager
 def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
-    """Run dnsperf with priority on its core, because dnsperf's bursts after a delay would overload any server."""
+    """Run dnsperf with priority on its core, because its bursts after a delay would overload any server."""
     with dnsperf_beside(run) as load:
         time.sleep(THREADS)
         for thread in psutil.Process(load.process.pid).threads():
@@ -86,7 +87,7 @@ def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
 
 
 def reader_counts(log: Path) -> dict[str, float]:
-    """Return the last counters that ``page_readers`` printed, or {}. ``time`` is a reading of the monotonic clock."""
+    """Return the latest counters that ``page_readers`` printed, or {}. ``time`` is a reading of the monotonic clock."""
     lines = log.read_text().split("\n")[:-1]
     found: dict[str, float] = json.loads(lines[-1]) if lines else {}
     return found
@@ -97,7 +98,7 @@ def await_readers(log: Path) -> None:
     deadline = time.monotonic() + START
     while not ((counts := reader_counts(log)) and counts["answers"] >= KEEPERS and counts["event_bytes"]):
         if time.monotonic() > deadline:
-            raise BenchmarkError(f"the readers received no pages within {START:g} s: {counts}")
+            raise BenchmarkError(f"the readers did not receive both pages and events within {START:g} s: {counts}")
         time.sleep(0.05)
 
 
@@ -172,7 +173,7 @@ def measure_farm(folder: Path, options: argparse.Namespace, pools: int, members:
 
 
 def summary(rounds: Mapping[str, list[dict[str, float]]]) -> command.Results:
-    """Return the medians across the rounds, and the median ratio of lbdns's figures to the dummy server's."""
+    """Return the medians across the rounds, and the median ratios (lbdns to the dummy server)."""
     result: command.Results = {name: command.medians(column) for name, column in rounds.items()}
     for key in ("kernel_p99", "dnsperf_p99"):
         ours, theirs = ([one[f"{key}_ms"] for one in rounds[name]] for name in ("lbdns", "dummy"))
@@ -218,6 +219,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
     parser.add_argument(
         "--farms", nargs="+", type=_farm, default=[(0, 0), (5, 200)], metavar="POOLSxMEMBERS",
-        help="numbers of extra pools and of members per extra pool, for each farm (default: 0x0 5x200)",
+        help="for each farm, the number of extra pools and the number of members in each (default: 0x0 5x200)",
     )  # fmt: skip
     command.add_dns_options(parser)

@@ -1,6 +1,6 @@
 """Helper processes for the benchmark ``page``: HTTP clients that never pause, a dummy server, and a farm's agents.
 
-The dummy server sends the clients as many answers/s as lbdns did, but serves no DNS.
+The dummy server sends the clients as many responses/s as lbdns did, but serves no DNS.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REFUSED: Final = 0.05  # seconds until a refused reader tries again
 
 
 class PageReaders:
-    """HTTP clients that request the next page as soon as they have received the previous page."""
+    """HTTP clients that request the next page as soon as they have received the previous one."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -93,10 +93,9 @@ class PageReaders:
 
 
 class DummyServer:
-    """A server that sends ``rate`` answers/s of ``size`` bytes each, and event streams of ``stream_rate`` bytes/s in
-    total.
+    """A server that sends ``rate`` responses/s of ``size`` bytes, and event streams totalling ``stream_rate`` bytes/s.
 
-    The server sends the first AT_ONCE answers without a delay.
+    The server sends the first AT_ONCE responses without a delay.
     """
 
     def __init__(self, rate: float, size: int, stream_rate: float) -> None:
@@ -134,10 +133,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=("readers", "dummy", "agents"))
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--rate", type=float, default=100.0, help="answers/s of the dummy server")
-    parser.add_argument("--size", type=int, default=1000, help="size of each answer of the dummy server in bytes")
+    parser.add_argument("--rate", type=float, default=100.0, help="responses/s of the dummy server")
+    parser.add_argument("--size", type=int, default=1000, help="size of the dummy server's responses, in bytes")
     parser.add_argument(
-        "--stream-rate", type=float, default=1000.0, help="bytes/s that the dummy server sends across all event streams"
+        "--stream-rate", type=float, default=1000.0, help="total bytes/s of the dummy server's event streams"
     )
     parser.add_argument("--key-file", type=Path)
     parser.add_argument("--hosts", type=Path, help="file with one host name per line")

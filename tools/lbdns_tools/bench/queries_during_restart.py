@@ -41,7 +41,7 @@ QUERY: Final = query_wire("round.robin.bench", edns=False)
 
 @dataclass
 class QueryTally:
-    """The numbers of sent, answered, lost and unexpectedly answered queries."""
+    """The numbers of queries sent, answered and lost, and of unexpected datagrams."""
 
     sent: int = 0
     answered: int = 0
@@ -57,7 +57,7 @@ class QueryLoad:
     answers."""
 
     def __init__(self, port: int, queries: int, rate: float) -> None:
-        """``rate`` is in queries/s, where 0 means as fast as answers arrive."""
+        """``rate`` is in queries/s; 0 means as fast as answers arrive."""
         self.tally = QueryTally()
         self.goes_on = threading.Event()
         self._queries, self._rate = queries, rate
@@ -126,8 +126,7 @@ class QueryLoad:
 
 
 class ServerUnderLoad:
-    """A running ``lbdns serve`` and the processes that later replace the first process. The caller must call
-    ``close``."""
+    """A running ``lbdns serve`` process and its later replacements. The caller must call ``close``."""
 
     def __init__(self, folder: Path, workers: int) -> None:
         self.port = free_port()
@@ -169,7 +168,7 @@ class ServerUnderLoad:
         return f"replaced by a server with {workers} workers in {took * 1000:.0f} ms"
 
     def kill_worker(self, number: int) -> str:
-        """Send SIGKILL to one worker, selected by ``number`` in turn."""
+        """Send SIGKILL to one worker. Consecutive values of ``number`` select different workers."""
         fork_server = _children(self._all[-1].pid)
         workers = sorted(worker for pid in fork_server for worker in _children(pid))
         os.kill(workers[number % len(workers)], signal.SIGKILL)
@@ -192,7 +191,7 @@ Disruption = Callable[[ServerUnderLoad], str]
 def measure_losses(
     folder: Path, queries: int, rate: float, workers: int, disruptions: Sequence[Disruption]
 ) -> QueryTally:
-    """Send a server at least ``queries`` queries, until all ``disruptions`` have happened one after another."""
+    """Send a server at least ``queries`` queries, and go on until all ``disruptions`` have happened in turn."""
     with closing(ServerUnderLoad(folder, workers)) as server, ThreadPoolExecutor(1) as doer:
         await_answer(server.port, QUERY, START)
         load = QueryLoad(server.port, queries, rate)
@@ -232,9 +231,7 @@ def tables(results: command.Results) -> command.Tables:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--queries", int, 1, 10**9, 100_000, "minimum number of queries")
-    command.add_number(
-        parser, "--rate", float, 0, 10**6, 0, "query rate per second, where 0 means as fast as answers arrive"
-    )
+    command.add_number(parser, "--rate", float, 0, 10**6, 0, "queries/s; 0 means as fast as answers arrive")
     command.add_number(parser, "--workers", int, 1, 64, 2, "number of workers that the server runs")
     command.add_number(parser, "--reloads", int, 0, 1000, 0, "number of consecutive reloads")
     command.add_number(parser, "--kills", int, 0, 1000, 0, "number of workers to kill in succession")

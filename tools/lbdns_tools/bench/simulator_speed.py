@@ -1,4 +1,4 @@
-"""Compares the simulator's CPU time per million requests with that of a bare event loop over a heap."""
+"""Compares the simulator's CPU time per million requests with that of a bare event loop based on a heap."""
 
 from __future__ import annotations
 
@@ -70,4 +70,6 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--requests", int, 1, 10**8, 200_000, "number of simulated requests in each case")
+    command.add_number(
+        parser, "--requests", int, 1, 10**8, 200_000, "number of requests to simulate per farm and policy"
+    )

@@ -1,1 +1,1 @@
-"""``lbdns-calibrate``: computes a score's weights and limits from measurements of a farm with each metric alone."""
+"""``lbdns-calibrate``: computes a score's weights and limits by trying each metric alone on a farm."""

@@ -118,7 +118,7 @@ def weigh(
 def mean_figures(
     outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure
 ) -> tuple[float, float, float, float]:
-    """Return the mean throughput, mean response time, gain and error that ``TrialFigures`` describes."""
+    """Return the mean throughput, mean response time, gain and error for ``TrialFigures``."""
     throughput, mean_ms = fmean(o.throughput_per_s for o in outcomes), fmean(o.mean_ms for o in outcomes)
     return throughput, mean_ms, *gained(outcomes, base, measure)
 
@@ -129,7 +129,7 @@ def achieved(outcome: TrialOutcome, measure: Measure) -> float:
 
 
 def gained(outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure) -> tuple[float, float]:
-    """Return the mean logarithm of the ratio of ``outcomes`` to ``base``, and the standard error of that mean."""
+    """Return the mean logarithm of the ratios of ``outcomes`` to ``base``, and the standard error of that mean."""
     # Rounds are compared in pairs, so that shared influences (the same requests, the same hour) cancel out. Logarithms
     # prevent one round in which round robin collapses from outweighing all others
     ratios = [
@@ -156,7 +156,7 @@ def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
 
 
 def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
-    """Return a metric's limit: the 99th percentile of its values in its trials, rounded up to 2 significant digits."""
+    """Return a metric's limit: 100 for a percentage, otherwise its highest 99th percentile in a trial, rounded up."""
     # Trials with round robin do not count: a farm that collapses in them would stretch the range so far that ordinary
     # differences vanish when scores become whole numbers
     highest = max(outcome.ranges.get(metric, 0.0) for outcome in outcomes)

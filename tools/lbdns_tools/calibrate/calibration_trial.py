@@ -37,7 +37,7 @@ class TrialFarm(Protocol):
     """A simulated or live farm that runs calibration trials."""
 
     def metrics(self) -> Sequence[str]:
-        """Return the metrics that all members report and for which the catalogue states which values are better."""
+        """Return the metrics that all members report and that can be used in a score."""
 
     def run(
         self, trials: Sequence[CalibrationTrial], rounds: int, on_done: Callable[[], None]

@@ -58,23 +58,25 @@ arguments."""
     "--duration", default=120.0, show_default=True, type=click.FloatRange(1, 1e6),
     help="Simulated: length of each run in seconds.",
 )  # fmt: skip
-@click.option("--processes", type=click.IntRange(1, 256), help="Simulated: parallel runs. Default: one per processor.")
+@click.option(
+    "--processes", type=click.IntRange(1, 256), help="Simulated: number of parallel runs. Default: one per processor."
+)
 @config_option
 @click.option("--control", type=click.Path(path_type=Path), help="Live: the server's control socket.")
 @click.option("--url", help="Live: URL of the server's HTTP interface, such as http://127.0.0.1:8053.")
 @click.option("--load-command", help="Live: a command that requests pages for a while and then exits.")
 @click.option(
     "--settle", default=5.0, show_default=True, type=click.FloatRange(0, 3600),
-    help="Live: seconds to wait between a reload and the load command.",
+    help="Live: seconds to wait after each reload before starting the load command.",
 )  # fmt: skip
 @click.option(
     "--metric", "metrics", multiple=True,
     help="Use only this metric. May be repeated. Default: every metric that all members report.",
 )  # fmt: skip
 @click.option("--method", default="gain", show_default=True, type=click.Choice(["gain", "1999"]),
-              help="Weight metrics by gain over round robin (gain) or by performance alone (1999).")  # fmt: skip
+              help="Weight metrics by gain over round robin (gain) or by absolute performance (1999).")  # fmt: skip
 @click.option("--by", "measure", type=click.Choice(["throughput", "response"]),
-              help="Measure to improve. Default: throughput, or response if the clients are caches.")  # fmt: skip
+              help="What to improve. Default: throughput, or response if the clients are caches.")  # fmt: skip
 @click.option(
     "--rounds", default=3, show_default=True, type=click.IntRange(1, 1000),
     help="Number of times to run all trials. On a simulated farm, round N uses seed N.",
@@ -94,7 +96,9 @@ def command(
     score "thesis" and with round robin.
     """
     if not NAME.match(name) or name in SCORES:
-        raise click.BadParameter(f"{name!r}: use only letters, digits, - and _, and not 'thesis'", param_hint="--name")
+        raise click.BadParameter(
+            f"{name!r}: use only letters, digits, - and _; 'thesis' is reserved", param_hint="--name"
+        )
     farm: TrialFarm
     if simulate:
         scenario = Scenario(

@@ -1,7 +1,7 @@
 """Changes a live server's configuration file for each trial, and always restores the original at the end.
 
-Before the first change, the configuration file is copied within its folder. Restoring the file removes the copy. If a
-copy already exists, an earlier calibration was killed before it could restore the file.
+Before the first change, the configuration file is copied to another file in the same folder. Restoring the file removes
+the copy. If a copy already exists, an earlier calibration was killed before it could restore the file.
 """
 
 from __future__ import annotations

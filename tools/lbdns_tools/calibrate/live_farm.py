@@ -1,4 +1,4 @@
-"""Runs calibration trials on a live farm under load from the user's command, and evaluates the members' reports."""
+"""Runs calibration trials on a live farm while the user's command generates load, and evaluates members' reports."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class LiveFarm:
 
 
 class ReportWatch:
-    """Collects metrics from the reports that arrive during a load, using each report only once."""
+    """Collects metrics from the reports that arrive while the load command runs, using each report only once."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[float]] = {}

@@ -18,7 +18,7 @@ from lbdns_tools.sim.simulation_scenario import Scenario
 
 
 class SimulatedFarm:
-    """Runs trials of one scenario. Round N uses seed N, so all trials in a round simulate the same requests."""
+    """Runs trials in one scenario. Round N uses seed N, so all trials in a round simulate the same requests."""
 
     def __init__(self, scenario: Scenario, processes: int) -> None:
         self._scenario, self._processes = scenario, processes

@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=int, default=60, help="duration of the search in seconds (default: %(default)s)"
     )
-    parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder of initial inputs; new inputs are added")
+    parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder of initial inputs; also receives new inputs")
     parser.add_argument(
         "--found", type=Path, metavar="DIR", default=Path("found"),
         help="folder where failing inputs are saved (default: %(default)s)",

@@ -21,7 +21,7 @@ HANG: Final = 60  # seconds of real time, generous for a busy machine; a target'
 
 
 def search(name: str, seconds: int, corpus: Path | None, found: Path) -> int:
-    """Search from the seeds and ``corpus``, adding new inputs to ``corpus``, and return 1 if an input failed."""
+    """Start a search from the seeds and ``corpus``, add new inputs to ``corpus``, and return 1 if an input failed."""
     found.mkdir(parents=True, exist_ok=True)
     before = set(found.iterdir())
     with tempfile.TemporaryDirectory(prefix="lbdns-fuzz-") as folder:
@@ -77,6 +77,6 @@ def findings_writer(target: FuzzTarget, folder: Path) -> Callable[[bytes], None]
 
 
 def _place(error: Exception) -> str:
-    """Return a text that identifies a failure: the exception's type and the last lines of its traceback."""
+    """Return a string that identifies a failure: the exception's type and the last lines of its traceback."""
     frames = traceback.extract_tb(error.__traceback__)[-2:]
     return " < ".join([type(error).__name__, *(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames))])

@@ -1,8 +1,8 @@
 """Fuzz target ``query``: the handling of a query by the responder, over UDP and TCP.
 
-An input consists of a byte that selects the client, the transport and the rate limit, and the query. Every feature is
-enabled: pools of both kinds, cookies, rate limiting, forwarding and zone transfers. The responder must return a
-response, a deferred answer or None, and must return the same result if the query is repeated. A response must be
+An input consists of one byte, which selects the client, the transport and the rate limit, followed by a query. Every
+feature is enabled: both types of pool, cookies, rate limiting, forwarding and zone transfers. The responder must return
+a response, a deferred answer or None, and must return the same result if the query is repeated. A response must be
 well-formed, match the query, and not exceed the client's size limit.
 """
 
@@ -117,7 +117,7 @@ def _responder(limited: bool) -> Responder:
 
 
 def _fresh_responder(limited: bool) -> Responder:
-    """Return a responder without state from earlier queries. The responder reuses the previous responder's memory."""
+    """Return the shared responder, reset so that earlier queries have no effect."""
     responder = _responder(limited)
     responder.table = AnswerTable(_farm(limited))
     for cursor in responder.table.cursors.values():

@@ -1,9 +1,9 @@
 """Fuzz target ``report``: the decoder of report datagrams and the collector's table of reports.
 
-An input is a sequence of datagrams, each preceded by one byte for the elapsed time and two bytes for the length. The
-decoder and a report table without keys receive each datagram unchanged. A report table with a key receives each
-datagram twice: unchanged, and with a valid key id and tag. The second copy passes the tag check, so the search also
-reaches the code after that check.
+An input is a sequence of datagrams, each preceded by one byte that specifies the elapsed time and two bytes that
+specify the length. The decoder and a report table without keys receive each datagram unchanged. A report table with a
+key receives each datagram twice: unchanged, and with a valid key id and tag. The second copy passes the tag check, so
+the search also reaches the code after that check.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ODD: Final[tuple[object, ...]] = (
 
 
 def split_datagrams(data: bytes) -> Iterator[tuple[float, bytes]]:
-    """Yield each datagram with the elapsed seconds. A datagram whose length is too large ends with the input."""
+    """Yield each datagram with the elapsed seconds. A datagram with an excessive length ends where the input ends."""
     at = 0
     while at + 3 <= len(data):
         end = at + 3 + int.from_bytes(data[at + 1 : at + 3], "big")
@@ -111,7 +111,7 @@ def _check_decoder(datagram: bytes) -> None:
     try:
         again = encode(report)
     except ValueError:
-        assert len(datagram) > MAX_DATAGRAM // 2, "only re-encoding a long report may exceed the size limit"
+        assert len(datagram) > MAX_DATAGRAM // 2, "the re-encoded report may exceed the size limit only if it is long"
         return
     if report.kind == "alarm" or not report.alarm:
         assert decode_body(open_envelope(again)) == report

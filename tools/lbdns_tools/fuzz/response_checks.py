@@ -38,7 +38,7 @@ def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dn
 
 
 def allowed_over_udp(query: bytes, response: dns.message.Message, payload: int) -> int:
-    """Return the maximum UDP response size: the payload size in the query's OPT record, from 512 up to ``payload``."""
+    """Return the maximum UDP response size: the query's payload size, but at least 512 and at most ``payload``."""
     if response.edns < 0 or response.rcode() == dns.rcode.FORMERR:
         return LEAST
     message = dns.message.from_wire(query, ignore_trailing=True, continue_on_error=True)

@@ -20,7 +20,7 @@ _OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a local failure, which 
 
 
 class RequestTimings:
-    """The times, the number of bytes received, and the server of one request in progress."""
+    """The times, received bytes and server of one request in progress."""
 
     __slots__ = ("bytes", "connect_s", "dns_s", "resolving", "server")
 
@@ -28,7 +28,7 @@ class RequestTimings:
         self.bytes = 0
         self.connect_s = self.dns_s = 0.0
         self.server = ""
-        self.resolving = 0.0  # start of the look-up under way; 0 if there is none
+        self.resolving = 0.0  # start of the lookup under way; 0 if there is none
 
 
 class LoadClient:
@@ -217,7 +217,7 @@ class ClientCrowd:
     def _count(self, timings: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
         """Count a request.
 
-        Latency is measured from the time when the request was due. It excludes the look-up, unless the look-up failed.
+        Latency is measured from the time when the request was due. It excludes the lookup, unless the lookup failed.
         """
         self.done += 1
         self.failed += error != ""

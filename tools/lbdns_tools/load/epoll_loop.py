@@ -1,4 +1,4 @@
-"""A small event loop for HTTP and DNS clients, with coroutines, epoll, timers and time limits.
+"""A small event loop for HTTP and DNS clients, with coroutines, epoll, timers and timeouts.
 
 This loop's overhead is about 5 us per request, excluding HTTP. The overhead of asyncio is about 100 us.
 """
@@ -25,7 +25,7 @@ _BATCH: Final = 32  # events taken at a time; timers are checked in between, at 
 
 
 class OutOfTimeError(Exception):
-    """A task has exceeded its time limit."""
+    """A task has exceeded its timeout."""
 
 
 @coroutine
@@ -69,7 +69,7 @@ class LoopTask:
 class Deadlines(Generic[Item]):
     """Expires each item ``seconds`` after the item was added.
 
-    All items have the same time limit, so the oldest item expires first.
+    All items have the same lifetime, so the oldest item expires first.
     """
 
     def __init__(self, loop: EpollLoop, seconds: float, expire: Callable[[Item], None]) -> None:
@@ -95,15 +95,15 @@ class Deadlines(Generic[Item]):
 
 
 class TimeLimits(Deadlines[LoopTask]):
-    """Gives each task a time limit of ``seconds``, and interrupts tasks that exceed the limit by raising ``error``."""
+    """Gives each task a timeout of ``seconds``, and interrupts a task that exceeds its timeout by raising ``error``."""
 
     def __init__(self, loop: EpollLoop, seconds: float, error: type[Exception] = OutOfTimeError) -> None:
         super().__init__(loop, seconds, lambda task: task.interrupt(error()))
 
     def begin(self) -> LoopTask:
-        """Start the time limit of the current task, and return the task. ``end(task)`` removes the limit."""
+        """Start the timeout of the current task, and return the task. ``end(task)`` cancels the timeout."""
         task = self._loop.current
-        assert task is not None, "only a running task can have a time limit"
+        assert task is not None, "only a running task can have a timeout"
         self.under_way[task] = self._loop.clock() + self.seconds
         return task
 
@@ -179,7 +179,7 @@ class EpollLoop:
     async def sleep_until(self, when: float) -> None:
         """Pause the current task until ``when``.
 
-        The task must not have a time limit, because the timer would resume the task even after an interruption.
+        The task must not have a timeout, because the timer would resume the task even after an interruption.
         """
         assert self.current is not None
         self.call_at(when, self.current.resume)

@@ -36,7 +36,7 @@ class FailureThreshold:
     limit: float
 
     def broken(self, figures: RunStatistics) -> str:
-        """Return the reason why ``figures`` fail, or "" if ``figures`` pass. Figures without any result fail."""
+        """Return the reason why ``figures`` fail, or "" if ``figures`` pass. Figures without results fail."""
         value = figures.number(self.name)
         if value is None or not figures.requests:
             return f"{self.text}: no result"
@@ -58,7 +58,7 @@ def parse_threshold(text: str) -> FailureThreshold:
     except ValueError:
         raise ValueError(f"{text!r}: {number!r} is not a number; {HOW}") from None
     if not 0 <= limit < float("inf"):
-        raise ValueError(f"{text!r}: the limit must be a finite number of 0 or more")
+        raise ValueError(f"{text!r}: the limit must be a finite number, 0 or more")
     full = SHORT.get(name, name)
     return FailureThreshold(text.strip(), full, comparison, limit * _factor(text, name, full, unit))
 

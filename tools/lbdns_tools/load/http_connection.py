@@ -1,4 +1,4 @@
-"""The load generator's HTTP connections: opening, reusing and closing connections, and exchanging requests."""
+"""The load generator's HTTP connections: opening, reusing and closing connections, and sending requests over them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class LoadConnections:
 class HttpConnection(DescriptorWaiter):
     """One HTTP connection.
 
-    ``connect_s`` is the duration of connecting in seconds, and ``used`` is the number of responses received.
+    ``connect_s`` is the time taken to connect, in seconds, and ``used`` is the number of responses received.
     """
 
     __slots__ = ("_began", "_sock", "_sockets", "address", "connect_s", "is_open", "port", "used")
@@ -110,8 +110,8 @@ class HttpConnection(DescriptorWaiter):
     async def exchange(self, request: bytes, response: HttpResponse) -> None:
         """Send a request and read the whole response.
 
-        Afterwards, the connection is idle, closing or closed. Raises RequestError, or StaleError if the server
-        closed a reused connection before this request.
+        Afterwards, the connection is idle, closing or closed. Raises RequestError, or StaleError if the server closed a
+        reused connection before responding.
         """
         self._sockets.idle.pop(self, None)
         ended = True

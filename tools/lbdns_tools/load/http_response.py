@@ -1,4 +1,5 @@
-"""A parser for HTTP/1.0 and HTTP/1.1 responses (RFC 9112) in pieces of any size, which does not store bodies. Sans-I/O.
+"""A parser for HTTP/1.0 and HTTP/1.1 responses (RFC 9112) that accepts pieces of any size and stores no bodies.
+Sans-I/O.
 
 Call ``HttpResponse.feed`` with each piece that arrives. ``feed`` returns True when the response is complete. Call
 ``HttpResponse.end`` when the server closes the connection. Both methods raise ProtocolError if the bytes are not valid
@@ -93,7 +94,7 @@ class HttpResponse:
         return self._left == 0
 
     def end(self) -> None:
-        """Handle the closing of the connection by the server. Raises ProtocolError if the response is incomplete."""
+        """Handle the server's closing of the connection. Raises ProtocolError if the response is incomplete."""
         if self._state != _UNTIL_CLOSE:
             raise ProtocolError("the server closed the connection in the middle of a response")
 

@@ -1,4 +1,4 @@
-"""A latency histogram with logarithmic buckets, which is compact, fast, and mergeable without loss. Sans-I/O."""
+"""A compact and fast latency histogram with logarithmic buckets. Histograms can be merged without loss. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LatencyHistogram:
         return self.sum / count if count else None
 
     def percentile(self, percent: float) -> float | None:
-        """Return the given percentile of all times in seconds, by nearest rank.
+        """Return the given percentile of all times, in seconds, by nearest rank.
 
         Returns None if the histogram is empty. Raises ValueError unless ``percent`` is between 0 and 100.
         """
@@ -72,7 +72,7 @@ class LatencyHistogram:
             seen += count_here
             if seen >= rank:
                 return min(self.longest, _middle(place))
-        raise AssertionError("the rank must not exceed the number of times")
+        raise AssertionError("the rank must not exceed the number of recorded times")
 
     def state(self) -> list[float]:
         """Return a list of the sum, the longest time, and the index and count of each non-empty bucket."""

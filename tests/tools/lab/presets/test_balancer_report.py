@@ -79,7 +79,7 @@ def test_workloads_are_drawn_in_parts_of_their_most() -> None:
 def test_the_sweep_has_a_table_for_each_figure() -> None:
     section = by_heading(study())["Concurrency sweep"]
     assert [table.caption for table in section.tables] == [
-        "requests/s", "mean latency, ms", "p95, ms", "mean DNS look-up time, ms", "longest, ms", "errors, %",
+        "requests/s", "mean latency, ms", "p95, ms", "mean DNS lookup time, ms", "longest, ms", "errors, %",
     ]  # fmt: skip
     first = section.tables[0]
     assert list(first.columns) == ["concurrent", "direct", "round_robin", "best", "haproxy"]

@@ -181,15 +181,15 @@ def test_what_is_left_out_if_it_has_to_be_quick() -> None:
         ({}, "no result, because the measurement ended before the host died"),
         (
             {"died_s": 5.0, "handed_out_for_s": 1.25},
-            "naming the host 1.2 s after its death; the host did not return before the end of the measurement",
+            "including the host 1.2 s after its death; the host did not return before the end of the measurement",
         ),
         (
             {"died_s": 5.0, "handed_out_for_s": 0.0, "back_s": 9.0},
-            "no answer named the host after its death; no answer named the host again",
+            "no answer included the host after its death; no answer included the host again",
         ),
         (
             {"died_s": 5.0, "back_s": 9.0, "handed_out_after_s": 2.0},
-            "naming the host; answers named the host again 2 s after its return",
+            "including the host; answers included the host again 2 s after its return",
         ),
     ],
 )
@@ -223,6 +223,6 @@ def test_how_long_a_crowd_is_felt(tmp_path: Path) -> None:
 
 
 def test_in_memory_no_disk_is_waited_for() -> None:
-    for kind, said in (("tmpfs", "did not use a disk"), ("ext4", "the file system was ext4"), ("", "unknown")):
+    for kind, said in (("tmpfs", "did not use a disk"), ("ext4", "file system on the disk was ext4"), ("", "unknown")):
         of = course([(10, 0.1, 0)], part="writers", host="bilbo", filesystem=kind)
         assert said in words_of(PRESET.plan(QUICK, None).sections([of]))

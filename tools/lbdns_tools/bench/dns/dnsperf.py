@@ -1,4 +1,4 @@
-"""Runs dnsperf for a limited time or a limited number of queries, and parses its output."""
+"""Runs dnsperf for a given time or a given number of passes over a query file, and parses its output."""
 
 from __future__ import annotations
 
@@ -51,8 +51,7 @@ def parse_statistics(text: str) -> DnsperfResult:
 
 
 def latencies(text: str) -> list[float]:
-    """Return the latency of each answered query in ms, from dnsperf -v lines like "> NOERROR best.hobbit A
-    0.000295"."""
+    """Return each answered query's latency in ms, from dnsperf -v lines such as "> NOERROR best.hobbit A 0.000295"."""
     return [1000 * float(match) for match in re.findall(r"^> [A-Z]\w+ \S+ \S+ ([0-9.]+)$", text, re.MULTILINE)]
 
 
@@ -60,7 +59,7 @@ def latencies(text: str) -> list[float]:
 class DnsperfRun:
     """A run of dnsperf that lasts ``seconds`` or makes ``runs`` passes over the query file.
 
-    ``rate`` is the maximum rate in queries/s, where 0 means no limit.
+    ``rate`` is the maximum rate in queries/s; 0 means no limit.
     """
 
     port: int
@@ -85,7 +84,7 @@ class DnsperfRun:
 
 
 def dnsperf_beside(run: DnsperfRun) -> AbstractContextManager[MeasuredProcess]:
-    """Run dnsperf until the run is complete or the with statement ends."""
+    """Run dnsperf until it finishes or the with statement ends."""
     return running("dnsperf", run.command(), run.core, run.queries.with_suffix(".log"))
 
 

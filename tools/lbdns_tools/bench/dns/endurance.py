@@ -1,4 +1,4 @@
-"""Sends millions of queries, including random names and malformed datagrams, to lbdns and measures its memory use.
+"""Sends millions of queries and many malformed datagrams to lbdns, and measures its memory use.
 
 The benchmark reads the server's resident memory every second. The first tenth of the run is a warm-up, during which
 caches and tables fill. After the warm-up, memory use must not grow. The results show the least-squares slope of memory
@@ -82,7 +82,7 @@ def endure(server: MeasuredServer, queries: Path, options: argparse.Namespace) -
 
 
 def slope(samples: list[tuple[float, int]], rate: float) -> float:
-    """Return the growth of ``samples`` (seconds, bytes) in kB per million queries at a query rate of ``rate``/s."""
+    """Return the memory growth in kB per million queries, from ``samples`` (seconds, bytes) at ``rate`` queries/s."""
     if len(samples) < 2:
         return 0.0
     seconds, sizes = zip(*samples, strict=True)
@@ -101,5 +101,5 @@ def tables(results: command.Results) -> command.Tables:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--millions", float, 0.2, 500, 20, "number of queries in millions")
-    command.add_number(parser, "--seed", int, 0, 2**31, 1, "random seed for the random names and malformed datagrams")
+    command.add_number(parser, "--seed", int, 0, 2**31, 1, "seed for the random names and the malformed datagrams")
     command.add_dns_options(parser)

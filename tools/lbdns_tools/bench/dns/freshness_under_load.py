@@ -1,8 +1,9 @@
-"""Measures freshness under load: the time from a report to a changed answer while dnsperf loads the server.
+"""Measures freshness under load: the time from a report until the answer changes, while dnsperf sends queries.
 
-The benchmark finds the server's maximum query rate and then applies a share of that rate as the load. Each report makes
-its sender the best member, and the time to the first answer that names the sender is measured. The queries that detect
-this answer share the server's queue with the load, so every figure includes the latency of one answer under load.
+The benchmark finds the server's maximum query rate and then applies a fraction of that rate as the load. Each report
+makes its sender the best member. The benchmark measures the time until an answer first names the sender. The queries
+that detect this answer wait in the same queue as the load, so every figure includes the latency of one answer under
+load.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
             times = send_and_watch(farm, options.reports, options.interval)
             if load.ended:
                 raise BenchmarkError(
-                    "dnsperf ended before the last report, so the server was not under load throughout"
+                    "dnsperf ended before the last report, so part of the measurement ran without load"
                 )
         server.require_alive()
     return {"max_per_s": round(most), "load_per_s": round(load_rate), **freshness_figures(times, TARGET)}

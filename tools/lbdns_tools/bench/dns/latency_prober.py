@@ -1,6 +1,6 @@
 """A prober that sends queries at a modest rate and measures latency with the kernel's receive timestamps.
 
-Thanks to these timestamps, latencies exclude delays in the prober itself, which runs beside a busy load generator.
+The timestamps keep delays in the prober itself, which runs alongside a busy load generator, out of the latencies.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def query_wire(name: str, qtype: str = "A", edns: bool = True) -> bytes:
 
 @dataclass(slots=True)
 class ProbeResult:
-    """The latencies that a prober measured, in milliseconds, and the number of queries that the prober sent."""
+    """The latencies (in ms) that a prober measured, and the number of queries that it sent."""
 
     sent: int = 0
     times: list[float] = field(default_factory=list)
@@ -46,12 +46,12 @@ class ProbeResult:
         return self.sent - len(self.times)
 
     def p(self, percent: float) -> float:
-        """Return the given percentile of the latencies in milliseconds."""
+        """Return the given percentile of the latencies, in ms."""
         return round(percentile(self.times, percent), 3)
 
 
 def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, float]:
-    """Return percentiles of the latencies that a prober and dnsperf measured, in milliseconds."""
+    """Return percentiles, in ms, of the latencies measured by a prober and of those measured by dnsperf."""
     return {
         "kernel_p50_ms": probes.p(50),
         "kernel_p99_ms": probes.p(99),
@@ -61,7 +61,7 @@ def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, 
 
 
 def probe(port: int, query: bytes, rate: float, seconds: float) -> ProbeResult:
-    """Send ``rate`` queries/s for ``seconds``. Queries still unanswered GRACE seconds after the end count as lost."""
+    """Send ``rate`` queries/s for ``seconds``. Queries unanswered GRACE seconds after the last one count as lost."""
     assert rate <= MAX_RATE
     found, waiting = ProbeResult(), dict[bytes, int]()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -104,7 +104,7 @@ def _read_answers(sock: socket.socket, waiting: dict[bytes, int], times: list[fl
 def await_answer(port: int, query: bytes, limit: float, step: float = 0.005) -> bytes:
     """Send a query every ``step`` seconds until an answer arrives, and return the answer.
 
-    Raises BenchmarkError after ``limit`` seconds.
+    Raises BenchmarkError if no answer arrives within ``limit`` seconds.
     """
     deadline = time.monotonic() + limit
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -127,8 +127,7 @@ def answered_names(answer: bytes) -> list[str]:
 
 
 def cookie_option(port: int) -> str:
-    """Return an argument for dnsperf -E: the server's cookie or, if it sends none, just the client cookie (RFC
-    7873)."""
+    """Return the value of dnsperf -E: the server's cookie or, if it sends none, the client cookie alone (RFC 7873)."""
     ours = bytes(range(8))
     query = dns.message.make_query(
         "best.hobbit", "A", use_edns=0, options=[dns.edns.GenericOption(dns.edns.OptionType(COOKIE), ours)]

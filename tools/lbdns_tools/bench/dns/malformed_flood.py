@@ -1,10 +1,10 @@
-"""Floods a server with malformed UDP datagrams, and measures valid queries' latency and loss, memory use and log lines.
+"""Floods a server with malformed datagrams, and measures memory use, log lines, and valid queries' latency and loss.
 
 A generator sends malformed datagrams of many kinds as fast as it can. A prober sends valid queries at a modest rate,
-first without the flood and then during the flood, and reads the kernel's timestamp of each answer. The flood and the
-valid queries share the server's receive buffer, so a server that cannot keep up loses malformed and valid queries. NSD
-under the same flood shows what a fast server achieves. If the benchmark does not run as root, the prober has no
-priority over the generator, and latencies are less precise.
+before and then during the flood, and reads the kernel's receive timestamp of each answer. The flood and the valid
+queries share the server's receive buffer, so a server that cannot keep up loses valid queries as well as malformed
+datagrams. The results of NSD under the same flood show what a fast server can achieve. If the benchmark does not run as
+root, the prober has no priority over the generator, and latencies are less precise.
 """
 
 from __future__ import annotations
@@ -107,8 +107,7 @@ def flooding(
 
 
 def send(port: int, seed: int, seconds: float, rate: float = 0.0) -> int:
-    """Send up to ``rate`` malformed datagrams/s for ``seconds``, without a limit if ``rate`` is 0. Return the number
-    sent."""
+    """Send up to ``rate`` malformed datagrams/s (0: no limit) for ``seconds``, and return the number sent."""
     prepared = datagrams(seed)
     sent, begin = 0, time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -130,7 +129,7 @@ def send(port: int, seed: int, seconds: float, rate: float = 0.0) -> int:
 
 
 def flood_server(server: MeasuredServer, options: argparse.Namespace) -> command.Results:
-    """Flood one server, and return its figures from before and during the flood."""
+    """Flood one server, and return its figures before and during the flood."""
     query, process, log = query_wire(*BEST), server.process, server.process.log.with_suffix(".flood")
     calm = probe(server.port, query, options.rate, CALM)
     with flooding(server.port, options.load_core, options.seed, WARM_UP, log) as warming:

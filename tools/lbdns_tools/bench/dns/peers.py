@@ -1,15 +1,15 @@
-"""Compares lbdns with other DNS servers by queries/s at saturation and CPU time per query, with one core per server.
+"""Compares lbdns and other DNS servers, each on one core, by maximum queries/s and CPU time per query.
 
-The servers are loaded in turn, and each ratio compares figures from the same round. CPU time is the user and system
-time of all processes and threads of a server. All servers listen on a wildcard address and receive queries with EDNS
-for best.hobbit and round.robin.hobbit. For both names, lbdns balances load across three members that report every
-second, whereas the peers serve a fixed alias with TTL 0. The figure 'busy' is the server's CPU use as a share of one
-core. If 'busy' is well below 100 %, the load generator was the bottleneck, and only the CPU time per query can be
-compared.
+The benchmark puts one server at a time under load, and each ratio compares figures from the same round. CPU time is the
+user and system time of all processes and threads of a server. All servers listen on a wildcard address and receive
+queries with EDNS for best.hobbit and round.robin.hobbit. For both names, lbdns balances load across three members that
+report every second, whereas the other servers serve a fixed alias with TTL 0. The figure 'busy' is the server's CPU use
+as a share of one core. If 'busy' is well below 100 %, the load generator was the bottleneck, and only the CPU time per
+query can be compared.
 
-With --also, the benchmark also measures the lbdns in another checkout, using that checkout's .venv or, if there is
-none, the current Python interpreter. With --compare-planes as well, the ratios compare versions of lbdns on the same
-plane.
+With --also, the benchmark includes the lbdns in another checkout, run by that checkout's .venv or, if there is none, by
+the current Python interpreter. If --compare-planes is given too, each ratio between two versions of lbdns compares the
+same plane.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
     cpu, took = server.process.cpu_seconds() - before, time.monotonic() - begin
     if not found.answered or set(found.rcodes) != {"NOERROR"}:
         raise BenchmarkError(
-            f"{server.process.name} must answer with NOERROR only, but sent {found.rcodes or 'nothing'}"
+            f"{server.process.name} must answer every query with NOERROR, but sent {found.rcodes or 'nothing'}"
         )
     return {
         "queries_per_s": found.rate,
@@ -92,7 +92,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def reference(name: str, names: Sequence[str]) -> str:
-    """Return the server with which to compare ``name``: this lbdns, on the same plane if ``name`` is another lbdns."""
+    """Return the server to compare ``name`` with: for another lbdns, ours on the same plane; otherwise, the first."""
     on_plane = f"lbdns {name.rpartition(' ')[2]}"
     return on_plane if on_plane in names and name not in ("lbdns python", "lbdns native") else names[0]
 
@@ -137,22 +137,20 @@ def _checkout(text: str) -> tuple[str, Path]:
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rounds", int, 1, 50, 5, "number of rounds; each round measures every server")
     command.add_number(parser, "--seconds", float, 0.5, 60, 5, "seconds per run")
-    parser.add_argument(
-        "--names", choices=NAMES, default="both", help="names for which queries are sent (default: both)"
-    )
+    parser.add_argument("--names", choices=NAMES, default="both", help="names to query (default: both)")
     parser.add_argument(
         "--peers",
         nargs="*",
         choices=list(PEERS),
         default=list(PEERS),
-        help="servers with which lbdns is compared (default: all except CoreDNS)",
+        help="servers to compare lbdns with (default: all except CoreDNS)",
     )
     parser.add_argument(
         "--coredns", type=Path, metavar="PATH", help="also compare lbdns with the CoreDNS binary at PATH"
     )
     parser.add_argument(
         "--also", type=_checkout, action="append", default=[], metavar="LABEL=PATH",
-        help="also compare with the lbdns in the checkout at PATH, shown as LABEL; repeatable",
+        help="also measure the lbdns in the checkout at PATH, named LABEL in the results; repeatable",
     )  # fmt: skip
     parser.add_argument("--cookies", action="store_true", help="send the server's cookie with each query")
     parser.add_argument(
@@ -165,6 +163,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         0,
         86400,
         0,
-        "TTL of the peers' alias in seconds; above 0, PowerDNS caches the answer",
+        "TTL of the peers' alias, in seconds; if it is above 0, PowerDNS caches the answer",
     )
     command.add_dns_options(parser)

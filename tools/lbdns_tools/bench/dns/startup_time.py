@@ -1,8 +1,8 @@
 """Measures the start-up time (exec to first answer) and memory use of lbdns and NSD, with a small and a large zone.
 
-By default, the large zone contains 100,000 names. Each start is a fresh process that receives a query every 2 ms. The
-kernel's page cache stays warm. With --imports, the benchmark also lists the modules that take the longest to import (as
-measured by python -X importtime, which slows imports down).
+By default, the large zone contains 100,000 names. Each start uses a new process, which receives a query every 2 ms
+until it answers. The kernel's page cache stays warm. With --imports, the benchmark also lists the modules that take the
+longest to import (as measured by python -X importtime, which slows imports down).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHOWN: Final = 15  # modules that --imports lists
 
 
 class StartedServers:
-    """Starts lbdns and NSD with the same zone. Each call of a method starts new processes."""
+    """Starts lbdns and NSD with the same zone. Each method call starts new processes."""
 
     def __init__(self, folder: Path, count: int, options: argparse.Namespace) -> None:
         folder.mkdir()
@@ -56,7 +56,7 @@ class StartedServers:
         return slowest((self._folder / "imports").read_text())
 
     def _start(self, name: str, command_line: Sequence[str], port: int) -> tuple[float, int]:
-        """Start a server and return the ms from exec to the first answer, and the server's resident memory in bytes."""
+        """Start a server, and return the time from exec to the first answer in ms and the resident memory in bytes."""
         begin = time.perf_counter()
         with running(name, command_line, self._core, self._folder / name) as server:
             await_answer(port, self._query, LIMIT, STEP)

@@ -1,4 +1,4 @@
-"""Describes a lab's farm: web hosts with their CPU limits, DNS names, and all machines with their addresses."""
+"""Describes a lab's farm: the DNS names, the web hosts with their CPU limits, and the addresses of all machines."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class LabFarm:
     """The description from which a lab is built.
 
     ``clients`` is the number of hosts that generate load. ``resolvers`` is the number of caching resolvers between
-    clients and lbdns. Resolvers cache answers for their TTL, but for at least ``resolver_min_ttl`` seconds.
+    clients and lbdns. Resolvers cache each answer for its TTL, but for at least ``resolver_min_ttl`` seconds.
     ``proxies`` are names from PROXIES. ``interval`` is the time between an agent's reports, in seconds.
-    ``agents_inside`` puts each agent under its host's CPU quota. An agent uses the same CPU time on every host, so its
-    share of the quota is ten times as large on a host with a tenth of the CPU.
+    ``agents_inside`` puts each agent under its host's CPU quota. An agent uses the same CPU time on every host, so it
+    uses ten times as large a share of the quota on a host with a tenth of the CPU.
     """
 
     hosts: tuple[WebHost, ...]

@@ -180,7 +180,7 @@ def _write_private(path: Path, line: str) -> None:
 def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Path) -> str:
     """Return the text of unbound.conf for a resolver on ``machine`` that queries the server on ``dns``.
 
-    The resolver caches answers for their TTL, but for at least ``min_ttl`` seconds. Because unbound counts time in
+    The resolver caches each answer for its TTL, but for at least ``min_ttl`` seconds. Because unbound counts time in
     whole seconds, unbound reuses even an answer with a TTL of 0 until the current second ends. In a test with 20
     queries in 6 s, only 7 queries reached lbdns.
     """

@@ -71,7 +71,7 @@ FRESH_S: Final = 5.0  # s until every host is usable after a restart of lbdns an
 
 @dataclass(frozen=True, slots=True)
 class MeasurementLength:
-    """The duration of a measurement's warm-up and the duration of the subsequent measured part, in seconds."""
+    """The durations, in seconds, of a measurement's warm-up and of the measured part that follows it."""
 
     warm_up_s: float
     seconds: float
@@ -81,7 +81,7 @@ class MeasurementLength:
         return self.warm_up_s + self.seconds + OVERHEAD_S + TAIL_S.get(workload, 0.0)
 
     def with_settings(self, settings: StudySettings) -> MeasurementLength:
-        """Return a copy of these durations in which --warm-up and --seconds, if given, override the values."""
+        """Return a copy of these durations, overridden by --warm-up and --seconds if given."""
         return MeasurementLength(
             self.warm_up_s if settings.warm_up_s is None else settings.warm_up_s,
             self.seconds if settings.seconds is None else settings.seconds,
@@ -128,7 +128,7 @@ def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -
 
 
 class CarriedRates(dict[str, float]):
-    """Maps each selection to its measured carried rate in requests/s. Raises LbdnsError for unmeasured selections."""
+    """Maps each selection to the measured rate that the farm carries with it. Raises LbdnsError for unmeasured ones."""
 
     def learn(self, selection: str, outcome: MeasuredOutcome) -> None:
         if rate := outcome.row.figures.requests_per_s:
@@ -136,7 +136,7 @@ class CarriedRates(dict[str, float]):
 
     @property
     def highest(self) -> float:
-        """The highest carried rate across all measured selections."""
+        """The highest of the rates that the farm carries with the measured selections."""
         return max(self.values()) if self else self[""]
 
     def __missing__(self, selection: str) -> float:
@@ -207,7 +207,7 @@ class FarmLoad:
         return learning(farm, what or self.workload, self.mix(dns_name("best")), self.settings)
 
     def calibration_step(self, selection: str, balancer: tuple[str, str] | None = None) -> StudyStep:
-        """Return a step that measures the carried rate with clients that send requests without pause."""
+        """Return a step that measures the rate that the farm carries when clients send requests without pause."""
         load_s = self.seconds(CALIBRATION_S, QUICK_CALIBRATION_S)
 
         def do(lab: Lab) -> Iterable[MeasuredOutcome]:

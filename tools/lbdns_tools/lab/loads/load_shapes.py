@@ -82,7 +82,7 @@ def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: floa
 
 @dataclass(frozen=True, slots=True)
 class FlashCrowd:
-    """A flash crowd in a run of ``seconds``: from ``begin_s`` on, the rate is ``times`` as high for ``length_s``."""
+    """A flash crowd in a run of ``seconds``: from ``begin_s``, the rate is multiplied by ``times`` for ``length_s``."""
 
     seconds: int
     begin_s: int

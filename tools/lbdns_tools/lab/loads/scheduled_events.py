@@ -1,4 +1,4 @@
-"""Runs scheduled events during a measurement, such as a host's failure, and records which members answers name."""
+"""Runs scheduled events, such as a host's failure, during a measurement, and counts each member's answers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ScheduledEvents:
 
 
 def last_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the seconds from ``since`` until answers stopped naming ``member``, or None without later counts.
+    """Return the seconds from ``since`` until answers stopped naming ``member``, or None if no later counts exist.
 
     The result is the time of the last read that found a higher count, and may therefore be up to LOOK_S too high. The
     result is 0.0 if the count never increased.

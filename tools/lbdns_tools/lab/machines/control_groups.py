@@ -39,7 +39,7 @@ class CgroupHierarchy:
 
 @dataclass(frozen=True, slots=True)
 class CgroupHierarchies:
-    """The hierarchies of the controllers for CPU limits, CPU time and memory (None without a memory controller)."""
+    """The hierarchies of the controllers for CPU limits, CPU time and memory. ``memory`` is None if unavailable."""
 
     cpu: CgroupHierarchy
     times: CgroupHierarchy
@@ -118,7 +118,7 @@ class ControlGroup:
             _write(self.cpu_directory / "cpu.cfs_quota_us", str(quota))
 
     def limit_memory(self, size: int) -> None:
-        """Limit memory to ``size`` bytes. Processes beyond the limit are killed, not swapped out. Raises LbdnsError."""
+        """Limit memory to ``size`` bytes. Above the limit, processes are killed, not swapped out. Raises LbdnsError."""
         memory = self.hierarchies.memory
         if memory is None:
             raise LbdnsError(f"{self.name}: cannot limit memory: this machine has no memory controller")
@@ -144,7 +144,7 @@ class ControlGroup:
         return int((directory / "cpuacct.usage").read_bytes()) / 1e9
 
     def memory_bytes(self) -> int | None:
-        """Return memory use in bytes without page cache, or None if unavailable. Raises OSError, ValueError."""
+        """Return memory use in bytes, excluding the page cache, or None if unavailable. Raises OSError, ValueError."""
         memory = self.hierarchies.memory
         if memory is None:
             return None

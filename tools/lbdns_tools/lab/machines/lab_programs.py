@@ -91,7 +91,7 @@ class LabProgram:
 
 
 class LabPrograms:
-    """A context manager for a lab's programs, which stops all programs on exit, most recently started first."""
+    """A context manager for a lab's programs. On exit, it stops all programs, the most recently started first."""
 
     def __init__(self, folder: Path) -> None:
         """Each program writes its log to NAME.log in ``folder``, which must exist."""

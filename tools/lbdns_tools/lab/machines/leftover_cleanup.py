@@ -138,7 +138,8 @@ def labs(registry: Path = REGISTRY) -> list[LabTraces]:
 
 
 def clean(all: bool = False, registry: Path = REGISTRY) -> list[str]:
-    """Remove the labs without a running owner, or ``all`` labs. Return a line per removed item. Raises LbdnsError."""
+    """Remove the labs whose owner has ended, or ``all`` labs, and return one line per removed item. Raises
+    LbdnsError."""
     removed: list[str] = []
     troubles: list[str] = []
     for traces in labs(registry):

@@ -1,6 +1,6 @@
 """Builds the lab's isolated network: a namespace with a veth pair for each machine, joined by the hub's bridge.
 
-The hub is every machine's gateway and has no other interface, so it rejects packets for any other network.
+The hub is every machine's gateway and has no interface outside the lab, so it rejects packets for other networks.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ class MeasuredOutcome:
 def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int = 1) -> MeasuredOutcome:
     """Run a planned load from the lab's client hosts and return its outcome.
 
-    Shares in the outcome are keyed by machine name instead of address. ``answers`` includes the warm-up, and is empty
-    if clients use an address. Raises LbdnsError, or KeyboardInterrupt if the run is interrupted.
+    Shares in the outcome are keyed by machine name instead of address. ``answers`` includes the answers during the
+    warm-up, and is empty if clients use an address. Raises LbdnsError, or KeyboardInterrupt if the run is interrupted.
     """
     places = tuple(LoadPlace(client.command(), client.machine.addresses4) for client in lab.clients())
     before = answers(lab.status()) if case.resolve else {}

@@ -38,8 +38,8 @@ def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
 def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
     """Return a line of results.csv as a map from column to value, starting with the columns of the 1999 results.
 
-    None means that there is no result or that the column does not apply. If any host has a share, the share of hosts
-    that served no requests is 0. Behind a balancer, shares are None, because clients cannot identify the serving host.
+    None means that there is no result or that the column does not apply. If shares are known, the share of a host that
+    served no requests is 0. Behind a balancer, shares are None, because clients cannot identify the serving host.
     """
     case, figures = outcome.case, columns(outcome.row)
     shares, answers = outcome.row.figures.shares, outcome.answers

@@ -45,8 +45,8 @@ HONEST: Final = (
     "On the other hand, a proxy forwards every byte in both directions, adds a single point of failure, and uses CPU "
     "time for every connection, as the table below shows. lbdns uses CPU time only for answers and for its collector; "
     "the table includes both. The agents run on the web hosts.",
-    "Response times cover only the HTTP request. The DNS look-up, which only DNS-based selections need, is shown in a "
-    "separate column. Throughput includes look-ups, because a client sends its request only after the look-up.",
+    "Response times cover only the HTTP request. The DNS lookup, which only DNS-based selections need, is shown in a "
+    "separate column. Throughput includes lookups, because a client sends its request only after the lookup.",
     "Measuring a proxy with two methods separates the effects of the method from those of the proxy. With round "
     "robin, the slowest host limits throughput behind a proxy just as it does with DNS.",
 )
@@ -72,7 +72,7 @@ def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | N
 
 def _web(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, words: Sequence[str]) -> ReportSection:
     columns = (
-        "workload", "selection", "requests/s", "/ best", "mean, s", "look-up, s", "p95, s", "p95 / best", "errors, %",
+        "workload", "selection", "requests/s", "/ best", "mean, s", "lookup, s", "p95, s", "p95 / best", "errors, %",
         "balancer or lbdns, % of a core", "its CPU ms/request", "its memory, MB", "mean per agent, % of a core",
     )  # fmt: skip
     rows: list[tuple[ReportCell, ...]] = []
@@ -111,7 +111,7 @@ def _sweep(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
     counts = sorted({outcome.row.point.clients or 0 for outcome in outcomes})
     figures = {
         "requests_per_s": "requests/s", "mean_ms": "mean latency, ms", "p95_ms": "p95, ms",
-        "dns_mean_ms": "mean DNS look-up time, ms", "max_ms": "longest, ms", "error_percent": "errors, %",
+        "dns_mean_ms": "mean DNS lookup time, ms", "max_ms": "longest, ms", "error_percent": "errors, %",
     }  # fmt: skip
     tables: list[SectionTable] = []
     drawn: list[ReportPicture] = []

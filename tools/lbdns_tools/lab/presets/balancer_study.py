@@ -80,7 +80,7 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 
 def _requests(settings: StudySettings) -> FarmLoad:
-    """Return a load without warm-up, as in the original studies, and with a time-out that clients rarely reach."""
+    """Return a load without warm-up, as in the original studies, and with a timeout that clients rarely reach."""
     return FarmLoad(replace(settings, warm_up_s=0.0), STATIC, "1k", TIMEOUT_S)
 
 

@@ -81,9 +81,8 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
     columns = ("", "offered /s", "successful /s", "mean ms", "p95 ms", "errors %", "CPU of the hosts",
                "CPU of proxy or lbdns", "memory of proxy or lbdns, MB")  # fmt: skip
     words = [
-        "Requests are sent at regular intervals, whether or not earlier requests have been answered. After two "
-        "consecutive "
-        f"failed rates ({CRITERIA}), a selection's higher rates are skipped and have no result.",
+        "Requests are sent at regular intervals, whether or not earlier requests have been answered. If a selection "
+        f"fails at two consecutive rates ({CRITERIA}), its higher rates are skipped and have no result.",
         *_cost(outcomes),
         *saturated(outcomes),
         "The study's balancer ran on a separate machine and forwarded all traffic, whereas a DNS server only answers "
@@ -119,7 +118,7 @@ def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     costs = {name: _front_cpu(name, of[rate]) for name, of in held.items()}
     known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
     return (
-        [f"CPU cost of selection, in % of a core, at {rate:g}/s, the highest rate that all carried: {known}."]
+        [f"CPU cost of selection at {rate:g}/s, the highest rate that all selections carried, in % of a core: {known}."]
         if known
         else []
     )
@@ -150,9 +149,9 @@ def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
     words = [
         "The highest rate depends on the number of connections over which the farm must sustain the rate, because a "
         "growing queue delays clients only gradually.",
-        f"A rate fails if any of these conditions holds: {CRITERIA}. A failed rate is tried twice more; the majority "
-        "decides. The highest rate must be confirmed by one more trial. A run is measured until its last response, so "
-        "the criteria are stricter with fewer connections: compare selections only at equal numbers of connections.",
+        f"A rate fails if any of these conditions holds: {CRITERIA}. A failed rate is tried twice more, and the "
+        "majority decides. The highest rate must pass one more trial. A run is measured until its last response, so "
+        "the criteria are stricter with fewer connections. Compare selections only at equal numbers of connections.",
     ]
     columns = ("", "connections", "highest rate /s", "p99 ms there", "ended at", "what failed above")
     table = SectionTable("The highest carried rates (empty: no result)", columns, rows)

@@ -85,7 +85,7 @@ def _writers(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
         if kind in MEMORY_ONLY:
             words.append(f"The lab's folder is on {kind}, a file system in memory, so the writers did not use a disk.")
         else:
-            words.append(f"On the disk, the file system was {kind or 'unknown'}. All hosts share the machine's disk.")
+            words.append(f"The file system on the disk was {kind or 'unknown'}. All hosts share the machine's disk.")
     return words
 
 
@@ -110,22 +110,22 @@ def _death(heading: str, name: str, outcomes: Sequence[MeasuredOutcome], farm: L
 
 
 def death_sentence(outcome: MeasuredOutcome) -> str:
-    """Return a sentence that states when answers stopped naming the dead host and when they named the host again."""
+    """Return a sentence that states when answers stopped including the dead host, and when they included it again."""
     more, selection = outcome.case.more, outcome.case.selection
     gone, back = more.get("handed_out_for_s"), more.get("handed_out_after_s")
     if "died_s" not in more:
         return f"{selection}: no result, because the measurement ended before the host died."
     if gone is None:
-        until = "it is unknown when answers stopped naming the host"
+        until = "it is unknown when answers stopped including the host"
     elif gone:
-        until = f"answers stopped naming the host {float(gone):.2g} s after its death"
+        until = f"answers stopped including the host {float(gone):.2g} s after its death"
     else:
-        until = "no answer named the host after its death"
+        until = "no answer included the host after its death"
     if "back_s" not in more:
         return f"{selection}: {until}; the host did not return before the end of the measurement."
-    again = "no answer named the host again before the end of the measurement"
+    again = "no answer included the host again before the end of the measurement"
     if back is not None:
-        again = f"answers named the host again {float(back):.2g} s after its return"
+        again = f"answers included the host again {float(back):.2g} s after its return"
     return f"{selection}: {until}; {again}. {outcome.row.figures.failed} requests were lost."
 
 

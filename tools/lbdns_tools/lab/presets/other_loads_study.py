@@ -132,7 +132,7 @@ def _dies(
 
 @contextmanager
 def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
-    """Yield two functions: one kills the host, and the other restarts the host, which also happens on exit."""
+    """Yield two functions, one to kill the host and one to restart it. On exit, a killed host is restarted."""
     with ExitStack() as stack:
 
         def die() -> None:
@@ -146,7 +146,7 @@ def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[]
 
 
 def _death_times(schedule: ScheduledEvents, host: str, outcome: MeasuredOutcome) -> dict[str, float]:
-    """Return when the host died and returned, and the delays until answers stopped and resumed naming it, in s."""
+    """Return the times of the host's death and return, and the delays until answers omitted and included it, in s."""
     died, back, begun = schedule.done.get("died"), schedule.done.get("back"), outcome.row.begun or 0.0
     found: dict[str, float | None] = {}
     if died is not None:

@@ -181,7 +181,7 @@ def _ratio_now(found: OutcomeIndex, key: PointKey, other: str, resolve: str) -> 
 
 
 def _pictures(found: OutcomeIndex, farm: str) -> Iterable[ReportPicture]:
-    """Yield six charts for each of the measured look-up intervals (the study of 1999 used WebStone's)."""
+    """Yield six charts for each of the measured lookup intervals (the study of 1999 used WebStone's)."""
     for resolve, figure, workload in product(WORDS, PICTURES, webstone_1999.WORKLOADS):
         name, words = FIGURES[figure]
         now = _series(found, farm, resolve, workload, name)
@@ -206,7 +206,7 @@ def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure:
 
 
 def _tables(found: OutcomeIndex, farm: str) -> list[ReportSection]:
-    """Return sections with the nine tables of 1999. Tables for DNS selections appear once per look-up interval."""
+    """Return sections with the nine tables of 1999. Tables for DNS selections appear once per lookup interval."""
     parts = []
     for resolve in ("", *WORDS):
         tables = [

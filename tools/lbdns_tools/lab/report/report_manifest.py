@@ -60,7 +60,7 @@ def versions(farms: Iterable[LabFarm]) -> dict[str, str]:
 
 
 def version_of(program: str, arguments: Sequence[str]) -> str:
-    """Return the version that a program prints, NOT_THERE if it is not installed, or UNKNOWN if none is found."""
+    """Return the version that a program prints, NOT_THERE if it is not installed, or UNKNOWN if it prints none."""
     path = installed_programs.find(program)
     if path is None:
         return NOT_THERE

@@ -1,8 +1,9 @@
-"""Estimates from repetitions how measured ratios vary: standard errors, and the chance range of an extreme.
+"""Estimates from repetitions how much ratios vary: standard errors, and how extreme a ratio can be by chance alone.
 
 On a machine whose speed varies by 10%, the lowest of 27 measured ratios is well below every true ratio. Repetitions
 show how much individual ratios vary. This variation determines the range in which the lowest ratio would lie if the
-mean were the true ratio of every point. An extreme ratio within this range is no evidence against any point.
+mean were the true ratio of every point. An extreme ratio within this range is no evidence that any true ratio differs
+from the mean.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class ChanceRange(NamedTuple):
 
 
 def deviation(points: Iterable[Ratios]) -> float | None:
-    """Return the pooled relative standard deviation of ratios from their points' means, or None with too few ratios."""
+    """Return the ratios' pooled relative standard deviation from their points' means, or None if there are too few."""
     residuals = _residuals(points)
     return fmean(residual * residual for residual in residuals) ** 0.5 if residuals else None
 
@@ -57,11 +58,9 @@ def error_of_mean(points: Iterable[Ratios]) -> float | None:
 
 
 def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> ChanceRange | None:
-    """Return the 95 % range of the extreme of the points' means under the assumption of equal true ratios.
-
-    ``of`` is min or max. The range is estimated by bootstrapping: in each simulated study, every ratio is the overall
-    mean plus a residual drawn at random from the measured residuals. The result is None if there are too few
-    repetitions.
+    """Return the 95 % range of the extreme (``of`` is min or max) of the points' means if all true ratios are equal.
+    The range is estimated by bootstrapping: in each simulated study, every ratio deviates from the overall mean by one
+    of the measured relative deviations, drawn at random. The result is None if there are too few repetitions.
     """
     found = [ratios for ratios in points if ratios]
     residuals = _residuals(found)

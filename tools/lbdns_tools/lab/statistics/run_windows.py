@@ -61,7 +61,7 @@ def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, fl
 
 
 def broke_at(parts: Sequence[RunWindow], limit_s: float, failed_share: float) -> tuple[float | None, str]:
-    """Return the rate and the reason of the first window that exceeds a limit, or (None, "") if no window does."""
+    """Return the rate in the first window that exceeds a limit, and the reason, or (None, "") if no window does."""
     for part in parts:
         if part.failed_share > failed_share:
             return part.started, f"{100 * part.failed_share:.3g} % failed"

@@ -33,7 +33,7 @@ EXAMPLE: Final = "--seconds 5 --concurrency 10 --rate 100"
 TARGET: Final = 3000.0  # requests/s per core from one process, 1 kB page
 AGREEMENT: Final = 0.10  # largest difference between figures that must not depend on the generator
 TARGET_TEXT: Final = (
-    f"at least {TARGET:.0f} requests/s per core, and within {100 * AGREEMENT:.0f} % of the other generators"
+    f"at least {TARGET:.0f} requests/s per core, and figures within {100 * AGREEMENT:.0f} % of the other generators'"
 )
 #: Question -> the figure that must not depend on the generator
 COMPARED: Final = {"cgi": "requests_per_s", "rate": "mean_ms", "sleep": "mean_ms"}
@@ -177,7 +177,7 @@ def tables(results: command.Results) -> command.Tables:
         "keep-alive on": "1 kB, keep-alive on",
         "cgi": "CGI, server at its limit",
         "rate": f"CGI at {rate:g}/s",
-        "sleep": f"page that sleeps 0.2 s, at {rate / 2:g}/s",
+        "sleep": f"page that sleeps for 0.2 s, at {rate / 2:g}/s",
     }
     keys = ("requests_per_s", "requests_per_s_per_core", "mean_ms")
     rows = [

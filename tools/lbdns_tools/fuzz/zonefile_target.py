@@ -158,7 +158,7 @@ def _check_served(zone: Zone) -> None:
 
 @cache
 def _responder() -> Responder:
-    """Return the responder that all inputs share, because creating a responder takes as long as ten answers."""
+    """Return the responder that all inputs share. Creating a responder takes as long as answering ten queries."""
     return Responder(_table(parse_zone(ORIGIN, HEAD, Path("zone"))))
 
 

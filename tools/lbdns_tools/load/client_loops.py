@@ -41,7 +41,7 @@ class LoadClient:
         self._kept: dict[tuple[str, int], list[HttpConnection]] = {}  # by address or name and port
 
     def take(self, use: tuple[str, int]) -> HttpConnection | None:
-        """Remove and return the most recently used idle connection that is still open, or return None."""
+        """Remove and return the most recently used idle connection that is still open, if any."""
         kept = self._kept.get(use)
         while kept:
             connection = kept.pop()

@@ -239,6 +239,6 @@ class EpollLoop:
 
 
 def _sleep_exactly() -> None:
-    """Request precise sleeps from the kernel. By default, sleeps end up to 50 us late (proc(5), timerslack_ns)."""
+    """Ask the kernel for precise sleeps. By default, sleeps end up to 50 us late (proc(5), timerslack_ns)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/timerslack_ns").write_text("1")

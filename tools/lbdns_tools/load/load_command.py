@@ -44,11 +44,11 @@ Exit status: 0 on success, 1 if a threshold is violated or no request succeeded,
 @load_options
 @click.version_option(__version__, prog_name="lbdns-load")
 def command(**options: Any) -> int:
-    """Put web servers under load, and measure how many requests they handle and how requests are distributed.
+    """Put web servers under load, and measure how many requests they handle and how the requests are distributed.
 
-    Simulate clients that wait for each response (--clients), send requests at a given rate regardless of response times
-    (--rate, --ramp, --trace), or combine several loads (--phases). Request one URL, a list of URLs, or WebStone's set
-    of files.
+    Clients wait for each response (--clients), or send requests at a given rate regardless of response times (--rate,
+    --ramp, --trace). Use --phases to combine several loads. Request one URL, a list of URLs, or WebStone's set of
+    files.
     """
     check_options(options)
     _check_files(options)

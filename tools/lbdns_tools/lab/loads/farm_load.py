@@ -105,12 +105,12 @@ def chosen(requested: Sequence[str], known: Sequence[str], usual: Sequence[str])
 
 
 def strongest(farm: LabFarm) -> WebHost:
-    """Return the host with the highest CPU limit, or the first of these hosts if several have the same limit."""
+    """Return the host with the highest CPU limit, or the first such host if there are several."""
     return max(farm.hosts, key=lambda host: host.cpu)
 
 
 def front_group(selection: str) -> str | None:
-    """Return the control group of the program that chooses hosts (a proxy or lbdns), or None without such a program."""
+    """Return the control group of the program that chooses hosts (a proxy or lbdns), or None if there is none."""
     if selection in FRONTS:
         return FRONTS[selection][0]
     return None if selection in (ALONE, DIRECT) else DNS

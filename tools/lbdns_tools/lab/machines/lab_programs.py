@@ -63,7 +63,7 @@ class LabProgram:
             self._process.send_signal(number)
 
     def await_end(self, until: float) -> None:
-        """Wait for the program to exit, up to the monotonic time ``until``, and then kill its remaining children."""
+        """Wait for the program to exit, at most until the monotonic time ``until``, and kill its remaining children."""
         while self.running and time.monotonic() < until:
             time.sleep(_STEP_S)
         self._finish()

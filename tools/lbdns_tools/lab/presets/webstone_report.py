@@ -31,16 +31,15 @@ PICTURES: Final = ("connections_per_s", "mean_latency_s")
 SELECTIONS: Final = ("round_robin", "best", "best_score")
 SCATTER: Final = (
     "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection affects the first "
-    "factor, because the selection may leave hosts idle or keep all of them busy. The second factor differs between "
-    "selections "
-    "only by chance or because of other activity on the machine, and so indicates how much throughputs vary."
+    "factor, because it may leave hosts idle or keep all of them busy. The second factor differs between selections "
+    "only by chance or because of other activity on the machine, and so shows how much throughput varies in any case."
 )
 WITHIN_CHANCE: Final = (
     "By chance alone, the lowest and highest of many measured values usually lie outside the range of the true values. "
-    "Repetitions show how much a ratio varies. This variation determines the range in which the extreme would lie in "
-    "95 of 100 studies if the mean were the true value of every point. An extreme that misses its bound is within "
-    "chance if the extreme lies in this range and the mean meets the bound. In this case, the results are no evidence "
-    "that any point misses the bound."
+    "Repetitions show how much a ratio varies. This variation determines the range in which an extreme would lie in "
+    "95 of 100 studies if the mean were the true value of every point. If an extreme misses its bound but lies in this "
+    "range, and the mean meets the bound, the verdict is 'within chance': the results are no evidence that any point "
+    "misses the bound."
 )
 
 
@@ -63,7 +62,7 @@ def _demands(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) 
         (each.what, each.wanted, each.value, each.points, each.by_chance and str(each.by_chance), each.verdict)
         for each in judged
     ]
-    table = SectionTable("The demands on the results, and their verdicts", columns, rows)
+    table = SectionTable("The demands, and whether the results meet them", columns, rows)
     counts = Counter(each.verdict for each in judged)
     words = "; ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS)
     repeated = any(each.by_chance for each in judged)

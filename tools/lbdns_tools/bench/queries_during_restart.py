@@ -168,7 +168,7 @@ class ServerUnderLoad:
         return f"replaced by a server with {workers} workers in {took * 1000:.0f} ms"
 
     def kill_worker(self, number: int) -> str:
-        """Send SIGKILL to one worker. Consecutive values of ``number`` select different workers."""
+        """Send SIGKILL to one worker. Consecutive values of ``number`` select the workers in turn."""
         fork_server = _children(self._all[-1].pid)
         workers = sorted(worker for pid in fork_server for worker in _children(pid))
         os.kill(workers[number % len(workers)], signal.SIGKILL)

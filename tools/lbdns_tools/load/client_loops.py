@@ -20,7 +20,7 @@ _OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a local failure, which 
 
 
 class RequestTimings:
-    """The times, received bytes and server of one request in progress."""
+    """A request in progress: its times, its server, and the number of bytes received."""
 
     __slots__ = ("bytes", "connect_s", "dns_s", "resolving", "server")
 

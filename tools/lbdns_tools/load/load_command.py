@@ -82,7 +82,7 @@ def command(**options: Any) -> int:
 
 
 def _failures(options: Mapping[str, Any], rows: Sequence[ResultRow]) -> list[str]:
-    """Return one line per violated threshold, which names the point and the repetition if there are several."""
+    """Return one line per violated threshold. With several points or repetitions, each line states which one."""
     several = len(result_rows.by_point(rows)) > 1
     failures = []
     for row in rows:

@@ -51,7 +51,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.figures("time from a report to a changed answer under load", results)]
+    return [command.figures("time from a report until the answer changes, under load", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,6 @@
 """A prober that sends queries at a modest rate and measures latency with the kernel's receive timestamps.
 
-The timestamps keep delays in the prober itself, which runs alongside a busy load generator, out of the latencies.
+Delays in the prober itself, which runs alongside a busy load generator, therefore do not affect the latencies.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, 
 
 
 def probe(port: int, query: bytes, rate: float, seconds: float) -> ProbeResult:
-    """Send ``rate`` queries/s for ``seconds``. Queries unanswered GRACE seconds after the last one count as lost."""
+    """Send ``rate`` queries/s for ``seconds``. Queries unanswered GRACE seconds after the last query count as lost."""
     assert rate <= MAX_RATE
     found, waiting = ProbeResult(), dict[bytes, int]()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

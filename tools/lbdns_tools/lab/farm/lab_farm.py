@@ -49,7 +49,7 @@ class LabFarm:
 
     ``clients`` is the number of hosts that generate load. ``resolvers`` is the number of caching resolvers between
     clients and lbdns. Resolvers cache each answer for its TTL, but for at least ``resolver_min_ttl`` seconds.
-    ``proxies`` are names from PROXIES. ``interval`` is the time between an agent's reports, in seconds. If
+    ``proxies`` contains names from PROXIES. ``interval`` is the time between an agent's reports, in seconds. If
     ``agents_inside`` is set, each agent runs under its host's CPU quota. An agent uses the same CPU time on every host,
     so it uses ten times as large a share of the quota on a host with a tenth of the CPU.
     """

@@ -51,7 +51,7 @@ class CgroupHierarchies:
 
 
 def find_hierarchies(mounts: Sequence[CgroupMount] | None = None) -> CgroupHierarchies:
-    """Return the control group hierarchies in ``mounts`` (by default, in this machine's mounts).
+    """Return the control group hierarchies in ``mounts`` (default: this machine's mounts).
 
     Raises LbdnsError if the controller cpu or cpuacct is missing.
     """

@@ -32,7 +32,7 @@ class PlacedMachine:
     group: ControlGroup
 
     def command(self, *argv: str, group: ControlGroup | None = None) -> tuple[str, ...]:
-        """Return a command that runs ``argv`` on the machine, in ``group`` or by default in the machine's group."""
+        """Return a command that runs ``argv`` on the machine, in ``group`` (by default, the machine's group)."""
         own_mounts = ("unshare", "--mount", "--propagation", "slave", "--")
         return (group or self.group).command(*own_mounts, "sh", "-c", _ENTER, self.namespace, *argv)
 

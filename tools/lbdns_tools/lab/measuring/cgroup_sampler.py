@@ -1,4 +1,4 @@
-"""Samples the CPU and memory use of a lab's control groups once a second in a thread during a measurement."""
+"""Samples the CPU and memory use of a lab's control groups once a second during a measurement, in a thread."""
 
 from __future__ import annotations
 

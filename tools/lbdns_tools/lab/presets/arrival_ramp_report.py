@@ -50,7 +50,7 @@ def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         "are measured "
         "directly.",
     ]
-    table = SectionTable("Results over the whole ramp; CPU use is in % of one core", columns, rows)
+    table = SectionTable("Results for the whole ramp; CPU use is in % of one core", columns, rows)
     caption = "The ramp over time"
     return ReportSection("Ramp", words, [table], course("ramp", caption, outcomes, farm.host_names, window_s=WINDOW_S))
 
@@ -80,7 +80,7 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
         )
     passes = cores / service_s
     words += [
-        f"A single client waited {1000 * service_s:.3g} ms per request, including the start of the CGI program. "
+        f"A single client waited {1000 * service_s:.3g} ms per request, which includes starting the CGI program. "
         f"At this speed, {cores} processors would handle {cores} / {service_s:.4f} s = {passes:.4g} requests/s.",
         "The M/M/c column is calculated from this service time, which is nearly constant rather than exponentially "
         "distributed. However, the kernel shares processors among all requests, so the mean response time depends "

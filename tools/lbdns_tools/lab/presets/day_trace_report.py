@@ -36,7 +36,7 @@ def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         "is scaled so that its peak is 0.9 times the rate that this farm carries with 'best'.",
         *beside_round_robin(outcomes),
         *saturated(outcomes),
-        "The study varied the number of servers, whereas the lab does not. The study's columns therefore show only the "
+        "The study varied the number of servers, but the lab does not. The study's columns therefore show only the "
         "order of magnitude.",
     ]
     tables = [totals(outcomes, farm), study_table(outcomes, farm)]
@@ -63,7 +63,7 @@ def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
     figures = ("requests", "mean_ms", "p99_ms", "failed", "error_percent")
     rows = [[selection, *means(of, *figures), cpu_share(of, farm)] for selection, of in by_selection(outcomes).items()]
     columns = ("", "requests", "mean ms", "p99 ms", "lost", "lost %", "mean CPU %")
-    return SectionTable("Results over the whole load; CPU use is in % of the hosts' cores", columns, rows, digits=4)
+    return SectionTable("Results for the whole load; CPU use is in % of the hosts' cores", columns, rows, digits=4)
 
 
 def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | None:
@@ -72,7 +72,7 @@ def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | Non
 
 
 def study_table(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
-    """Return table 6.2 plus a column per selection in the lab, with lost requests scaled to the study's total."""
+    """Return table 6.2 with one more column per selection in the lab, and lost requests scaled to the study's total."""
     measured = by_selection(outcomes)
     mine = [
         (*means(of, "mean_ms", "p99_ms"), cpu_share(of, farm), scaled(mean_of(of, "error_percent"), DAY_REQUESTS / 100))

@@ -59,7 +59,7 @@ def _section(
 
 
 def table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> SectionTable:
-    """Return a table of each selection's mean results over all repetitions, with the hosts' shares if known."""
+    """Return a table of each selection's results, averaged over all repetitions, and the hosts' shares if known."""
     rows: list[list[ReportCell]] = []
     for selection, of in by_selection(outcomes).items():
         shared = [outcome.row.figures.shares for outcome in of if outcome.row.figures.shares]
@@ -83,7 +83,7 @@ def _writers(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
              for host in hosts]  # fmt: skip
     for kind in dict.fromkeys(str(outcome.case.more["filesystem"]) for outcome in outcomes):
         if kind in MEMORY_ONLY:
-            words.append(f"The lab's folder is on {kind}, a file system in memory, so the writers did not use a disk.")
+            words.append(f"The lab's folder is on {kind}, an in-memory file system, so the writers did not use a disk.")
         else:
             words.append(f"The file system on the disk was {kind or 'unknown'}. All hosts share the machine's disk.")
     return words

@@ -32,7 +32,7 @@ SELECTIONS: Final = ("round_robin", "best", "best_score")
 SCATTER: Final = (
     "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection affects the first "
     "factor, because it may leave hosts idle or keep all of them busy. The second factor differs between selections "
-    "only by chance or because of other activity on the machine, and so shows how much throughput varies in any case."
+    "only by chance or because of other activity on the machine, and so indicates the noise in the throughput."
 )
 WITHIN_CHANCE: Final = (
     "By chance alone, the lowest and highest of many measured values usually lie outside the range of the true values. "

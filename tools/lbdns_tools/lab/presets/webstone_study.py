@@ -60,11 +60,11 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 
 def _single(requested: Sequence[str], hosts: tuple[WebHost, ...]) -> tuple[tuple[str, ...], str]:
-    """Return the selections, with ``single`` in place of ``single:NAME``, and the host NAME. Raises ConfigError.
+    """Return the selections (``single:NAME`` becomes ``single``) and the host NAME. Raises ConfigError.
 
     By default, NAME is the slowest host. The 1999 tables do not name the single host, but this host served 10 % of
     round robin's total in all three workloads (html 21 of 204, cgi 8.7 of 89, mixed 14 of 138 requests/s, at 100
-    clients). The slowest host has 12 % of the total CPU (1.1 + 0.7 + 4), the second slowest 19 %, the fastest 69 %.
+    clients). The slowest host has 12 % of the total CPU (1.1 + 0.7 + 4), the second slowest 19 %, and the fastest 69 %.
     """
     names = [host.name for host in hosts]
     slowest = min(hosts, key=lambda host: host.cpu).name

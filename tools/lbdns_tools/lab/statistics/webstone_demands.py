@@ -196,7 +196,7 @@ def of_the_sum(outcomes: Sequence[MeasuredOutcome], key: PointKey, hosts: Sequen
 
 
 def busiest_agent(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the highest mean CPU use of any agent in any run in % of a core, or None if no agent was sampled."""
+    """Return the highest mean CPU use, in % of a core, of any agent in any run, or None if no agent was sampled."""
     found = [
         cpu for outcome in outcomes for group in agents(outcome) if (cpu := outcome.cpu_percent(group)) is not None
     ]
@@ -216,7 +216,7 @@ def agents_demand(outcomes: Sequence[MeasuredOutcome]) -> StudyDemand:
 
 
 def agents_mean(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the mean CPU use across all agents and runs in % of a core, or None if no agent was sampled."""
+    """Return the mean CPU use, in % of a core, across all agents and runs, or None if no agent was sampled."""
     return mean_of_known(outcome.cpu_percent(group) for outcome in outcomes for group in agents(outcome))
 
 

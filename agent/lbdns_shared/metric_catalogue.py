@@ -25,10 +25,12 @@ class MetricDescription:
 
 CATALOGUE: Final[Mapping[str, MetricDescription]] = {
     "run_queue": MetricDescription("tasks", "runnable tasks, excluding the agent itself", "low", "run_queue"),
-    "cpu_idle": MetricDescription("%", "idle time of all processors over the interval", "high", "cpu_time"),
+    "cpu_idle": MetricDescription("%", "percentage of CPU time that was idle", "high", "cpu_time"),
     "scan_rate": MetricDescription("pages/s", "pages scanned for reclaim", "low", "scan_rate"),
     "gateway_ping": MetricDescription("ms", "ICMP round-trip time to the default gateway", "low", "gateway_ping"),
-    "requests_per_s": MetricDescription("requests/s", "requests since the last sample", "high", "web_server_requests"),
+    "requests_per_s": MetricDescription(
+        "requests/s", "request rate since the last sample", "high", "web_server_requests"
+    ),
     "busy_workers": MetricDescription("workers", "web server workers serving requests", "low", "web_server_requests"),
     "idle_workers": MetricDescription(
         "workers", "web server workers waiting for requests", "high", "web_server_requests"
@@ -41,7 +43,9 @@ CATALOGUE: Final[Mapping[str, MetricDescription]] = {
     ),
     "cpu_count": MetricDescription("cores", "number of processors, or the cgroup's quota in cores", None, "cpu_count"),
     "load1": MetricDescription("tasks", "load average over one minute", "low", "load1"),
-    "cpu_steal": MetricDescription("%", "CPU time withheld by the hypervisor or the quota", "low", "cpu_time"),
+    "cpu_steal": MetricDescription(
+        "%", "percentage of CPU time withheld by the hypervisor or the quota", "low", "cpu_time"
+    ),
     "mem_available": MetricDescription("%", "memory available without swapping", "high", "mem_available"),
     "disk_busy": MetricDescription("%", "percentage of time that the busiest disk was busy", "low", "disk_activity"),
     "disk_await": MetricDescription("ms", "mean duration of requests to the busiest disk", "low", "disk_activity"),

@@ -53,5 +53,5 @@ def least_charged(view: PoolView, previous: Selections | None, rng: Random) -> P
 
 
 LEAST_CHARGED: Final = PolicySpec(
-    "least_charged", least_charged, why="lowest load relative to capacity, counting selections since its last report"
+    "least_charged", least_charged, why="lowest load relative to capacity, including selections since the last report"
 )

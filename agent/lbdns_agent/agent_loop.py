@@ -34,7 +34,7 @@ log = logging.getLogger("lbdns.agent")
 
 @dataclass(frozen=True)
 class ReportSchedule:
-    """Report k is due at ``first + k * interval`` (monotonic seconds), however long earlier reports took.
+    """Report k is due at ``first + k * interval`` (monotonic seconds), regardless of how long earlier reports took.
 
     A missed report is skipped, not sent late.
     """
@@ -78,7 +78,7 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
 
 
 class SignalPipe:
-    """Catches this process's STOP and RELOAD signals until ``close`` is called. Use this class only in the main thread.
+    """Catches this process's stop and reload signals until ``close`` is called. Use this class only in the main thread.
 
     ``fd`` becomes readable when a signal arrives, so that poll(2) can wait for signals.
     """

@@ -74,7 +74,7 @@ class KernelFile:
 
 
 class ProcFiles:
-    """Reads files in /proc or in a copy of /proc. Each round reads a file only once, even for several sensors."""
+    """Reads files in /proc or in a copy of /proc. Each round reads a file only once, even if several sensors use it."""
 
     def __init__(self, root: str | Path = "/proc") -> None:
         self.root = str(root)

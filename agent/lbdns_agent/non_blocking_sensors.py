@@ -71,7 +71,7 @@ class SensorTask:
             self._end(failure.with_traceback(None))
 
     def take(self, oldest: float) -> TimedReading | None:
-        """Remove the newest result, and return it, or None if it is older than ``oldest`` (monotonic seconds)."""
+        """Remove and return the newest result; return None if it is older than ``oldest`` (monotonic seconds)."""
         result, self.result = self.result, None
         return result if result is not None and result.at >= oldest else None
 

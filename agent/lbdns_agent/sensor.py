@@ -30,7 +30,7 @@ MetricValues = Mapping[str, Union[float, str]]
 
 @dataclass(frozen=True)
 class MeasuredHost:
-    """Everything that the sensors read. A field is None if its source doesn't exist or is switched off.
+    """The sources that the sensors read. A field is None if its source doesn't exist or is switched off.
 
     On a system without /proc, ``psutil`` is the psutil module, and sensors read from it instead of from ``proc``.
     """

@@ -54,7 +54,7 @@ def new_master_key() -> MasterKey:
 
 @dataclass(frozen=True)
 class KeyFile:
-    """The keys in one file, in the order in which they are listed."""
+    """The keys in one file, in the file's order."""
 
     masters: tuple[MasterKey, ...]
     agents: tuple[AgentKey, ...]
@@ -66,7 +66,7 @@ class KeyFile:
 
 
 def parse_key_file(text: str, where: str) -> KeyFile:
-    """Parse a key file's text; ``where`` is its name in messages. Raises KeyFileError, which lists all invalid lines.
+    """Parse the text of key file ``where``. Raises KeyFileError, which lists all invalid lines.
 
     No error message contains a secret.
     """

@@ -57,7 +57,7 @@ class _TextFormatter(logging.Formatter):
 
 
 class _JournalFormatter(logging.Formatter):
-    """Adds the priority to every line that another formatter writes: the journal stores each line as a record."""
+    """Adds the priority to every line of another formatter's output, because the journal stores lines separately."""
 
     def __init__(self, inner: logging.Formatter) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class _Window:
 
 
 class LogSuppressor:
-    """Decides which records to write when many similar records arrive in a short time, and counts the other records.
+    """Decides which records to write when many similar records arrive in a short time, and counts the remaining ones.
 
     In any ten-second window, up to ten similar records are written; then one line reports how many more there were.
     Records are similar if they come from the same place in the program or are events about the same member. Because
@@ -108,7 +108,7 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each ended window that suppressed records, and whether they were similar or merely of one kind.
+        """Yield each ended window with suppressed records, and whether these were similar or merely of one kind.
 
         Each window is yielded once.
         """

@@ -45,7 +45,7 @@ class AnswerEntry:
 
     ``make`` creates a member's response body when it is first needed. For each response kind, ``variants`` contains one
     (head, tail) pair per member, from which the fast path builds responses. The item for a kind is None until a query
-    first calls for that kind; it is empty if a response may be too long for some client.
+    first requires that kind; it is empty if a response may be too long for some client.
     """
 
     __slots__ = (
@@ -188,7 +188,7 @@ class AnswerTable:
         return AnswerEntry(key, name, qtype, make, len(pool.members), cursor if has_member else None)
 
     def _external_aliases(self, sections: AnswerSections, qtype: int) -> tuple[Record, ...]:
-        """If the answer's alias chain leads out of our zones, return the answer's records, otherwise ()."""
+        """If the answer's alias chain leads out of our zones, return the answer's records, otherwise an empty tuple."""
         records = sections.answer
         if not records or records[-1].rtype != Type.CNAME or qtype in (Type.CNAME, Type.ANY) or sections.authority:
             return ()
@@ -297,7 +297,7 @@ def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch,
 
 
 def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return the member's addresses as records of the pool's name; for other types, that name's zone file records."""
+    """Return the member's addresses as records of the pool's name; for other types, its records in the zone file."""
     addresses = index.node(member) or {}
     if qtype == Type.ANY:
         qtype = next(rtype for rtype in (Type.A, Type.AAAA) if rtype in addresses)
@@ -314,5 +314,5 @@ def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatc
 
 
 def _is_letters(qtype: int) -> bool:
-    """Return whether lower-casing a question's bytes could turn this type into another, or another into this one."""
+    """Return whether lower-casing a question's bytes could turn this type into another type, or vice versa."""
     return any(0x41 <= octet <= 0x5A or 0x61 <= octet <= 0x7A for octet in qtype.to_bytes(2, "big"))

@@ -125,7 +125,7 @@ def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes
     """Return the OPT record of the response to a query whose OPT record is ``edns``.
 
     The DO bit is copied from the query (RFC 3225 section 3). ``rcode`` has 12 bits; the OPT record contains only the
-    upper eight. ``payload`` is in bytes; ``options`` are in wire form.
+    upper 8 bits. ``payload`` is in bytes; ``options`` are in wire form.
     """
     flags = DO if edns.dnssec_ok else 0
     return b"\0" + _FIXED.pack(Type.OPT, payload, rcode >> 4, 0, flags, len(options)) + options

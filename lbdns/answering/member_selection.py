@@ -117,7 +117,7 @@ class PlanCursor:
         return [before + counts[i] for i, before in enumerate(self._before)]
 
     def selections(self) -> Selections:
-        """Return the current plan's selections in the form that policies read."""
+        """Return the current plan's selections in the form that policies expect."""
         counts = self.counts()
         return Selections(self.plan, tuple(counts[i] for i in range(len(self._before))), self.last)
 
@@ -276,7 +276,7 @@ class FamilyAffinity:
 class MemberSelector:
     """Selects a member for each query that one responder answers.
 
-    ``family`` is a value of FAMILY_TYPES, or None for a query whose type does not share members with other types.
+    ``family`` is a value of FAMILY_TYPES, or None for a query of any other type.
     """
 
     __slots__ = ("affinity", "now", "retransmissions")

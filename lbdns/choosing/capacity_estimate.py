@@ -107,7 +107,7 @@ def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> t
 
 
 def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
-    """Return by what factor requests are now served faster than in the last minute, or 1 if the change is small.
+    """Return how many times as fast requests are now served as in the last minute, or 1 if the change is small.
 
     Without this factor, a pool would seem able to carry twenty times its load when CGI programs replace its static
     pages.
@@ -145,7 +145,7 @@ def _variance_between_members(known: Sequence[tuple[float, float]]) -> float:
     """Return the relative variance of the members' true values, by the method of Paule and Mandel (1982).
 
     ``known`` lists (value, relative variance) pairs. With this variance, the expected differences between the members
-    are as large as the observed ones.
+    are as large as the observed differences.
     """
 
     def differences(between: float) -> float:
@@ -188,7 +188,7 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
 
 
 def plausible(metrics: Mapping[str, float]) -> Mapping[str, float]:
-    """Return ``metrics`` without impossible values, so that one broken agent cannot falsify the pool's sums."""
+    """Return ``metrics`` without impossible values, so that one broken agent cannot distort the pool's totals."""
     if not metrics:
         return metrics
     # The usual case needs no call per metric. The sum is NaN if any metric is NaN

@@ -94,7 +94,7 @@ class Chooser:
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
-        """Add ``counts``, how many times all processes together have selected each member since the last call.
+        """Add ``counts``, the number of times that all processes have selected each member since the last call.
 
         Only processes that make no plans call this method. A process that makes plans passes its selections to
         ``plan``.
@@ -123,7 +123,7 @@ class Chooser:
         return plan
 
     def _applies_to_alarmed(self, spec: PolicySpec, view: PoolView) -> bool:
-        """Return whether the policy weighs loads and all candidates are in alarm. (Alarms report the current loads.)"""
+        """Return whether the policy uses loads and all candidates are in alarm. (Alarms report the current loads.)"""
         states = self.liveness.states
         all_alarmed = all(states[i] == "alarm" for i in self.liveness.candidates)
         return spec.weighs_load and view.measured and view.answers_allowed <= 0 and all_alarmed

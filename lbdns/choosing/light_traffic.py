@@ -18,7 +18,7 @@ FOLLOWED: Final = 0.5  # ... and more than this share of the requests went where
 
 
 def answers_allowed(answered: int, span: float, interval: float, servers: int) -> int:
-    """Return how many more answers this server may send before the next plan and still have light traffic.
+    """Return how many more answers this server may send before the next plan while traffic stays light.
 
     ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
     While the average stays within the limit, the result is at least one interval's worth of answers, because old
@@ -38,7 +38,7 @@ def brings_crowds(
     answers_per_s: float,
     interval: float,
 ) -> bool:
-    """Return whether even the few answers of light traffic bring a crowd.
+    """Return whether answers bring crowds even though traffic is light.
 
     Answers bring a crowd if they are followed by more requests than the weakest member should get at once, and if these
     requests go to the members that the answers named. Requests to other members must have a different cause.

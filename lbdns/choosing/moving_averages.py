@@ -56,7 +56,7 @@ class WindowRate:
         return self.count(now) / lasted
 
     def recent_rate(self, now: float, seconds: float) -> float:
-        """Return events/s over roughly the last ``seconds`` if this rate is significantly higher than ``rate``.
+        """Return the events/s over roughly the last ``seconds`` seconds if significantly higher than ``rate``.
 
         Otherwise, return ``rate``. The recent period always begins at a call to ``add``. If calls are rare, the events
         that one call reports therefore do not look like a burst.

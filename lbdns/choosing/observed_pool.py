@@ -50,7 +50,7 @@ class ObservedMember:
         self.overdue_at = reading.received + OVERDUE_AFTER * self.interval
 
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
-        """Return ``metrics``. If only ``busy_workers`` is missing, add its last reported value if still valid.
+        """Return ``metrics``. If only ``busy_workers`` is missing, add its last value, provided that it is still valid.
 
         Without this value, a server that is too busy to serve its status page would be judged by its run queue alone,
         would seem idle, and would get more clients.

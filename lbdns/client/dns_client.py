@@ -94,7 +94,7 @@ def _over_udp(query: DNSRecord, server: Endpoint, timeout: float, tries: int) ->
 
 
 def _answers(wire: bytes, query: DNSRecord) -> bool:
-    """Return whether a datagram is a response with the query's ID and either the query's question or none."""
+    """Return whether a datagram is a response with the query's ID and either the query's question or no question."""
     try:
         message = DNSRecord.parse(wire)
     except (DNSError, struct.error):

@@ -155,5 +155,5 @@ def _record(record: RR) -> dict[str, Any]:
 
 
 def _named(table: Any, number: int, unknown: str) -> str:
-    """Return the name of a protocol number, or ``unknown`` and the number, as in TYPE999, if it has none (RFC 3597)."""
+    """Return the name of a protocol number; if it has no name, append it to ``unknown``, as in TYPE999 (RFC 3597)."""
     return str(table.forward.get(number, f"{unknown}{number}"))

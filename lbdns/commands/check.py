@@ -100,7 +100,7 @@ def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
 
 
 def _about_this_machine(config: Config) -> Iterator[str]:
-    """Yield problems of this machine, not of the files, that would prevent ``lbdns serve`` from starting."""
+    """Yield the problems with this machine, not with the files, that would prevent ``lbdns serve`` from starting."""
     if config.server.user:
         try:
             pwd.getpwnam(config.server.user)

@@ -37,7 +37,7 @@ def keygen(agent: str | None, master: Path | None) -> None:
 
 
 def line_for(agent: str, master: Path) -> str:
-    """Return a key file line with one host's key.
+    """Return one host's key as a line for a key file.
 
     Raises KeyFileError, or BadParameter if the host name is not valid.
     """

@@ -1,4 +1,4 @@
-"""``[rate_limit]``, ``[cookies]``, ``[explain]``: defences against forged queries, and who may query explanations."""
+"""``[rate_limit]``, ``[cookies]``, ``[explain]``: defences against forged queries, and access to explanations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``[collector]``: where reports arrive, which are accepted, and which scores the collector computes."""
+"""``[collector]``: where reports arrive, which reports are accepted, and which scores are computed."""
 
 from __future__ import annotations
 

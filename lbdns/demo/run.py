@@ -139,7 +139,7 @@ Put one web server under load, then repeat the query:
 
 
 def _program() -> str:
-    """Return a command that runs this lbdns: if installed in a virtual environment, it may not be on the PATH."""
+    """Return a command that runs this copy of lbdns, even if its virtual environment is not on the PATH."""
     path = Path(sys.argv[0])
     if path.name != "lbdns":
         return "lbdns"

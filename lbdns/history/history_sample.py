@@ -66,8 +66,8 @@ class PoolHistorySample:
 class HistorySample:
     """The state of all pools at one moment (``time`` in Unix seconds, ``now`` in monotonic seconds).
 
-    ``types`` contains the numbers of queries so far, by type name; ``rcodes``, the numbers of responses, by RCODE name.
-    ``stale_after`` is in report intervals.
+    ``types`` contains the numbers of queries so far, by type name; ``rcodes`` contains the numbers of responses, by
+    RCODE name. ``stale_after`` is in report intervals.
     """
 
     time: float

@@ -94,7 +94,7 @@ def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: flo
 
 
 def _stopped_at_once(readings: Sequence[Reading | None], states: Sequence[State], stale_after: float) -> bool:
-    """Return whether all members that fell silent without a "bye" did so within ``stale_after`` report intervals.
+    """Return whether members without a "bye" all fell silent within ``stale_after`` report intervals of each other.
 
     Servers usually fail one after another; simultaneous failures point to the network or the collector.
     """

@@ -183,8 +183,8 @@ def next_selections(plan: Plan, taken: int, count: int) -> Sequence[int]:
 def probabilities(policy: str, plan: Plan, taken: int) -> Mapping[int, float]:
     """Return each member's share of the next selections, keyed by member index.
 
-    In light traffic, these are the selections still to come before ``repeat_from``. Otherwise, they are one full round
-    of the plan, so that the result does not depend on the current position in that round.
+    When traffic is light, these are the selections still to come before ``repeat_from``. Otherwise, they are one full
+    round of the plan, so that the result does not depend on the current position in that round.
     """
     until = _first_until(policy, plan)
     if taken < until:

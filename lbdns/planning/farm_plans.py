@@ -92,7 +92,7 @@ class FarmPlans:
 
     @property
     def next_change(self) -> float:
-        """Return when (in monotonic seconds) the first plan becomes outdated if no report arrives; inf if none does."""
+        """Return the monotonic time (s) at which a plan becomes outdated if no report arrives, or inf if never."""
         return min((chooser.next_change for chooser in self.choosers.values()), default=math.inf)
 
     def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
@@ -124,7 +124,7 @@ class FarmPlans:
         return True
 
     def _count_selections(self, pool: Pool, answers: AnswerCounts, now: float) -> None:
-        """Pass other processes' selections to the chooser, but only while it needs them: counting is expensive."""
+        """Pass other processes' selections to the chooser while it needs them; counting selections is expensive."""
         chooser = self.choosers[pool.name]
         if not chooser.guard_rails.needs_counts:
             self._counted.pop(pool.name, None)

@@ -1,4 +1,4 @@
-"""Announces, as events, which are also logged: new member states, quarantines, and pools that fail open."""
+"""Records new member states, quarantines, and pools that fail open in the event log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lbdns.planning.explanation import reason
 
 
 class StateAnnouncer:
-    """Records changes in a pool as ``events``. Does nothing if ``events`` is None.
+    """Records changes in a pool in the event log ``events``. Does nothing if ``events`` is None.
 
     ``selects`` is true if this program selects members. A collector without a DNS server selects no members, so it does
     not announce that a pool fails open.

@@ -1,4 +1,4 @@
-"""``best``: selects the member with the highest score in light traffic, and uses level filling in heavy traffic.
+"""``best``: when traffic is light, selects the member with the highest score; when it is heavy, uses level filling.
 
 Level filling distributes the requests expected within a certain time (the horizon) so that every member ends up at the
 same level, that is, equally far above its ideal load (see ``operating_point``). Requests go to the members at the
@@ -36,8 +36,8 @@ HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by
 def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     """Return a plan for policy ``best``.
 
-    In light traffic, the plan begins with ``view.answers_allowed`` selections of members with the highest score. Level
-    filling follows, in case more answers are needed before the next report.
+    When traffic is light, the plan begins with ``view.answers_allowed`` selections of members with the highest score.
+    Level filling follows, in case more answers are needed before the next report.
     """
     light = best_score(view, previous, rng)
     heavy = smooth_plan(view, level_filling_shares(view), previous)
@@ -135,9 +135,9 @@ def with_backlog(
 ) -> tuple[float, ...]:
     """Return each member's ideal load: its load at ``point``, plus its part of the backlog.
 
-    The backlog, all other requests in progress, is split so that it is cleared as soon as possible. Members that serve
-    traffic in any case take parts in proportion to their capacity. A member that should stay idle takes a part only if
-    requests would wait longer for another member than the idle member takes to serve them.
+    The backlog, all other requests in progress, is split so that it is cleared as soon as possible. Members that are
+    busy even without a backlog take parts in proportion to their capacity. A member that should stay idle takes a part
+    only if requests would wait longer for another member than the idle member takes to serve them.
     """
     backlog = sum(loads) - sum(point.loads)
     if backlog <= 0:

@@ -25,7 +25,7 @@ _STEPS: Final = 60  # of the bisection, at most
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """The requests/s that each member should serve (``rates``), and its resulting requests in progress (``loads``).
+    """The requests/s that each member should serve (``rates``), and its requests then in progress (``loads``).
 
     ``cost`` is the cost of one more request, in seconds: its own response time plus the delay that it causes for other
     requests. The cost is the same at every member whose rate is above 0.
@@ -82,7 +82,7 @@ def parallel_requests(cores: float) -> float:
 
 
 def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
-    """Return the gap to the wanted rate or load, whichever is closer, as a fraction; negative if one is exceeded."""
+    """Return the relative gap to the wanted rate or load, whichever is smaller; negative if either is exceeded."""
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 

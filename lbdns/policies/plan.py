@@ -65,7 +65,7 @@ class PoolView:
 
     @property
     def crowd_arriving(self) -> bool:
-        """Return whether the answer rate of the last second was far above the average."""
+        """Return whether the answer rate in the last second was far above the average."""
         return self.recent_answers_per_s > self.answers_per_s
 
     @property

@@ -1,4 +1,4 @@
-"""``weighted``: smooth weighted round robin by estimated capacity; the order is even and deterministic."""
+"""``weighted``: smooth weighted round robin by estimated capacity; selections are evenly spaced and deterministic."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections |
 
 
 def plan_length(view: PoolView) -> int:
-    """Return the length of a plan in selections: enough for two report intervals, within bounds."""
+    """Return the length of a plan in selections: enough for two report intervals, within fixed bounds."""
     return min(MAX_LENGTH, max(MIN_LENGTH, int(2 * view.answers_per_s * view.interval)))
 
 

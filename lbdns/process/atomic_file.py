@@ -11,7 +11,7 @@ from pathlib import Path
 def replace_file(path: Path, text: str, mode: int = 0o644, sync: bool = False) -> None:
     """Write ``text`` to a temporary file, then rename it to ``path``.
 
-    If ``sync`` is true, this holds even after a power failure: the old or the new file is complete. Raises OSError.
+    If ``sync`` is true, the old or the new file is complete even after a power failure. Raises OSError.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

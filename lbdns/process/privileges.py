@@ -60,7 +60,7 @@ def read_ahead() -> None:
 
 
 def read_ahead_for_workers() -> None:
-    """Import the modules that a process needs later if it only answers queries."""
+    """Import the modules needed later by a process that only answers queries."""
     for module in _LATE_MODULES_OF_WORKERS:
         importlib.import_module(module)
 

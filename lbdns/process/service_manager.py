@@ -14,7 +14,7 @@ STOPPING: Final = "STOPPING=1"
 
 
 def ready(pid: int) -> str:
-    """Return a message that this server is ready. It includes the main process ID, which a take-over changes."""
+    """Return the message "ready". It includes the main process ID, which a take-over changes."""
     return f"{READY}\nMAINPID={pid}"
 
 

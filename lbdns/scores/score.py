@@ -18,9 +18,9 @@ from lbdns_shared.metric_catalogue import Better
 class Term:
     """The term that one metric contributes to a score.
 
-    If low values are better, the term is ``weight * (limit - value) / limit``, and 0 above the limit. If high values
-    are better, the term is ``weight * value / limit``; it is at most ``weight`` if ``cap`` is true, and unlimited
-    otherwise.
+    If low values are better, the term is ``weight * (limit - value) / limit``, or 0 if the value exceeds the limit. If
+    high values are better, the term is ``weight * value / limit``; it is at most ``weight`` if ``cap`` is true, and
+    unlimited otherwise.
     """
 
     weight: float
@@ -83,7 +83,7 @@ class Score:
 
 
 def _line(metric: str, term: Term) -> tuple[str, float, float, float, float, float]:
-    """Return a term as a straight line: metric, weight, slope, zero point, end point, and value beyond it."""
+    """Return a term as a straight line: metric, weight, slope, zero point, end point, and value beyond the end."""
     slope = term.weight / term.limit
     if term.better == "low":
         return metric, term.weight, -slope, term.limit, term.limit, 0.0

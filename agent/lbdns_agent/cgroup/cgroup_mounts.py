@@ -36,7 +36,7 @@ def parse_cgroup_mounts(text: str) -> list[CgroupMount]:
 
 
 def parse_cgroup_membership(text: str) -> dict[str, str]:
-    """Parse /proc/PID/cgroup (cgroups(7)). Return each controller's group; version 2 has the key UNIFIED."""
+    """Parse /proc/PID/cgroup (cgroups(7)). Return each controller's group; a version 2 group has the key UNIFIED."""
     found = {}
     for line in text.splitlines():
         fields = line.split(":", 2)
@@ -51,7 +51,7 @@ def _unescape(text: str) -> str:
 
 
 def cgroup_directory(mounts: Iterable[CgroupMount], controller: str, path: str) -> tuple[Path, Path] | None:
-    """Return the directory and mount point of group ``path`` in a controller's hierarchy, or None if there is none."""
+    """Return the directory and mount point of group ``path`` in a controller's hierarchy, or None if not found."""
     for mount in mounts:
         if controller not in mount.controllers:
             continue

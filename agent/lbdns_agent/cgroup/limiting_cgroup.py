@@ -76,7 +76,7 @@ class LimitingCgroup:
         )
 
     def runnable(self) -> int:
-        """Return the number of runnable threads in the limiting group and its descendants, except the agent's own."""
+        """Return the number of runnable threads in the limiting group and its descendants, excluding the agent's."""
         own = {thread.native_id for thread in threading.enumerate() if thread.native_id is not None}
         return self._read_tasks().runnable(own)
 
@@ -85,7 +85,7 @@ class LimitingCgroup:
         return self._memory[0].scanned() if self._memory else None
 
     def memory_available(self, host_available: int, host_total: int) -> float | None:
-        """Return the memory available without swapping, in percent of the lowest limit; None if there is no limit.
+        """Return the memory available without swapping, as a percentage of the lowest limit; None if unlimited.
 
         The arguments are in bytes. A group's available memory never exceeds the host's.
         """

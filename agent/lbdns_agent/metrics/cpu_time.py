@@ -17,7 +17,7 @@ _IDLE, _STEAL, _FIELDS = 3, 7, 8  # guest time, which follows, is part of user t
 
 @dataclass(frozen=True)
 class HostCpuTimes:
-    """CPU times since boot, summed across all processors, in any unit; ``steal`` is None if it isn't counted."""
+    """CPU times since boot, summed across all processors, in any unit; ``steal`` is None if not counted."""
 
     idle: float
     steal: float | None
@@ -74,7 +74,7 @@ def _of_quota(before: QuotaTimes, now: QuotaTimes, seconds: float) -> MetricValu
 
 
 def _percent(share: float) -> float:
-    """Return ``share`` in percent, clamped: idle time can decrease (proc_stat(5)), and CPU use can exceed a quota."""
+    """Return ``share`` as a percentage, clamped because idle time can decrease and CPU use can exceed a quota."""
     return 100.0 * min(1.0, max(0.0, share))
 
 

@@ -25,7 +25,7 @@ class DiskCounters:
 def parse(text: bytes) -> dict[bytes, DiskCounters]:
     """Return the counters of all whole disks in /proc/diskstats (admin-guide/iostats.rst). Raises ValueError.
 
-    A line has 14 fields; Linux 4.18 added 4 fields for discards, and Linux 5.5 added 2 for flushes.
+    A line had 14 fields before Linux 4.18, which added 4 fields for discards; Linux 5.5 added 2 fields for flushes.
     """
     lines = {fields[2]: fields[3:] for fields in map(bytes.split, text.splitlines()) if len(fields) >= 14}
     found = {}
@@ -43,7 +43,7 @@ def _whole_disks(names: Iterable[bytes]) -> list[bytes]:
 
 
 def _parent_disk(name: bytes) -> bytes:
-    """Return the name of the disk of partition ``name``, or "" if no partition has such a name (kernel: disk_name)."""
+    """Return the name of the disk that contains partition ``name``, or "" if there is none (kernel: disk_name)."""
     disk = name.rstrip(b"0123456789")
     if disk == name:
         return b""

@@ -1,4 +1,4 @@
-"""gateway_ping: the round-trip time of an ICMP echo to the default gateway, in ms."""
+"""gateway_ping: the round-trip time (ms) of an ICMP echo request to the default gateway."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def read_psutil(psutil: Any) -> Traffic:
 
 
 def values(before: Traffic | None, now: Traffic, seconds: float) -> MetricValues:
-    """Return the summed rates of all interfaces in both readings; an interface whose counters were reset adds 0."""
+    """Return the total rates of the interfaces in both readings; an interface whose counters were reset adds 0."""
     if before is None or seconds <= 0:
         return {}
     both = [(before[name], traffic) for name, traffic in now.items() if name in before]

@@ -38,7 +38,7 @@ LISTENING_ROWS: Final = (b"0A", b"03")  # before Linux 4.4, half-open connection
 
 @dataclass(frozen=True)
 class ListeningSocket:
-    """One listening socket: address (4 or 16 bytes, network order), port, length of the accept queue, and inode."""
+    """One listening socket: address (4 or 16 bytes, network byte order), port, accept queue length, and inode."""
 
     address: bytes
     port: int
@@ -64,7 +64,7 @@ def parse(text: bytes) -> list[ListeningSocket]:
 
 
 def _address(words: bytes) -> bytes:
-    """Return an address in network order; the kernel prints it as 32-bit words in this machine's byte order."""
+    """Return an address in network byte order; the kernel prints it as 32-bit words in this machine's byte order."""
     numbers = [int(words[i : i + 8], 16) for i in range(0, len(words), 8)]
     if len(numbers) not in (1, 4) or min(numbers) < 0:
         raise ValueError(f"{words!r} is not an address")
@@ -96,7 +96,7 @@ def parse_sock_diag(answer: bytes) -> tuple[list[ListeningSocket], bool]:
 
 
 def make_request(address: bytes, port: int, flags: int, sequence: int) -> bytes:
-    """Return a sock_diag request for one listening socket or, with NLM_F_DUMP, for all of one address family."""
+    """Return a sock_diag request for one listening socket or, with NLM_F_DUMP, for all in one address family."""
     family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
     body = _REQUEST.pack(
         family, socket.IPPROTO_TCP, 0, 1 << TCP_LISTEN, port.to_bytes(2, "big"), b"", address, 0, _ANY_COOKIE

@@ -88,7 +88,7 @@ class MonitoredWebServer:
         return found
 
     def _is_local(self, address: bytes) -> bool:
-        """Return whether this host has an address: only then can a socket be bound to it (ip(7))."""
+        """Return whether ``address`` belongs to this host: only then can a socket be bound to it (ip(7))."""
         if address not in self._local:
             family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
             try:

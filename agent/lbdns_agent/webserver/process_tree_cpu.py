@@ -139,7 +139,7 @@ class ProcessTreeCpu:
         return self._highest / TICKS_PER_SECOND
 
     def pids(self) -> set[int]:
-        """Return the ids of the processes found in the last round."""
+        """Return the IDs of the processes found in the last round."""
         return set(self._nodes)
 
     def close(self) -> None:

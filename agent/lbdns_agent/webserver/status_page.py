@@ -87,7 +87,7 @@ class ServerStatusPage:
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """The server's addresses in network order; empty until the server's name has been resolved."""
+        """The server's addresses in network byte order; empty until the server's name has been resolved."""
         return tuple(_address(where[0]).packed for _, where in self._resolver.addresses or ())
 
     def fetch(self) -> ReadingSteps[bytes]:

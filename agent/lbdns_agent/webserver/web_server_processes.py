@@ -134,7 +134,7 @@ def process_sockets(proc: str, pid: int) -> set[int]:
 
 
 def find_socket_owners(proc: str, inodes: Collection[int]) -> tuple[int, ...]:
-    """Return the topmost processes that own the sockets ``inodes``; empty if the agent isn't permitted to see any.
+    """Return the topmost processes that own sockets in ``inodes``; empty if the agent isn't permitted to see any.
 
     A web server's children inherit its sockets, so only owners whose parents are not owners are returned.
     """

@@ -1,7 +1,7 @@
 """Writes metric families as Prometheus text, in short slices so that the event loop can do other work between slices.
 
-prometheus_client's own writer takes several times as long and never pauses. With 1000 members, that writer would block
-queries for 0.1 s (``python -m lbdns_tools.bench scrape``).
+prometheus_client's own writer takes several times as long and never pauses. With 1000 members, that writer would delay
+queries by up to 0.1 s (``python -m lbdns_tools.bench scrape``).
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class Collector:
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
         """Open sockets for all ``endpoints``; if any endpoint is unavailable, open none. Raises ListenError.
 
-        An endpoint may overlap with a ``replaced`` socket's address: for example, 0.0.0.0 with a single address.
+        An endpoint may overlap with a ``replaced`` socket's address: for example, 0.0.0.0 overlaps with 192.0.2.1.
         """
         for sock in replaced:
             sock.allow_sharing(True)

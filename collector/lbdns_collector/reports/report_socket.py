@@ -1,4 +1,4 @@
-"""Report sockets: UDP sockets that receive report datagrams, pass them to the report table, and log drops."""
+"""Report sockets: UDP sockets that receive reports, pass them to the report table, and log dropped datagrams."""
 
 from __future__ import annotations
 

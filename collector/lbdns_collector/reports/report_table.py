@@ -257,7 +257,7 @@ class ReportTable:
 
 
 def plain_address(text: str) -> str:
-    """Return an address as master files contain it: without ``%INTERFACE``, and as IPv4 if it is IPv4-mapped IPv6.
+    """Return an address in the form used in master files: without ``%INTERFACE``, and as IPv4 if it is IPv4-mapped.
 
     RFC 4291, section 2.5.5.2, defines IPv4-mapped addresses.
     """

@@ -1,4 +1,4 @@
-"""Access control for HTTP clients: permitted networks, credentials, and a limit on guesses."""
+"""Access control for HTTP clients: permitted networks, credentials, and a limit on failed attempts."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class AccessControl:
 
 
 def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return the address without ``%INTERFACE``, and as IPv4 if it is IPv4-mapped IPv6. Raises ValueError."""
+    """Return the address without ``%INTERFACE``, and as an IPv4 address if it is IPv4-mapped. Raises ValueError."""
     found = ipaddress.ip_address(address.partition("%")[0])
     return (found.ipv4_mapped or found) if found.version == 6 else found
 

@@ -98,7 +98,7 @@ async def _status(source: StatusSource, scheduler: RenderScheduler) -> bytes:
 
 
 def _queries_here(source: StatusSource) -> int:
-    """Return the number of queries that pages can delay: those received by this process, or 0 with several workers."""
+    """Return the number of queries to this process, which pages can delay; 0 if only workers receive queries."""
     return source.counters.queries if source.program.workers <= 1 else 0
 
 

@@ -119,7 +119,7 @@ class StreamQueue:
 
 
 class EventHub:
-    """Feeds all streams: when the status changes, pages receive the whole status, and followers the changed members.
+    """Feeds all streams: when the status changes, pages receive all of it, and followers receive the changed members.
 
     After a new snapshot, followers receive an event in the next iteration of the event loop. Each event contains a
     limited number of members, so that the program can read reports and answer queries between events. Documents for

@@ -42,7 +42,7 @@ BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
 
 
 class RenderScheduler:
-    """Gives tasks their turns, one task at a time.
+    """Gives each task its turns, and runs one task at a time.
 
     ``queries`` returns the number of DNS queries received so far; ``members`` returns the number of members. CPU time
     is deducted from a credit that grows by 1 second of CPU time every ``pause`` seconds. When the credit is used up,

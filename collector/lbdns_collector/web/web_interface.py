@@ -1,7 +1,7 @@
 """The web interface of a program: starts its HTTP server, and moves it to a new address on reload.
 
-The HTTP server's libraries are loaded late, because loading takes longer than the rest of the startup. The socket for a
-new address is opened before the old socket is closed.
+The HTTP server's libraries are loaded late, because loading them takes longer than the rest of the startup. The socket
+for a new address is opened before the old socket is closed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Black-hole detection: uses reported metrics to find members that are selected but serve nothing. Sans-I/O.
 
-The host of a dead web server is idle, so the host's score and load make it look like the best member. Rules:
+When a web server is dead, its host is idle, so the member's score and load look like those of the best member. Rules:
 
 1. A member is quarantined if its agent still reports, but can no longer read the server-status page. This rule applies
    even to a member that is not being selected, because quarantining such a member costs nothing. The agent's own

@@ -16,7 +16,7 @@ def spare(
 ) -> list[int]:
     """Return the members of ``suspended`` that the pool can do without.
 
-    ``suspended`` is sorted from the best member to the worst; the best members are the first to return to use. The
+    ``suspended`` is sorted from the best member to the worst; the best members are the first to be used again. The
     members in ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` and
     ``capacity`` are in requests/s; ``demand`` is 0 if unknown. Without ``others``, no member can be spared: if all
     members look bad, a monitoring failure is the most likely cause.
@@ -70,7 +70,7 @@ def total_demand(
     serving: Sequence[int],
     failing: Sequence[int],
 ) -> float:
-    """Return the requests/s that clients send, based on the ``serving`` members' counts, or 0 if there are none.
+    """Return the requests/s that clients send, based on the rates of the ``serving`` members, or 0 if none are serving.
 
     No report counts the requests sent to ``failing`` members. They are estimated from recent selections of each member
     (``selected``, in any unit) rather than from capacity, because a rotation sends a strong member no more requests

@@ -1,4 +1,4 @@
-"""Prints the requirements to resolve for a lock file. Run ``lock_inputs.py runtime``, ``lab`` or ``dev``.
+"""Prints the requirements from which a lock file is generated. Run ``lock_inputs.py runtime``, ``lab`` or ``dev``.
 
 The requirements are collected from each distribution's pyproject.toml. The project's own distributions are omitted,
 because no package index contains them. ``lab`` and ``dev`` include the requirements of ``runtime``.

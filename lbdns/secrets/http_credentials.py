@@ -33,7 +33,7 @@ class HttpCredentials:
         return bool(self.user or self.tokens)
 
     def header(self) -> str:
-        """Return the value for the Authorization header, or an empty string if there are no credentials."""
+        """Return the value of the Authorization header, or an empty string if there are no credentials."""
         if self.tokens:
             return f"Bearer {self.tokens[0]}"
         if not self.user:
@@ -41,7 +41,7 @@ class HttpCredentials:
         return f"Basic {base64.b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
 
     def accept(self, header: str) -> bool:
-        """Return whether an Authorization header is valid. How long this takes reveals nothing about the secrets."""
+        """Return whether an Authorization header is valid. The time taken reveals nothing about the secrets."""
         scheme, _, rest = header.partition(" ")
         rest = rest.strip()
         if scheme.lower() == "bearer":

@@ -1,1 +1,1 @@
-"""The DNS server around the answering code: its sockets, timers, signals, processes and control commands."""
+"""The DNS server, except for the answering code: sockets, timers, signals, processes and control commands."""

@@ -122,7 +122,7 @@ class DnsServer:
     async def start(self) -> None:
         """Open the sockets, drop root privileges, and then open the web interface.
 
-        If the start fails, closes everything and raises LbdnsError.
+        If startup fails, closes everything and raises LbdnsError.
         """
         for warning in self.farm.warnings:
             log.warning(warning)

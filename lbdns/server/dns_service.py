@@ -48,9 +48,9 @@ class Answerer(Protocol):
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Prepare every answering process for ``new``, and return the change that puts ``new`` into force.
 
-        No query is lost: each process still answers the queries that it has read from sockets that ``new`` drops. The
-        caller still owns the sockets, and must keep them open until the change has finished or rolled back. Raises
-        LbdnsError if a process cannot prepare.
+        No query is lost: each process still answers the queries that it has read from sockets that ``new`` no longer
+        includes. The caller still owns the sockets, and must keep them open until the change has finished or rolled
+        back. Raises LbdnsError if a process cannot prepare.
         """
 
     def deliver(self, snapshot: Snapshot) -> None:
@@ -60,7 +60,7 @@ class Answerer(Protocol):
         """Replace all overrides in force."""
 
     async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
-        """Return an explanation of the answers for the name ``owner`` in ``pool``, from one process.
+        """Return one process's explanation of the answers for the name ``owner`` in ``pool``.
 
         Raises LbdnsError if no process replies in time, or if a reload is in progress.
         """
@@ -79,7 +79,7 @@ class Answerer(Protocol):
         """Return the counters of shadow policies; cheaper to compute than ``counters``."""
 
     def counters(self) -> AnswerCounters:
-        """Return all counters, which never decrease. Other processes send theirs a few times a second."""
+        """Return all counters, which never decrease. Other processes send their counters a few times a second."""
 
     async def refresh(self) -> None:
         """Fetch the current counters of other processes, so that the other methods return up-to-date values."""

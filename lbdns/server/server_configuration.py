@@ -61,7 +61,7 @@ def read_configuration(
 ) -> ServeConfiguration:
     """Read a configuration with its zones and keys. Blocks on the disk. Raises ConfigError.
 
-    ``serials`` contains the serials served so far; None means that they are read from the serial file.
+    ``serials`` contains the serials served so far; if it is None, they are read from the serial file.
     """
     farm = load_farm(path)
     farm = replace(farm, config=options.applied(farm.config))

@@ -46,7 +46,7 @@ class ServerMembers:
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change that adopts the farm of ``new``.
 
-        This change must commit before the answerer's, because the answerer's subscribers read the farm from here.
+        This change must commit before the answerer's, because the answerer's subscribers read the farm here.
         """
 
         def commit() -> None:
@@ -101,7 +101,7 @@ class ServerCounters:
         self.inherited_answers = self.inherited.by_pool()
 
     def total(self) -> AnswerCounters:
-        """Return the sum of the answerer's, this server's own and the inherited counters."""
+        """Return the sums of the answerer's counters, this server's own counters and the inherited counters."""
         planner, farm = self._answerer.planner, self._members.farm
         own = {"fail_opens": planner.fail_opens, "worker_restarts": self._answerer.restarts}
         open_ms = {pool.name: round(1000 * planner.fail_open_seconds(pool.name)) for pool in farm.pools}

@@ -29,8 +29,8 @@ def bind(
 
     Error messages name the socket's ``purpose`` and its configuration ``key``. With ``share``, the address may overlap
     with that of another socket in this process (SO_REUSEADDR). With ``beside``, the socket shares its port and the
-    port's traffic with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens. Only then
-    does a TCP port that another program uses cause an error. Raises ListenError.
+    port's traffic with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens; TCP
+    sockets that do not listen can be bound to the same port. Raises ListenError.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(

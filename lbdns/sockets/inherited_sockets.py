@@ -109,7 +109,7 @@ def by_address(
 
 
 def take_one(inherited: Sequence[InheritedSocket], purpose: str, wanted: Endpoint | None) -> socket.socket | None:
-    """Return the ``purpose`` socket for the address ``wanted``, and close all other ``purpose`` sockets."""
+    """Return the socket with this purpose and the address ``wanted``, and close all others with this purpose."""
     taken = None
     for each in inherited:
         if each.purpose == purpose and each.asked == wanted:

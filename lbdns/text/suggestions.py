@@ -1,4 +1,4 @@
-"""Suggest a known word that is similar to an unknown one, for the end of an error message. Pure."""
+"""Suggests a known word that is similar to an unknown one, for the end of an error message. Pure."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def parse_zone(name: str, text: str, path: Path) -> Zone:
 
 
 def _never_ends(path: Path) -> bool:
-    """Return whether ``path`` is a device or a pipe. Reading one could block forever or exhaust the memory."""
+    """Return whether ``path`` is a device or a pipe. Reading one could block forever or exhaust memory."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 

@@ -22,7 +22,7 @@ def from_text(text: str) -> bytes:
 
 
 def to_text(wire: bytes) -> str:
-    """Return a wire name as in a master file, but without the final dot; the root is "."."""
+    """Convert a wire name to the notation of master files, but without the final dot; the root is "."."""
     labels = []
     at = 0
     while wire[at]:

@@ -1,4 +1,4 @@
-"""Collects one zone's records as they are read, and rejects unservable ones while their line is known. Sans-I/O.
+"""Collects a zone's records as they are read, and rejects unservable ones while their line number is known. Sans-I/O.
 
 This module replaces dnspython's transaction, which compares and copies the whole RRset for each added record.
 """
@@ -44,7 +44,7 @@ class UnservableError(dns.exception.DNSException):
 
 
 class _RecordSet:
-    """The records read so far with one name, type and covered type; their canonical forms are the keys."""
+    """The records with one name, type and covered type that have been read so far, keyed by canonical form."""
 
     __slots__ = ("rdatas", "ttl")
 
@@ -114,7 +114,7 @@ class ZoneRecords:
         """No-op: $ORIGIN does not change the origin of the zone."""
 
     def add_unicode(self, version: str) -> None:
-        """No-op: Unicode forms of names do not matter for the records."""
+        """No-op: the records do not depend on the Unicode forms of names."""
 
     def nodes(self) -> dict[bytes, Node]:
         """Return the RRsets, keyed by lower-case wire name and type."""

@@ -1,4 +1,4 @@
-"""Runs Debian's Apache for tools and tests with a generated configuration, not the system-wide one."""
+"""Runs Debian's Apache with a generated configuration (not the system-wide one), for tools and tests."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def server_commands(
 ) -> Mapping[str, CommandHandler]:
     """Return the handlers of the server-wide commands, keyed by command name.
 
-    ``path`` refers to the configuration file.
+    ``path`` is the path of the configuration file.
     """
 
     async def reload(command: ControlCommand) -> Mapping[str, Any]:

@@ -65,7 +65,7 @@ class ControlSocket:
         self._path: Path | None = None  # the path at which it listens, or failed to listen
 
     def duplicate(self) -> tuple[Path, socket.socket] | None:
-        """Return, for another process, the path and a duplicate of the listening socket, or None if none is open."""
+        """Return the listening socket's path and a duplicate for another process, or None if no socket is open."""
         return (self._file[0], self._sock.dup()) if self._file and self._sock else None
 
     async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
@@ -82,7 +82,7 @@ class ControlSocket:
             log.warning("[server] control: %s: %s. Commands such as 'lbdns reload' are not available", path, why)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """If ``new`` specifies a new path, listen at that path. Commands to the new path wait until the change commits.
+        """If ``new`` specifies a new path, listen there. Commands sent to the new path wait until the change commits.
 
         Raises ListenError if the new path is not available.
         """
@@ -196,7 +196,7 @@ async def _close(
 
 
 async def _lines(sock: socket.socket) -> AsyncIterator[bytes]:
-    """Yield the lines that a client sends. A line that is too long is truncated, and is the last one."""
+    """Yield the lines that a client sends. After an overlong line, which is truncated, yield no more."""
     buffer = b""
     while True:
         async with asyncio.timeout(PATIENCE):

@@ -1,4 +1,4 @@
-"""Override events: records an event whenever an override is put into force, is ended or expires."""
+"""Override events: records an event whenever an override takes effect, is ended or expires."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OverrideEvents:
     def placed(self, override: Override, request: OverrideRequest, warning: str) -> None:
         """Record a new override.
 
-        ``warning`` explains why the pool cannot spare the member; it is empty if the pool can.
+        ``warning`` explains why the pool cannot spare the member; it is empty if the pool can spare the member.
         """
         span = f" for {format_duration(override.until - override.since)}" if request.has_end else ""
         reason = f": {override.reason}" if override.reason else ""

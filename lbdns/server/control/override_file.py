@@ -81,7 +81,7 @@ def write(path: Path, overrides: Overrides) -> None:
 
 
 class OverrideStore:
-    """Writes the newest overrides to the file in background threads, one write at a time."""
+    """Writes the newest overrides to the file; each write runs in a background thread, one write at a time."""
 
     def __init__(self, path: Path, events: OverrideEvents) -> None:
         self.path = path  # may be changed; the file at the old path is removed once the new one is written
@@ -114,7 +114,7 @@ class OverrideStore:
     async def save(self, overrides: Overrides) -> str:
         """Wait up to PATIENCE seconds for the overrides to be written to disk.
 
-        Return why the overrides have not been written, or an empty string if they have.
+        Return why the overrides have not been written, or an empty string if they have been written.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE

@@ -44,7 +44,7 @@ class OverrideRequest:
 
 
 def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
-    """Return the override request in the fields of a control command. Raises LbdnsError.
+    """Return the override request that the fields of a control command describe. Raises LbdnsError.
 
     The command must be one of COMMANDS.
     """

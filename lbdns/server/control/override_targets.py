@@ -35,7 +35,7 @@ class OverrideTargets:
 
 
 def full_form(name: str) -> str:
-    """Return a name in the form of a full name: in lower case, without the final dot."""
+    """Convert a name to the form of full names: lower case, without a final dot."""
     return name.lower().removesuffix(".")
 
 
@@ -62,7 +62,7 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
 
 
 def find_forgotten_targets(overrides: Overrides, request: OverrideRequest) -> OverrideTargets | None:
-    """Return the targets of a request if its member or pool is unconfigured but still has overrides, else None."""
+    """Return the targets of a request if its member or pool is not configured but still has overrides, else None."""
     wanted = full_form(request.member)
     known = any(o.member == wanted and request.pool in ("", o.pool) for o in overrides.items)
     return OverrideTargets((wanted,), ()) if known else None
@@ -86,7 +86,7 @@ def in_pools(names: Iterable[str]) -> str:
 
 
 def join_some(texts: Iterable[str], between: str = ", ") -> str:
-    """Join the first SHOWN texts. If there are more, append how many are left out."""
+    """Join the first SHOWN texts. If there are more, append the number of omitted texts."""
     found = list(texts)
     more = f"{between}and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return between.join(found[:SHOWN]) + more
@@ -103,7 +103,7 @@ def why_not_spare(
 ) -> str:
     """Return why a pool cannot spare the targets, or an empty string if every pool can.
 
-    A pool cannot spare its targets if the overrides ``after`` would leave it without a usable member, or would drain
+    A pool cannot spare its targets if the overrides in ``after`` would leave it without a usable member, or would drain
     all its members. ``now`` is in monotonic seconds.
     """
     stale_after = farm.config.collector.stale_after

@@ -186,7 +186,7 @@ class Predecessor:
         return await self._ask("reports")
 
     async def finish(self) -> AnswerCounters:
-        """Make the old server answer the queries that it has read, and stop. Return its counters. Raises LbdnsError."""
+        """Make the old server answer the queries it has read, then stop. Return its counters. Raises LbdnsError."""
         counters = await self._ask("finish")
         self._channel.close()
         try:

@@ -35,7 +35,7 @@ ServedSerials = Mapping[str, ServedSerial]
 
 
 def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSerials]:
-    """Return a copy of the farm that contains the serials to serve, and return the serials separately.
+    """Return a copy of the farm with the serials to serve, and a separate map of these serials.
 
     ``before`` contains the serials that were last served. Pure. The serials of removed zones are kept, because a
     removed zone may be added again.
@@ -61,7 +61,7 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
 
 
 def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSerial:
-    """Return the next serial: the file's serial if it is newer, else the last one served, plus 1 after a change."""
+    """Return the next serial: the file's serial if newer, else the last one served (plus 1 after a change)."""
     if last is None or is_ahead(file, last.serial):
         return ServedSerial(content_digest, file, file)
     changed = content_digest != last.digest

@@ -8,7 +8,7 @@ log = logging.getLogger("lbdns.server")
 
 
 class ErrorCounter:
-    """Counts the queries on one socket for which answering raised an exception."""
+    """Counts the queries on one socket that were not answered because an exception was raised."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,8 +1,8 @@
-"""Load shedding: drops most uncommon queries when a UDP socket receives more queries than the process can answer.
+"""Load shedding: drops most of the uncommon queries if a UDP socket receives more than the process can answer.
 
 A common query takes very little CPU time; any other query takes many times as much. A flood of malformed queries or of
 queries for nonexistent names would consume all CPU time, and common queries queued behind the flood would be lost.
-Therefore, once a socket's receive queue has not been empty for more than PATIENCE seconds, only a few queries in each
+Therefore, once a socket's receive queue has been non-empty for more than PATIENCE seconds, only a few queries in each
 batch take the slow path. All others that need the slow path are dropped. Sans-I/O: the caller supplies the current
 time.
 """

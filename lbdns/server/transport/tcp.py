@@ -90,7 +90,7 @@ class TcpServer:
                 del self._per_address[connection.address]
 
     def used(self, connection: _Connection) -> None:
-        """Record a query on a connection. At a limit, the connection whose last query is oldest is closed first."""
+        """Record a query on a connection. The connection with the oldest last query is closed first."""
         if connection in self.connections:
             del self.connections[connection]
             self.connections[connection] = None

@@ -173,7 +173,7 @@ class _Worker:
             self._answerer.deliver(snapshot)
 
     def _explain(self, name: str, owner: str) -> Mapping[str, Any] | None:
-        """Explain the answers for ``owner`` in pool ``name``. Return None if this worker does not have that name."""
+        """Explain the answers for ``owner`` in pool ``name``. Return None if this worker does not serve that name."""
         pools = self._answerer.responder.table.farm.pools if self._answerer else ()
         pool = next((pool for pool in pools if pool.name == name and owner in pool.config.names), None)
         return self._answerer.explain_now(pool, owner) if pool and self._answerer else None

@@ -41,7 +41,7 @@ class WorkerCounters:
         self._sum = self._by_pool = None
 
     def sum(self) -> AnswerCounters:
-        """Return the sum of the counters of all processes, running and ended."""
+        """Return the sums of the counters of all processes, whether running or ended."""
         if self._sum is None:
             self._sum = sum(self._by_worker.values(), self._past)
         return self._sum

@@ -1,4 +1,4 @@
-"""Starts, tracks and replaces the worker processes, in the main process."""
+"""Starts, tracks and replaces the worker processes; runs in the main process."""
 
 from __future__ import annotations
 

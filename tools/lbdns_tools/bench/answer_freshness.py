@@ -61,7 +61,7 @@ class FreshnessFarm:
 
 
 def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
-    """Send the agents' reports in turn; return the ms from each report to an answer that reflects it (inf: none)."""
+    """Send the agents' reports in turn; return the ms from each to the first answer that reflects it (inf if none)."""
     udp = (socket.AF_INET, socket.SOCK_DGRAM)
     begin, hosts, times = time.monotonic(), list(farm.members), []
     with socket.socket(*udp) as sender, socket.socket(*udp) as client:

@@ -5,7 +5,7 @@ reports every metric in the catalogue. The figure 'lag' is the time from the cre
 the collector, measured on one clock. The lag may be slightly negative, because the collector reads the clock once per
 batch of datagrams. The figure 'follower age' is the time from the acceptance of a report to the delivery of the
 resulting reading on an event stream. The figure 'overflows' counts reports lost because the receive buffer was full.
-The figure 'sender behind' is how far the process that simulates the agents was behind schedule at most.
+The figure 'sender behind' is the longest time by which the simulated agents' reports were late.
 """
 
 from __future__ import annotations

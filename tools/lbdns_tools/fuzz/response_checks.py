@@ -1,4 +1,4 @@
-"""Checks that every DNS response must pass. They use dnspython, which shares no code with the server."""
+"""The checks that every DNS response must pass. They use dnspython, which shares no code with the server."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ _NO_SUBNET: Final = bytes((0, 8, 0, 4, 0, 0, 0, 0))  # a client subnet option of
 
 
 def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dns.message.Message:
-    """Check and return a response. ``payload`` is the server's UDP size limit. Raises AssertionError or
-    DNSException."""
+    """Check and return a response. Raises AssertionError or DNSException.
+
+    ``payload`` is the server's UDP size limit.
+    """
     message = _read(response)
     assert response[:2] == query[:2], "another id"
     assert message.flags & dns.flags.QR

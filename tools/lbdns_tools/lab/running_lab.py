@@ -126,7 +126,7 @@ class Lab:
         self._agents[name] = self.programs.start(f"{name}-agent", place.command(*command, group=group))
 
     def stop_agent(self, name: str, kill: bool = False) -> None:
-        """Stop a host's agent with SIGTERM, so that the agent reports its shutdown, or with SIGKILL if ``kill``."""
+        """Stop a host's agent with SIGTERM, so that it reports its shutdown, or (if ``kill`` is true) with SIGKILL."""
         self._agents.pop(name).stop(signal.SIGKILL if kill else signal.SIGTERM)
 
     def run_in(self, machine: str, name: str, *command: str) -> LabProgram:

@@ -21,7 +21,7 @@ EXAMPLES: Final = 10  # the approximate number of step names in the error messag
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """A study's settings from the command line. None or an empty value means the default of the study."""
+    """A study's settings from the command line. None or an empty value selects the study's default."""
 
     quick: bool = False
     seconds: float | None = None  # length of a measurement, without its warm-up

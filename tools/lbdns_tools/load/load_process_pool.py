@@ -32,7 +32,7 @@ _AHEAD_EACH_S: Final = 0.002  # added for each process
 
 @dataclass(frozen=True, slots=True)
 class LoadPlace:
-    """Where a load process runs, and the local addresses from which it connects, in turn.
+    """Where a load process runs, and the local addresses from which it connects (used in turn).
 
     ``before`` is a prefix for the process's command, for example to enter a network namespace. The prefix must exec the
     command, not start the command as a child process.

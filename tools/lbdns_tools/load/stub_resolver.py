@@ -39,7 +39,7 @@ _question = cache(question)
 
 
 class NoAnswerError(Exception):
-    """No DNS answer arrived before one attempt timed out."""
+    """No DNS answer arrived before an attempt timed out."""
 
 
 def system_server(path: Path = RESOLV_CONF) -> Endpoint:

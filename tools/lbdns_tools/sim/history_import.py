@@ -45,7 +45,7 @@ def _is_history(path: Path) -> bool:
 
 
 def _read_history(path: Path, pool: str, begin: float, end: float) -> Recording:
-    """Return a recording of a pool. Times are in seconds since the first second of the period that contains values."""
+    """Return a recording of a pool. Times are in seconds since the first second with values."""
     reader = HistoryReader(path)
     about = _pool(reader, pool)
     members: dict[str, None] = {}  # in order of appearance

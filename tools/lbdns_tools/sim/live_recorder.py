@@ -1,4 +1,4 @@
-"""Records a running lbdns over HTTP: reports from the event stream, and answers from the status."""
+"""Records a running lbdns over HTTP: reports from the event stream, and answer counts from the status document."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ SAME_REPORT: Final = 0.1  # s; a report's times may differ by this (rounding, ne
 
 
 class LiveRecorder:
-    """Records one pool. Calls ``begin`` once with the header, and then ``take`` with each event in chronological
-    order."""
+    """Records one pool: calls ``begin`` once with the header, then ``take`` with each event in chronological order."""
 
     def __init__(
         self,

@@ -143,6 +143,6 @@ def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) ->
 
 
 def replayed_requests(recording: Recording) -> dict[str, Any]:
-    """Return the ``Scenario`` fields that set the recorded lookups as arrivals, and a duration that matches them."""
+    """Return the ``Scenario`` fields for the recorded lookups: arrivals, warm-up and duration."""
     warm_up = min(20.0, recording.seconds / 10)
     return {"arrivals": look_ups(recording), "warm_up": warm_up, "duration": recording.seconds - warm_up}

@@ -39,7 +39,7 @@ def exponential(mean: float) -> RequestWorkload:
 
 
 def hyperexponential(likely: float, mean: float, other: float) -> RequestWorkload:
-    """Return a mix of two exponential workloads: mean ``mean`` with probability ``likely``, otherwise ``other``."""
+    """Return a mix of two exponential workloads: mean ``mean`` (with probability ``likely``) and mean ``other``."""
 
     def draw(chance: Random) -> Callable[[], float]:
         random, log = chance.random, math.log

@@ -17,9 +17,10 @@ IDLE_WORKERS: Final = 20  # the most spare workers that Apache keeps
 class SimulatedWebServer:
     """A web server whose requests share the cores equally, with at most one core per request.
 
-    ``attained`` is the work that a request running since the server was last idle would have received. A request ends
-    when ``attained`` has increased by the request's size since the request started. A heap orders departures by the
-    value of ``attained`` at which each request ends, so an arrival or departure does not change other entries.
+    ``attained`` is the work that a request would have received if it had been running since the server was last idle. A
+    request ends when ``attained`` has increased by the request's size since the request started. A heap orders
+    departures by the value of ``attained`` at which each request ends, so an arrival or departure does not change other
+    entries.
     """
 
     __slots__ = (

@@ -51,7 +51,7 @@ class SimulationResult(RunFigures):
 
     @property
     def few_others(self) -> int:
-        """The number of answers in light traffic that did not name a member with the highest score."""
+        """The number of answers that, while traffic was light, did not name a member with the highest score."""
         return self.few - self.highest
 
 

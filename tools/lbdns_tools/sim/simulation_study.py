@@ -113,7 +113,7 @@ def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Sce
 
 
 def _having(scenarios: Sequence[Scenario], name: str, value: Any) -> Sequence[Scenario]:
-    """Return the scenarios whose ``name`` is ``value`` or, if there are none, all with ``name`` set to ``value``."""
+    """Return the scenarios whose ``name`` is ``value`` or, if none, copies of all with ``name`` set to ``value``."""
     having = [scenario for scenario in scenarios if getattr(scenario, name) == value]
     return having or _distinct([replace(scenario, **{name: value}) for scenario in scenarios])
 

@@ -91,7 +91,10 @@ class MeasuredServer:
 def serving_peer(
     name: str, folder: Path, core: int, *, coredns: Path | None = None, ttl: int = 0
 ) -> Iterator[MeasuredServer]:
-    """Start a peer, and run it for a with statement once it answers. ``coredns`` is the path of CoreDNS."""
+    """Start a peer, wait until it answers, and stop it at the end of the with statement.
+
+    ``coredns`` is the path of the CoreDNS program.
+    """
     folder.mkdir()
     port = free_port()
     path = folder / "hobbit.zone"

@@ -92,7 +92,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def reference(name: str, names: Sequence[str]) -> str:
-    """Return the server to compare ``name`` with: for another lbdns, ours on the same plane; otherwise, the first."""
+    """Return the server to compare ``name`` with: this lbdns on the same plane if possible, else the first server."""
     on_plane = f"lbdns {name.rpartition(' ')[2]}"
     return on_plane if on_plane in names and name not in ("lbdns python", "lbdns native") else names[0]
 

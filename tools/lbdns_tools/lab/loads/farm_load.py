@@ -128,7 +128,7 @@ def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -
 
 
 class CarriedRates(dict[str, float]):
-    """Maps each selection to the measured rate that the farm carries with it. Raises LbdnsError for unmeasured ones."""
+    """The rate that the farm carries with each selection. Raises LbdnsError for an unmeasured selection."""
 
     def learn(self, selection: str, outcome: MeasuredOutcome) -> None:
         if rate := outcome.row.figures.requests_per_s:
@@ -173,7 +173,7 @@ class FarmLoad:
         return replace(one_url(f"http://{target}{self.page}"), name=self.workload)
 
     def planned(self, target: str, load: Load) -> PlannedRun:
-        """Return a planned run. A callable ``load`` is called with the mix and the first phase's start in seconds."""
+        """Return a planned run. If ``load`` is callable, it receives the mix and the first phase's start in seconds."""
         resolve, mix = ResolveRule("connection"), self.mix(target)
         usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)
         if isinstance(load, ClosedLoop):

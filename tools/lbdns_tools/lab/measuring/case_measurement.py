@@ -46,7 +46,7 @@ class MeasuredOutcome:
     answers: Mapping[str, int] = field(default_factory=dict)  # member -> DNS answers that named it during the run
 
     def cpu_percent(self, group: str) -> float | None:
-        """Return a group's mean CPU use in % of one core, or None if the group was never sampled."""
+        """Return a group's mean CPU use, as a percentage of one core, or None if the group was never sampled."""
         values = [sample.cpu[group] for sample in self.samples if group in sample.cpu]
         return sum(values) / len(values) if values else None
 

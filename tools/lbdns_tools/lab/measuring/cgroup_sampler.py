@@ -23,7 +23,7 @@ SLACK: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class MachineSample:
-    """CPU use (in % of one core) and memory use (in bytes) of a lab's control groups during one second."""
+    """CPU use (as a percentage of one core) and memory use (in bytes) of a lab's control groups in one second."""
 
     time: float  # Unix, at the end of the second
     cpu: Mapping[str, float]

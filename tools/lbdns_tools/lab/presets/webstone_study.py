@@ -1,4 +1,4 @@
-"""The study ``webstone`` repeats the study of 1999: selections x workloads x numbers of clients x lookup intervals.
+"""The study ``webstone`` repeats the 1999 study with various selections, workloads, client counts and lookup intervals.
 
 Selections to be compared are measured in immediate succession, so that other activity on a shared machine affects all
 of them equally. Before every workload, lbdns and the agents are restarted. lbdns then learns how much of this workload

@@ -88,7 +88,7 @@ def means(outcomes: Sequence[MeasuredOutcome], *names: str) -> list[float | None
 
 
 def mean_cpu(outcomes: Iterable[MeasuredOutcome], groups: Sequence[str]) -> float | None:
-    """Return the mean total CPU use of ``groups`` in % of one core, or None if no outcome has samples of all groups."""
+    """Return the mean total CPU use of ``groups`` as a percentage of one core, or None if no outcome has them all."""
     return mean_of_known(total_cpu(outcome.cpu_percent(group) for group in groups) for outcome in outcomes)
 
 

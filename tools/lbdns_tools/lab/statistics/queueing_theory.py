@@ -19,7 +19,7 @@ def erlang_c(servers: int, offered: float) -> float:
 
 
 def mean_response(servers: int, service_s: float, rate: float) -> float | None:
-    """Return the mean response time in an M/M/c queue in seconds, or None if the queue would keep growing.
+    """Return the mean response time, in seconds, in an M/M/c queue, or None if the queue would keep growing.
 
     With processor sharing, as in a kernel, the result applies to any distribution of service times. For one processor,
     the result is exact and equals S / (1 - rho). For several processors, the result is approximate.

@@ -1,4 +1,4 @@
-"""Estimates from repetitions how much ratios vary: standard errors, and how extreme a ratio can be by chance alone.
+"""Uses repetitions to estimate ratios' standard errors, and how extreme a ratio can be by chance alone.
 
 On a machine whose speed varies by 10%, the lowest of 27 measured ratios is well below every true ratio. Repetitions
 show how much individual ratios vary. This variation determines the range in which the lowest ratio would lie if the

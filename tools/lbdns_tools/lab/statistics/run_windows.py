@@ -49,7 +49,7 @@ def windows(row: ResultRow, length_s: int = 1) -> list[RunWindow]:
 
 
 def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, float]]:
-    """Return pairs of time (seconds from the start) and the total CPU use of ``groups`` in % of one core."""
+    """Return pairs of time (seconds from the start) and total CPU use of ``groups`` (as a percentage of one core)."""
     begun = outcome.row.begun
     if begun is None:
         return []

@@ -30,8 +30,8 @@ AGENT_CPU_PERCENT: Final = 1.0  # of a core, at most
 class SelectionRatios:
     """The ratios of one selection's figures to another selection's at one point, or None where a result is missing.
 
-    ``throughput`` is ``work`` times ``pace``. ``work`` is the ratio of the CPU time that the hosts used, which depends
-    on the selection. ``pace`` is the ratio of requests per CPU second, which depends on the machine and shows how much
+    ``throughput`` is ``work`` times ``pace``. ``work`` is the ratio of the hosts' CPU times, which depends on the
+    selection. ``pace`` is the ratio of requests per CPU second, which depends on the machine and shows how much
     throughput varies by chance. ``repeated`` contains the ratios of throughput, p95 and mean latency per repetition.
     """
 
@@ -58,12 +58,12 @@ def compare(found: OutcomeIndex, selection: str, other: str, hosts: Sequence[str
 
 
 def work_percent(found: OutcomeIndex, key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the total CPU use of ``hosts`` at a point in % of one core, or None if any host was never sampled."""
+    """Return the total CPU use of ``hosts`` at a point as a percentage of one core, or None if any was not sampled."""
     return total_cpu(mean_cpu(found.at(key), [host]) for host in hosts) if hosts else None
 
 
 def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict[str, dict[int, float]]:
-    """Return each host's throughput when serving all requests alone, keyed by host and number of clients."""
+    """Return the throughput of each host when it alone serves all requests, keyed by host and number of clients."""
     values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
         case, row = outcome.case, outcome.row
@@ -75,7 +75,7 @@ def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict
 
 
 def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], clients: int) -> float | None:
-    """Return the sum of the throughputs of the hosts when serving alone, or None if any host was not measured."""
+    """Return the sum of the throughputs in ``by_host`` for about ``clients`` clients, or None if any is missing."""
     if not hosts or any(host not in by_host for host in hosts):
         return None
     # The nearest number of clients suffices, because a busy host hardly serves more requests with more clients
@@ -190,13 +190,13 @@ def _sums(outcomes: Sequence[MeasuredOutcome], points: Iterable[SelectionRatios]
 
 
 def of_the_sum(outcomes: Sequence[MeasuredOutcome], key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the throughput at a point divided by the sum of the hosts' throughputs when serving alone."""
+    """Return the throughput at a point, divided by the sum of the throughputs that each host reaches alone."""
     whole = sum_alone(alone(outcomes, key.farm, key.workload), hosts, key.clients)
     return quotient(OutcomeIndex(outcomes).figure(key, THROUGHPUT), whole)
 
 
 def busiest_agent(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the highest mean CPU use, in % of a core, of any agent in any run, or None if no agent was sampled."""
+    """Return the highest mean CPU use of any agent in any run as a percentage of one core, or None if unknown."""
     found = [
         cpu for outcome in outcomes for group in agents(outcome) if (cpu := outcome.cpu_percent(group)) is not None
     ]
@@ -216,7 +216,7 @@ def agents_demand(outcomes: Sequence[MeasuredOutcome]) -> StudyDemand:
 
 
 def agents_mean(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the mean CPU use, in % of a core, across all agents and runs, or None if no agent was sampled."""
+    """Return the mean CPU use across all agents and runs as a percentage of one core, or None if unknown."""
     return mean_of_known(outcome.cpu_percent(group) for outcome in outcomes for group in agents(outcome))
 
 

@@ -27,7 +27,7 @@ SAMPLE_COLUMNS: Final = ("time", "case", "second", "group", "cpu_percent", "memo
 
 
 def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
-    """Return the sampled control groups' names: one per machine except the hub, and one per agent with its own group."""
+    """Return the names of sampled control groups: one per machine except the hub, and one per agent with its own."""
     found: list[str] = []
     for farm in farms:
         found += [machine.name for machine in machines(farm) if machine.name != HUB]  # the hub runs no program

@@ -59,6 +59,7 @@ def error_of_mean(points: Iterable[Ratios]) -> float | None:
 
 def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> ChanceRange | None:
     """Return the 95 % range of the extreme (``of`` is min or max) of the points' means if all true ratios are equal.
+
     The range is estimated by bootstrapping: in each simulated study, every ratio deviates from the overall mean by one
     of the measured relative deviations, drawn at random. The result is None if there are too few repetitions.
     """

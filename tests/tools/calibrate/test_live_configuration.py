@@ -112,7 +112,7 @@ def test_a_copy_from_a_killed_calibration_is_not_overwritten(path: Path, reloads
 
 def test_a_farm_without_a_score_can_not_be_calibrated(path: Path) -> None:
     path.write_text(TEXT.replace('"best"', '"weighted"').replace('"best_score"', '"weighted"'))
-    with pytest.raises(ConfigError, match="a name with the policy 'best' or 'best_score'"):
+    with pytest.raises(ConfigError, match="one name has the policy 'best' or 'best_score'"):
         LiveConfiguration(path)
 
 

@@ -109,7 +109,7 @@ def test_targets(tmp_path: Path) -> None:
     [
         ("ftp://a/", "URL: 'ftp://a/': the scheme ftp is not supported"),
         ("--files html --base a", "--base: 'a' is not a valid URL"),
-        ("--urls /none/there", "--urls: /none/there: cannot be read"),
+        ("--urls /none/there", "--urls: /none/there: cannot read the file"),
         ("--phases /none/there", "/none/there: file: cannot be read"),
         (f"{URL} --resolver 127.0.0.1 --resolve system", "--resolve system and --resolver cannot be combined"),
     ],

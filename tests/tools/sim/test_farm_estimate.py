@@ -68,7 +68,7 @@ def test_speed_is_requests_per_cpu_second() -> None:
 def test_other_work_is_what_runs_beyond_the_busy_workers() -> None:
     found = estimate_farm(record({"a": FAST, "b": SLOW}, 10, None), 0.010)
     assert [server.background for server in found.servers] == [0.0, 3.0]
-    assert any("b: " in note and "3 tasks of other work" in note for note in found.notes)
+    assert any("b: " in note and "3 other runnable tasks" in note for note in found.notes)
 
 
 def test_without_answers_requests_are_the_rate() -> None:
@@ -81,7 +81,7 @@ def test_without_counters_cores_are_all_there_is() -> None:
     found = estimate_farm(record({"a": {"cpu_count": 4.0}, "b": {}}, 10, (1, 1)), 0.010)
     assert [(server.speed, server.cores) for server in found.servers] == [(1.0, 4.0), (1.0, 4.0)]
     assert any("1 assumed for all cores" in note for note in found.notes)
-    assert any("b: 4 cores (unknown, assumed to match the others)" in note for note in found.notes)
+    assert any("b: 4 cores (unknown, assumed to match the other servers)" in note for note in found.notes)
 
 
 def test_of_nothing_there_is_no_rate() -> None:

@@ -152,7 +152,7 @@ def test_a_bad_first_line_is_named(first: bytes, message: str) -> None:
 
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "day.jsonl"
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+    with pytest.raises(ConfigError, match="cannot read the file: No such file"):
         read_recording(path)
     path.write_bytes(b"")
     with pytest.raises(ConfigError, match="is empty"):

@@ -148,7 +148,7 @@ def test_what_goes_wrong_is_simulated(capsys: pytest.CaptureFixture[str]) -> Non
         (("--servers", "T3", "--kill", "s9@30"), "there is no server named 's9'"),
         (("--servers", "T3", "--score", "thesi"), "Perhaps you meant 'thesis'?"),
         (("--preset", "herdin"), "Perhaps you meant 'herding'?"),
-        (("--replay", "nowhere.jsonl"), "nowhere.jsonl: file: cannot be read"),
+        (("--replay", "nowhere.jsonl"), "nowhere.jsonl: cannot read the file"),
         (("--from", "127.0.0.1:8053"), "is not a valid URL"),
         (("recrd",), "Did you mean 'record'?"),
         (("--load", "0.5", "record", "http://127.0.0.1:1", "x"), "do not apply to the command 'record'"),

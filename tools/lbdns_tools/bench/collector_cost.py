@@ -162,7 +162,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.figures("cost of receiving reports from agents (CPU use in % of one core)", results)]
+    return [command.figures("cost of receiving reports from agents (CPU use as a percentage of one core)", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -175,12 +175,16 @@ def _read_times(path: Path, members: int, seconds: int) -> dict[str, float]:
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     path = options.file or folder / "history.db"
     if path.exists():
-        raise BenchmarkError(f"--file: {path}: the file already exists; specify a file that does not exist")
+        raise BenchmarkError(f"--file: {path}: the file already exists; specify a new file")
     return record_history(path, options.pools, options.members, max(60, round(options.hours * 3600)))
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.figures("history with a report every second (sizes in bytes, plot read times in s)", results)]
+    return [
+        command.figures(
+            "history of members that report every second (sizes in bytes; times in s to read each plot)", results
+        )
+    ]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

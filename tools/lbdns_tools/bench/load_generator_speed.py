@@ -28,7 +28,7 @@ from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop,
 from lbdns_tools.load.request_mix import one_url
 from lbdns_tools.load.run_statistics import run_statistics
 
-TAKES: Final = "about 3 minutes (--seconds x (6 + 7 x --repeats))"
+TAKES: Final = "about 3 minutes (--seconds x (6 runs + 7 runs x --repeats))"
 EXAMPLE: Final = "--seconds 5 --concurrency 10 --rate 100"
 TARGET: Final = 3000.0  # requests/s per core from one process, 1 kB page
 AGREEMENT: Final = 0.10  # largest difference between figures that must not depend on the generator

@@ -31,7 +31,7 @@ from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess
 from lbdns_tools.bench.page_readers import KEEPERS
 from lbdns_tools.free_ports import free_port
 
-TAKES: Final = "about 5 minutes (farms x (--rounds x 2 x (2 s + --seconds) + 20 s))"
+TAKES: Final = "about 5 minutes (farms x (--rounds x 2 runs x (2 s + --seconds) + 20 s))"
 EXAMPLE: Final = "--rounds 9 --farms 5x200"
 FIND: Final = 2.0  # seconds of load to find the maximum rate
 SETTLE: Final = 1.0  # seconds of readers and load before the prober begins
@@ -39,7 +39,7 @@ NICE: Final = -15
 THREADS: Final = 0.1  # seconds until dnsperf has started its threads
 START: Final = 30.0  # seconds within which all readers must have a page
 TARGET: Final = 1.10  # times the p99 without page readers
-TARGET_TEXT: Final = f"kernel p99 at most {TARGET:g} times the p99 with the dummy server"
+TARGET_TEXT: Final = f"kernel p99 with lbdns at most {TARGET:g} times the kernel p99 with the dummy server"
 
 
 def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[BenchmarkFarm, int, list[str]]:

@@ -81,9 +81,9 @@ def calibrate(
     if not terms:
         best = weighed[0]
         raise LbdnsError(
-            f"no single metric outperforms round robin: the gain of the best metric, {best.name}, is "
-            f"{percent(best.gain)} (+-{100 * best.error:.1f}) in {measure}. Round robin may be the best policy for "
-            "this farm. Otherwise, try another load, more --rounds, another --by, or --method 1999"
+            f"no single metric outperforms round robin: the best metric, {best.name}, has a gain of "
+            f"{percent(best.gain)} (+-{100 * best.error:.1f}) in {measure}. Round robin may already be the best policy "
+            "for this farm. If not, try another load, more --rounds, another --by, or --method 1999"
         )
     contestants = [
         CalibrationTrial("best_score by the new score", "best_score", terms),

@@ -52,7 +52,7 @@ arguments."""
 @click.option("--clients", default="caches:20", show_default=True, help="Simulated: closed:N[:RESOLVE_S] or caches:N.")
 @click.option(
     "--load", default=0.7, show_default=True, type=click.FloatRange(0.01, 10),
-    help="Simulated: load that the caches generate, as a fraction of the farm's capacity.",
+    help="Simulated: load with caches:N clients, as a fraction of the farm's capacity.",
 )  # fmt: skip
 @click.option(
     "--duration", default=120.0, show_default=True, type=click.FloatRange(1, 1e6),
@@ -74,7 +74,8 @@ arguments."""
     help="Use only this metric. May be repeated. Default: every metric that all members report.",
 )  # fmt: skip
 @click.option("--method", default="gain", show_default=True, type=click.Choice(["gain", "1999"]),
-              help="Weight metrics by gain over round robin (gain) or by absolute performance (1999).")  # fmt: skip
+              help="How to weight metrics: by gain over round robin (gain) or by absolute performance "
+                   "(1999).")  # fmt: skip
 @click.option("--by", "measure", type=click.Choice(["throughput", "response"]),
               help="What to improve. Default: throughput, or response if the clients are caches.")  # fmt: skip
 @click.option(
@@ -91,8 +92,8 @@ def command(
 ) -> None:  # fmt: skip
     """Compute a score's weights and limits for a particular farm.
 
-    lbdns-calibrate measures how well the farm performs with each metric alone, and computes weights from the
-    results. The command prints a [score.NAME] table for the configuration file, and compares the new score with the
+    lbdns-calibrate measures how well the farm performs with a score of each single metric, and computes weights from
+    the results. The command prints a [score.NAME] table for the configuration file, and compares the new score with the
     score "thesis" and with round robin.
     """
     if not NAME.match(name) or name in SCORES:
@@ -117,7 +118,7 @@ def command(
             raise click.UsageError("add --load-command 'ab ...' for a live farm, or --simulate for a simulated farm")
         live = LiveConfiguration(config, control)
         farm = LiveFarm(live, url or url_of(live.path), load_command, settle)
-        how, measure = f"the live farm of {config}, with the load {load_command!r}", measure or "throughput"
+        how, measure = f"the live farm of {config}, under the load of {load_command!r}", measure or "throughput"
     found = _calibrate(farm, metrics, cast(Method, method), cast(Measure, measure), rounds)
     if json_output:
         click.echo(json.dumps(as_json(found, name), indent=2))

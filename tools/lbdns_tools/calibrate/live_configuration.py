@@ -48,7 +48,9 @@ def with_trial(values: Mapping[str, Any], trial: CalibrationTrial) -> dict[str, 
                 taking_part += 1
         pool["names"] = names
     if not taking_part:
-        raise ConfigError("no pool has a name with the policy 'best' or 'best_score', which calibration requires")
+        raise ConfigError(
+            "calibration requires a pool in which at least one name has the policy 'best' or 'best_score'"
+        )
     return changed
 
 

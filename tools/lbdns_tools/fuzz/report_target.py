@@ -111,7 +111,7 @@ def _check_decoder(datagram: bytes) -> None:
     try:
         again = encode(report)
     except ValueError:
-        assert len(datagram) > MAX_DATAGRAM // 2, "the re-encoded report may exceed the size limit only if it is long"
+        assert len(datagram) > MAX_DATAGRAM // 2, "only a long report may exceed the size limit after re-encoding"
         return
     if report.kind == "alarm" or not report.alarm:
         assert decode_body(open_envelope(again)) == report

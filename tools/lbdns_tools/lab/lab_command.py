@@ -73,7 +73,7 @@ def command() -> None:
 @command.command(context_settings=CONTEXT)
 @click.option("--all", "everything", is_flag=True, help="Also remove labs that are still running.")
 def clean(everything: bool) -> None:
-    """Remove everything that killed labs left behind.
+    """Remove everything left behind by labs that were killed.
 
     Example: lbdns-lab clean
     """

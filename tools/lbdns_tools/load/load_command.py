@@ -149,7 +149,7 @@ def _write(option: str, path: Path, text: str) -> None:
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise ConfigError(f"{option}: {path}: cannot be written: {error.strerror}") from None
+        raise ConfigError(f"{option}: {path}: cannot write the file: {error.strerror}") from None
 
 
 def main() -> None:

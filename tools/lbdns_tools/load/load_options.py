@@ -68,7 +68,9 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     ),
     click.option("--rate", type=RATES, help="Number of requests to send per second, regardless of response times."),
     click.option("--ramp", type=RAMP, help="Rate that changes linearly over --seconds, for example 10..200."),
-    _file("--trace", "FILE.csv", "Read rates from a column of FILE.csv. Each lasts for an equal part of --seconds."),
+    _file(
+        "--trace", "FILE.csv", "Read rates from a column of FILE.csv. Each rate lasts for an equal part of --seconds."
+    ),
     click.option("--trace-column", metavar="NAME|N", help="Column to read if the --trace file has several columns."),
     _rate("--min", "min_rate", False, "Scale the trace to a minimum rate of R requests/s. [default: 0 with --max]"),
     _rate("--max", "max_rate", True, "Scale the trace to a maximum rate of R requests/s."),
@@ -123,8 +125,8 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--search",
         type=click.Choice(SEARCHES),
-        help="Find the highest rate for each number of --connections, the most connections for each --rate, or the "
-        "most clients.",
+        help="Find the highest rate for each number of --connections, the highest number of connections for each "
+        "--rate, or the highest number of clients.",
     ),
     click.option(
         "--range", "span", type=ParsedValue(parsers.parse_span, "LOW..HIGH"), help="Range that --search covers."
@@ -132,14 +134,14 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--connections", type=COUNTS, help="Numbers of connections; --search rate finds the highest rate for each."
     ),
-    _percent("--accuracy", 0.1, "Accuracy of the --search result in percent. [default: 5]"),
+    _percent("--accuracy", 0.1, "Tolerance of the --search result, in percent. [default: 5]"),
     _percent("--max-errors", 0, "Percentage of failed requests above which a --search trial fails. [default: 1]"),
     click.option(
         "--max-latency",
         type=ParsedValue(parsers.parse_latency, "p99:200ms"),
         help="Latency above which a --search trial fails. [default: no limit]",
     ),
-    _percent("--min-achieved", 0, "Percentage of its rate that a --search trial must achieve to pass. [default: 95]"),
+    _percent("--min-achieved", 0, "Percentage of the requested rate that a --search trial must achieve. [default: 95]"),
     # Results
     click.option("--label", metavar="TEXT", help="Label for the runs in result files and plots."),
     _file("--csv", "FILE", "Write one CSV row per load and repetition to FILE (- for standard output)."),
@@ -206,7 +208,8 @@ def check_options(options: Mapping[str, Any]) -> None:
 def _check_values(options: Mapping[str, Any]) -> None:
     if "warm_up" in options and "requests" in options and not any(name in options for name in OPEN_LOADS):
         raise click.UsageError(
-            "--warm-up and --requests cannot be combined with clients; use --seconds instead of --requests"
+            "--warm-up and --requests cannot be combined without --rate, --ramp or --trace; use --seconds instead "
+            "of --requests"
         )
     low, high = options.get("min_rate", 0.0), options.get("max_rate", MAX_RATE)
     if low > high:

@@ -155,7 +155,7 @@ def read_lines(path: Path) -> list[str]:
     try:
         return path.read_text("utf-8-sig").splitlines()
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ConfigError(f"{path}: cannot read the file: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not UTF-8 text") from None
 

@@ -48,13 +48,13 @@ def system_server(path: Path = RESOLV_CONF) -> Endpoint:
         lines = path.read_text("utf-8", "replace").splitlines()
     except OSError as error:
         raise LbdnsError(
-            f"{path}: cannot be read: {error.strerror}; specify a DNS server with --resolver HOST:PORT"
+            f"{path}: cannot read the file: {error.strerror}; specify a DNS server with --resolver HOST:PORT"
         ) from None
     for line in lines:
         words = line.split()
         if len(words) > 1 and words[0] == "nameserver" and Endpoint(words[1], DNS_PORT).is_address:
             return Endpoint(words[1], DNS_PORT)
-    raise LbdnsError(f"{path}: contains no name server; specify a name server with --resolver HOST:PORT")
+    raise LbdnsError(f"{path}: the file lists no name server; specify one with --resolver HOST:PORT")
 
 
 def system_address(host: str) -> str:

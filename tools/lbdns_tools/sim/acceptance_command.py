@@ -95,7 +95,7 @@ def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
 @click.option("--only", metavar="TEXT", default="", help="Check only criteria whose group or case contains TEXT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 def command(quick: bool, seeds: int | None, processes: int | None, only: str, as_json: bool) -> None:
-    """Check the policy 'best' against its acceptance criteria, and print each criterion with its figure and verdict."""
+    """Check the policy 'best' against its acceptance criteria, and print each one's measured value and verdict."""
     chosen = [d for d in demands(quick) if only.lower() in f"{d.row} {d.what}".lower()]
     if not chosen:
         raise click.UsageError(f"no criterion contains {only!r}; run without --only to list all criteria")

@@ -103,7 +103,7 @@ def _case(
 
 
 def _few(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "light traffic: the member with the highest score is selected, and the mean is no worse than with round robin"
+    row = "light traffic: the highest-scoring member is selected; mean response time no worse than with round robin"
     duration = 300.0 if quick else 2000.0
     for farm in FARMS:
         for workload in ("cgi",) if quick else WORKLOADS:

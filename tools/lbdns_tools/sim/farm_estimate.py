@@ -124,7 +124,7 @@ def _speed_notes(
     elif any(work.counted and work.cpu_seconds < PRIOR for work in works):
         notes.append(f"speed: inaccurate for servers with less than {PRIOR:g} s of CPU time; record for longer")
     for server, cores, work in zip(servers, counts, works, strict=True):
-        parts = [f"{server.cores:g} cores ({'cpu_count' if cores else 'unknown, assumed to match the others'})"]
+        parts = [f"{server.cores:g} cores ({'cpu_count' if cores else 'unknown, assumed to match the other servers'})"]
         if known:
             carried = f"{server.capacity / mean_work:.3g} {unit}"
             seen = (
@@ -134,6 +134,6 @@ def _speed_notes(
             )
             parts.append(f"speed {server.speed:.3g} ({seen}: {carried})")
         if server.background:
-            parts.append(f"{server.background:.2g} tasks of other work (run_queue minus busy_workers)")
+            parts.append(f"{server.background:.2g} other runnable tasks (run_queue minus busy_workers)")
         notes.append(f"{server.name}: {', '.join(parts)}")
     return tuple(notes)

@@ -81,7 +81,7 @@ def _pool(reader: HistoryReader, pool: str) -> RecordedPool:
 
 def _nothing(reader: HistoryReader, pool: str, begin: float, end: float) -> str:
     begins = reader.begins()
-    what = f"--replay: {reader.path}: contains no per-second values for pool {pool}"
+    what = f"--replay: {reader.path}: the history contains no per-second values for pool {pool}"
     if raw := begins.get("raw"):
         what += f" in this period; the earliest per-second values are from {format_time(raw)}"
     means = min((time for tier, time in begins.items() if tier != "raw"), default=math.inf)

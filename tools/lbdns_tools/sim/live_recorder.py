@@ -256,7 +256,7 @@ class _RecordingWriter:
             # Line-buffered, so that the recording is complete even if this process is killed
             self._file = self._path.open("w" if self._force else "x", encoding="utf-8", buffering=1)
         except OSError as error:
-            raise ConfigError(f"{self._path}: cannot be written: {error.strerror}") from None
+            raise ConfigError(f"{self._path}: cannot write the file: {error.strerror}") from None
         self._file.write(header_line(header))
 
     def take(self, event: RecordedEvent) -> None:

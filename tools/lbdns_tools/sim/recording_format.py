@@ -96,7 +96,7 @@ def read_recording(path: Path) -> Recording:
         with path.open("rb") as file:
             return parse_recording(iter(lambda: file.readline(MAX_LINE + 1), b""), str(path))
     except OSError as error:
-        raise ConfigError(f"{path}: file: cannot be read: {error.strerror}") from None
+        raise ConfigError(f"{path}: cannot read the file: {error.strerror}") from None
 
 
 def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
@@ -128,7 +128,7 @@ def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
         except ValueError as error:
             raise ConfigError(f"{name}:{number}: record: {error}") from None
     if header is None:
-        raise ConfigError(f"{name}: record: the file is empty; to create a recording, run 'lbdns-sim record URL FILE'")
+        raise ConfigError(f"{name}: the file is empty; to create a recording, run 'lbdns-sim record URL FILE'")
     return Recording(header, tuple(events))
 
 

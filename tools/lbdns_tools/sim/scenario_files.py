@@ -100,12 +100,12 @@ def read_score(text: str) -> tuple[str, Mapping[str, Term] | None]:
     scores = read_scores(root)
     root.findings.raise_if_any()
     if not scores:
-        raise ConfigError(f"{file}: score: the file must contain a [score.NAME] table")
+        raise ConfigError(f"{file}: the file must contain a [score.NAME] table")
     if not name and len(scores) > 1:
         raise ConfigError(
-            f"{file}: score: the file contains several scores; specify one: {', '.join(f'{file}:{n}' for n in scores)}"
+            f"{file}: the file contains several scores; specify one: {', '.join(f'{file}:{n}' for n in scores)}"
         )
     name = name or next(iter(scores))
     if name not in scores:
-        raise ConfigError(f"{file}: score: there is no table [score.{name}]{nearest(name, scores)}")
+        raise ConfigError(f"{file}: there is no table [score.{name}]{nearest(name, scores)}")
     return name, scores[name]

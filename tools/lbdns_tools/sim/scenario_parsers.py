@@ -51,7 +51,7 @@ def _server(text: str, number: int) -> ServerSpec:
         form = "SPEEDxCORES or NAME=SPEEDxCORES, for example 1.1x1 or web1=2x2"
         raise ValueError(f"{text!r} is not a valid server; write {form}")
     speed, cores = float(match[2]), float(match[3])
-    for what, value in (("speed", speed), ("cores", cores)):
+    for what, value in (("the speed", speed), ("the number of cores", cores)):
         if not 0 < value <= MAX_SPEED:
             raise ValueError(f"{text!r}: {what} is {value:g}, but must be above 0 and at most {MAX_SPEED:g}")
     return ServerSpec(match[1] or f"s{number}", speed, cores)
@@ -155,7 +155,7 @@ def _span(text: str, form: str, ends: bool = False) -> tuple[str, float, float]:
     """Return the text before the @ and the two times after the @. A missing second time is returned as infinity."""
     match = _SPAN.match(text.strip())
     if not match or (ends and not match[3]):
-        raise ValueError(f"{text!r} must have the form {form}, with times in seconds since the start of the warm-up")
+        raise ValueError(f"{text!r} is not valid; write {form}, with times in seconds since the start of the warm-up")
     start, end = float(match[2]), float(match[3]) if match[3] else math.inf
     if end <= start:
         raise ValueError(f"{text!r}: the end at {end:g} s must be later than the start at {start:g} s")

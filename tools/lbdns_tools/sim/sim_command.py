@@ -156,7 +156,7 @@ def _write(path: Path, recording: Recording) -> None:
     except FileExistsError:
         raise ConfigError(f"--record: {path}: the file already exists; use another name") from None
     except OSError as error:
-        raise ConfigError(f"--record: {path}: cannot be written: {error.strerror}") from None
+        raise ConfigError(f"--record: {path}: cannot write the file: {error.strerror}") from None
 
 
 def _requested(options: Mapping[str, Any], recording: Recording | None) -> RequestedStudy:

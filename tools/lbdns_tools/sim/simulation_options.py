@@ -44,7 +44,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         None,
         "Comma-separated servers in the form [NAME=]SPEEDxCORES, a named farm (T3, H10 or U10), or a farm file.",
     ),
-    _option("--preset", "NAME|list", None, "Run a preset study. Other options override settings of the preset."),
+    _option("--preset", "NAME|list", None, "Run a preset study. Other options override the preset's settings."),
     _option("--from from_url", "URL", None, "Simulate the farm of a running lbdns, estimated from its reports."),
     _option(
         "--replay",

@@ -73,7 +73,7 @@ def _base(requested: RequestedStudy) -> SimulationStudy:
 def _fitted(study: SimulationStudy, requested: RequestedStudy, recording: Recording) -> SimulationStudy:
     if len(requested.workloads) > 1:
         raise ConfigError(
-            "--workload: only one workload can be specified with --from or --replay, because it determines speeds"
+            "--workload: only one workload can be specified with --from or --replay, because estimates depend on it"
         )
     workload = (requested.workloads or (Scenario(()).workload,))[0]
     farm = estimate_farm(recording, WORKLOADS[workload].mean)
@@ -137,7 +137,8 @@ def check_scenario(scenario: Scenario) -> None:
     for outage in scenario.outages:
         if outage.start >= scenario.end:
             raise ConfigError(
-                f"kill or hang: {outage.server}@{outage.start:g}: must begin before the run ends at {scenario.end:g} s"
+                f"kill or hang: {outage.server}@{outage.start:g}: the outage must begin before the run ends at "
+                f"{scenario.end:g} s"
             )
 
 

@@ -61,7 +61,10 @@ def test_a_host_is_enough(tmp_path: Path) -> None:
         (HOST.replace("0.5", "0"), "farm.toml:3: [host a] cpu: must be a number from 0.001 to 1024"),
         (HOST.replace("0.5", "-1"), "cpu: must be a number from 0.001 to 1024"),
         (HOST.replace("0.5", '"half"'), "cpu: must be a number"),
-        (HOST.replace("0.5", "0.005"), "0.005 cores correspond to 0.5 ms of CPU time per 100 ms, but the kernel's"),
+        (
+            HOST.replace("0.5", "0.005"),
+            "0.005 cores correspond to 0.5 ms of CPU time per 100 ms period, but the kernel's",
+        ),
         (HOST.replace('"a"', '"Frodo B"'), "farm.toml:2: [host Frodo B] name: must be 1 to 63"),
         (HOST.replace('"a"', '"-a"'), "with no leading or trailing -"),
         (HOST.replace('"a"', f'"{"a" * 64}"'), "must be 1 to 63 of a-z, 0-9 and -"),

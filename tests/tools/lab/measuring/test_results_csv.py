@@ -124,5 +124,5 @@ def test_hosts_and_groups_of_several_farms_are_there_once(tmp_path: Path) -> Non
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(LbdnsError, match=r"nowhere/samples\.csv: cannot be written: No such file"):
+    with pytest.raises(LbdnsError, match=r"nowhere/samples\.csv: cannot write the file: No such file"):
         ResultFiles(tmp_path / "nowhere", "webstone", [FARM])

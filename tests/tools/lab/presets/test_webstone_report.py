@@ -65,7 +65,13 @@ def test_demands_are_judged() -> None:
     assert section.words[0] == "Of 11 demands: met: 9; within chance: 0; not met: 0; not measured: 2."
     (table,) = section.tables
     rows = {str(row[0]): row[1:] for row in table.rows}
-    assert rows["highest mean CPU use of any agent in any run, in % of a core"] == ("at most 1", 0.6, 16, None, "met")
+    assert rows["highest mean CPU use of any agent in any run, as a percentage of one core"] == (
+        "at most 1",
+        0.6,
+        16,
+        None,
+        "met",
+    )
     of_alone = rows["unequal hosts, resolving at WebStone's intervals: throughput, best / hosts alone, minimum"]
     assert of_alone == ("at least 0.95", pytest.approx(104 / 92.5), 4, None, "met")
 
@@ -115,7 +121,7 @@ def test_repetitions_tell_the_error() -> None:
 
 def test_the_literal_rule_beside_best() -> None:
     (table,) = by_heading(study())["The literal rule of 1999"].tables
-    assert "gandalf has 69% of the CPU" in table.caption
+    assert "gandalf has 69% of the farm's CPU capacity" in table.caption
     assert list(table.rows[0]) == [
         "per connection", "html", 20, 0.36, 0.9, pytest.approx(6.0), pytest.approx(3.0), 0.95, 0.7, "herds",
     ]  # fmt: skip
@@ -158,7 +164,9 @@ def test_own_cost_of_every_run() -> None:
 def test_a_farm_of_ones_own_has_no_demands_but_the_agents() -> None:
     outcomes = [made(selection, farm="own", cpu=CPU) for selection in ("round_robin", "best")]
     first, ratios, *_ = sections(outcomes, {"own": LabFarm(UNEQUAL)})
-    assert [row[0] for row in first.tables[0].rows] == ["highest mean CPU use of any agent in any run, in % of a core"]
+    assert [row[0] for row in first.tables[0].rows] == [
+        "highest mean CPU use of any agent in any run, as a percentage of one core"
+    ]
     assert ratios.heading == "Own hosts, resolving per connection: best versus round robin"
     assert ratios.tables[1].rows[0][5] is None  # 1999 had other hosts
 

@@ -31,7 +31,7 @@ from lbdns_tools.bench.dns.dnsperf import DnsperfResult, DnsperfRun, run_dnsperf
 from lbdns_tools.bench.dns.latency_prober import query_wire
 from lbdns_tools.bench.measured_processes import BenchmarkError
 
-TAKES: Final = "about 7 minutes (--rounds x planes x 2 x 5 x (--seconds + warm-up))"
+TAKES: Final = "about 7 minutes (--rounds x planes x 2 settings x 5 query patterns x (--seconds + warm-up))"
 EXAMPLE: Final = "--rounds 9"
 WARM_UP: Final = 0.3  # seconds of load before each measured run
 SWITCHED: Final[Mapping[str, str]] = {"on": "", "off": "coherence = 0\n"}

@@ -23,7 +23,7 @@ from lbdns_tools.bench.dns.benchmark_farm import BenchmarkFarm
 from lbdns_tools.bench.dns.compared_servers import serving_lbdns
 from lbdns_tools.bench.dns.latency_prober import query_wire
 
-TAKES: Final = "about 50 s (number of kinds x --seconds)"
+TAKES: Final = "about 50 s (number of query kinds x --seconds)"
 EXAMPLE: Final = "--rate 5000"
 PIECE: Final = 16  # queries sent before the clock and the answers are read again
 GRACE: Final = 0.3  # seconds that the last answers may take
@@ -101,7 +101,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         }
     worst = max(flow.ratio for flow in flows.values())
     return {
-        "note": f"{server.note}; highest ratio: {worst}; ratio for all kinds in turn: {flows['all in turn'].ratio}",
+        "note": f"{server.note}; highest ratio: {worst}; ratio of all kinds sent in turn: {flows['all in turn'].ratio}",
         "worst_ratio": worst,
         "kinds": {kind: asdict(flow) | {"ratio": flow.ratio} for kind, flow in flows.items()},
     }

@@ -104,8 +104,8 @@ def _cpu(table: TomlTable, period: float) -> float:
     if cpu * period < LEAST_QUOTA * (1 - 1e-9):
         table.wrong(
             "cpu",
-            f"{cpu:g} cores correspond to {1000 * cpu * period:.3g} ms of CPU time per {1000 * period:g} ms, but the "
-            f"kernel's minimum is {1000 * LEAST_QUOTA:g} ms; increase cpu here or cpu_period in [farm]",
+            f"{cpu:g} cores correspond to {1000 * cpu * period:.3g} ms of CPU time per {1000 * period:g} ms period, "
+            f"but the kernel's minimum is {1000 * LEAST_QUOTA:g} ms; increase cpu here or cpu_period in [farm]",
         )
     return cpu
 
@@ -116,5 +116,5 @@ def _proxies(table: TomlTable) -> tuple[str, ...]:
         if name not in PROXIES:
             table.wrong("proxies", f"unknown value {name!r}{nearest(name, PROXIES)}")
         elif name in found[:place]:
-            table.wrong("proxies", f"lists {name!r} twice; remove one of them")
+            table.wrong("proxies", f"lists {name!r} twice; remove one of the entries")
     return found

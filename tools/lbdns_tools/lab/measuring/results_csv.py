@@ -131,7 +131,7 @@ def _opened(path: Path) -> TextIO:
     try:
         return path.open("w", encoding="utf-8", newline="")
     except OSError as error:
-        raise LbdnsError(f"{path}: cannot be written: {error.strerror}") from None
+        raise LbdnsError(f"{path}: cannot write the file: {error.strerror}") from None
 
 
 def _write(file: TextIO, lines: Iterable[Iterable[Any]]) -> None:
@@ -139,7 +139,7 @@ def _write(file: TextIO, lines: Iterable[Iterable[Any]]) -> None:
         csv.writer(file, lineterminator="\n").writerows(lines)
         file.flush()
     except OSError as error:
-        raise LbdnsError(f"{file.name}: cannot be written: {error.strerror}") from None
+        raise LbdnsError(f"{file.name}: cannot write the file: {error.strerror}") from None
 
 
 def _field(value: Any) -> Any:

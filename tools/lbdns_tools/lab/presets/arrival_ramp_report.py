@@ -47,10 +47,9 @@ def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         *saturated(outcomes),
         "Response times in the chart are computed by Little's law: the number of outstanding requests divided by the "
         "completion rate. These values are imprecise while few requests are outstanding. Response times in the table "
-        "are measured "
-        "directly.",
+        "are measured directly.",
     ]
-    table = SectionTable("Results for the whole ramp; CPU use is in % of one core", columns, rows)
+    table = SectionTable("Results for the whole ramp; CPU use as a percentage of one core", columns, rows)
     caption = "The ramp over time"
     return ReportSection("Ramp", words, [table], course("ramp", caption, outcomes, farm.host_names, window_s=WINDOW_S))
 
@@ -82,10 +81,9 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     words += [
         f"A single client waited {1000 * service_s:.3g} ms per request, which includes starting the CGI program. "
         f"At this speed, {cores} processors would handle {cores} / {service_s:.4f} s = {passes:.4g} requests/s.",
-        "The M/M/c column is calculated from this service time, which is nearly constant rather than exponentially "
-        "distributed. However, the kernel shares processors among all requests, so the mean response time depends "
-        "only "
-        "on the mean service time (M/G/c with processor sharing).",
+        "The M/M/c column is calculated from this service time, although it is nearly constant rather than "
+        "exponentially distributed. The column still applies, because the kernel shares processors among all requests: "
+        "with processor sharing (M/G/c), the mean response time depends only on the mean service time.",
         *_most_passed(loads, study),
         *saturated(loads),
     ]
@@ -105,7 +103,8 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     columns = ("requests/s", "load %", "successful /s", "mean ms", "M/M/c ms", "measured / M/M/c", "p99 ms",
                "errors %", "CPU")  # fmt: skip
     table = SectionTable(
-        "Random (Poisson) arrivals; CPU in % of one core; M/M/c is empty where the queue would grow without limit",
+        "Random (Poisson) arrivals; CPU use as a percentage of one core; the M/M/c column is empty where the queue "
+        "would grow without limit",
         columns,
         rows,
     )

@@ -40,8 +40,8 @@ STUDY_AB: Final[Mapping[str, tuple[ReportCell, ...]]] = {
 HONEST: Final = (
     "A proxy sees the start and end of each request. It can therefore send the next request to the host with the "
     "fewest outstanding requests, retry a request on another host, and remove a host between two requests. A DNS "
-    "server cannot. It returns an address and sees the effect only in subsequent reports, and clients or caches may "
-    "keep the address longer than its TTL.",
+    "server can do none of this. It returns an address and sees the effect only in subsequent reports, and clients or "
+    "caches may keep the address longer than its TTL.",
     "On the other hand, a proxy forwards every byte in both directions, adds a single point of failure, and uses CPU "
     "time for every connection, as the table below shows. lbdns uses CPU time only for answers and for its collector; "
     "the table includes both. The agents run on the web hosts.",
@@ -73,7 +73,8 @@ def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | N
 def _web(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, words: Sequence[str]) -> ReportSection:
     columns = (
         "workload", "selection", "requests/s", "/ best", "mean, s", "lookup, s", "p95, s", "p95 / best", "errors, %",
-        "balancer or lbdns, % of a core", "its CPU ms/request", "its memory, MB", "mean per agent, % of a core",
+        "CPU of balancer or lbdns, % of one core", "its CPU ms/request", "its memory, MB",
+        "mean CPU per agent, % of one core",
     )  # fmt: skip
     rows: list[tuple[ReportCell, ...]] = []
     shares: dict[str, dict[str, float | None]] = {}
@@ -137,7 +138,7 @@ def _ab(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
         (name, *_ab_row(of), *STUDY_AB.get(name, ("", *[None] * len(AB_COLUMNS))))
         for name, of in by_selection(outcomes).items()
     ]
-    table = SectionTable(f"{AB_CLIENTS} concurrent requests; KB/s in the lab do not include headers", columns, rows)
+    table = SectionTable(f"{AB_CLIENTS} concurrent requests; the lab's KB/s exclude HTTP headers", columns, rows)
     words = (
         f"The study ran ab -n {AB_REQUESTS} -c {AB_CLIENTS} on different machines, so only the rankings are comparable."
     )
@@ -153,7 +154,7 @@ def _ab_row(of: Sequence[MeasuredOutcome]) -> tuple[ReportCell, ...]:
 def _rates(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
     columns = (
         "selection", "rate, requests/s", "requests/s", "mean, s", "p95, s", "errors, %",
-        "balancer or lbdns, % of a core", "its CPU ms/request",
+        "CPU of balancer or lbdns, % of one core", "its CPU ms/request",
     )  # fmt: skip
     rows: list[tuple[ReportCell, ...]] = []
     cpu: dict[str, report_charts.Line] = {}
@@ -167,10 +168,10 @@ def _rates(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
             rows.append((name, rate, *figures, percent, ms_per_request(at, group) if group else None))
             cpu.setdefault(name, []).append((rate, percent))
             latency.setdefault(name, []).append((rate, figures[2]))
-    table = SectionTable("Requests arrive independently of responses; each takes at least 0.2 s", columns, rows)
+    table = SectionTable("Requests arrive independently of responses; each request takes at least 0.2 s", columns, rows)
     words = (
         "The study measured two balancers at 100 to 2000 connections/s. In the lab, the rates rise in equal steps to "
-        "the rate that the farm carries for this page with 'best'. The sweep of a selection ends when more than half "
+        "the rate that the farm carries for this page with 'best'. A selection's sweep ends when more than half "
         "of the requests fail.",
     )
     p95_words = "95th percentile of response times"

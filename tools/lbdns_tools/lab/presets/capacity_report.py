@@ -50,7 +50,7 @@ def _carried(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSectio
         for selection, of in by_selection(outcomes).items()
     ]
     columns = ("", "requests/s", "mean ms", "p95 ms", "errors %", "CPU of the hosts", "CPU of proxy or lbdns")
-    table = SectionTable("Clients send requests without pause; CPU use is in % of one core", columns, rows)
+    table = SectionTable("Clients send requests without pause; CPU use as a percentage of one core", columns, rows)
     words = [
         f"Clients request a 1 kB page, with one connection per request. The hosts have {farm.cpu:.3g} cores in total."
     ]
@@ -86,11 +86,13 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
         *_cost(outcomes),
         *saturated(outcomes),
         "The study's balancer ran on a separate machine and forwarded all traffic, whereas a DNS server only answers "
-        "queries. "
-        "Therefore, compare CPU use in the study only with that of the proxy, and compare response times only at rates "
-        "well below the carried rate.",
+        "queries. Therefore, compare CPU use in the study only with that of the proxy, and compare response times "
+        "only at rates well below the carried rate.",
     ]
-    tables = [SectionTable("Mean CPU use in % of one core, and peak memory use", columns, rows), study_table()]
+    tables = [
+        SectionTable("Mean CPU use as a percentage of one core, and peak memory use", columns, rows),
+        study_table(),
+    ]
     pictures = [
         *chart(
             "capacity-response", "Mean response time as a function of the rate", response, "requests/s", "ms", log=True
@@ -118,7 +120,10 @@ def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     costs = {name: _front_cpu(name, of[rate]) for name, of in held.items()}
     known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
     return (
-        [f"CPU cost of selection at {rate:g}/s, the highest rate that all selections carried, in % of a core: {known}."]
+        [
+            f"CPU cost of host selection at {rate:g}/s, the highest rate that all selections carried, "
+            f"as a percentage of one core: {known}."
+        ]
         if known
         else []
     )

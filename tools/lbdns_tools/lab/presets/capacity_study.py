@@ -123,6 +123,7 @@ def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable
 PRESET: Final = StudyPreset(
     "capacity",
     "Capacity: the rates that a host, a farm and a proxy carry",
-    "Measure CPU use, memory use and response times at each rate, and the highest rate for each connection count.",
+    "Measure CPU use, memory use and response times at each rate, and find the highest rate for each number of "
+    "connections.",
     plan,
 )

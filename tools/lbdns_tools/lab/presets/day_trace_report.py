@@ -46,7 +46,7 @@ def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
 
 
 def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
-    runs = ", ".join(f"{count} connections at {rate}/s from {begin} s" for begin, count, rate in SCALER_RUNS)
+    runs = ", ".join(f"{count} connections at {rate}/s, starting at {begin} s" for begin, count, rate in SCALER_RUNS)
     words = [
         f"In the study, overlapping runs of httperf ({runs}) generated up to {scaler_highest():g} connections/s over "
         "20 minutes. In the lab, time is compressed, and the rates are scaled so that their peak is 0.9 times the rate "
@@ -63,7 +63,9 @@ def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
     figures = ("requests", "mean_ms", "p99_ms", "failed", "error_percent")
     rows = [[selection, *means(of, *figures), cpu_share(of, farm)] for selection, of in by_selection(outcomes).items()]
     columns = ("", "requests", "mean ms", "p99 ms", "lost", "lost %", "mean CPU %")
-    return SectionTable("Results for the whole load; CPU use is in % of the hosts' cores", columns, rows, digits=4)
+    return SectionTable(
+        "Results for the whole load; CPU use as a percentage of all the hosts' cores", columns, rows, digits=4
+    )
 
 
 def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | None:

@@ -56,7 +56,7 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 PRESET: Final = StudyPreset(
     "trace",
     "Trace: a day within minutes",
-    "Compare 'best' with 'round_robin' under the loads of the cloud study's day and of the reactive scaler, both "
-    "compressed to a few minutes.",
+    "Compare 'best' with 'round_robin' under two loads of the cloud study, each compressed to a few minutes: the "
+    "requests of a day, and the runs that demonstrated the reactive scaler.",
     plan,
 )

@@ -68,7 +68,7 @@ def table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> SectionT
             mean_cpu(of, hosts), *(mean_of_known(100 * shares.get(host, 0.0) for shares in shared) for host in hosts),
         ])  # fmt: skip
     columns = (*COLUMNS, *(f"{host} served %" for host in hosts))
-    return SectionTable("CPU use is in % of one core", columns, rows)
+    return SectionTable("CPU use as a percentage of one core", columns, rows)
 
 
 def _burners(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
@@ -105,7 +105,7 @@ def _death(heading: str, name: str, outcomes: Sequence[MeasuredOutcome], farm: L
         words.append(death_sentence(outcome))
     columns = ("", "host", "died at s", "still named for s", "back at s", "named again after s", "lost",
                "lost in the worst second")  # fmt: skip
-    caption = "Times are in s from the start of the run; delays may be up to 0.5 s too long"
+    caption = "Times are in s since the start of the run; delays may be overestimated by up to 0.5 s"
     return _section(heading, name, outcomes, farm, words, [SectionTable(caption, columns, rows)], marks)
 
 

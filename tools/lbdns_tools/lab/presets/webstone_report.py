@@ -133,7 +133,9 @@ def _literal(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
     rows = [
         _literal_row(found, key, host.name) for key in found.keys if key.selection == "best_score" and key.farm == name
     ]
-    table = SectionTable(f"best_score; {host.name} has {host.cpu / farm.cpu:.0%} of the CPU", columns, rows)
+    table = SectionTable(
+        f"best_score; {host.name} has {host.cpu / farm.cpu:.0%} of the farm's CPU capacity", columns, rows
+    )
     words = (
         "'best_score' sends all clients to the server with the highest score until the next report. A point is marked "
         "'wins' if throughput is higher and p95 is lower than with 'best'. A point is marked 'herds' if throughput or "
@@ -244,5 +246,5 @@ def _own_cpu(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
         for o in outcomes
         if o.samples
     ]  # fmt: skip
-    table = SectionTable("Mean CPU use during the run, in % of one core", columns, rows)
+    table = SectionTable("Mean CPU use during the run, as a percentage of one core", columns, rows)
     return ReportSection("The CPU cost of lbdns and its agents", (), (table,))

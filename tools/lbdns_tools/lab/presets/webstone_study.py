@@ -129,7 +129,7 @@ PRESET: Final = StudyPreset(
     "WebStone, as in 1999",
     """Compare a single server, 'round_robin', 'best', and the literal rule of 1999 ('best_score'), on unequal and equal
     hosts. 20 to 100 clients request HTML, CGI and mixed files, and resolve the name for each connection or at
-    WebStone's intervals. Selections: single[:HOST] (one host; by default the slowest), alone (every other host in
-    turn), round_robin, best, best_score.""",
+    WebStone's intervals. Selections: single[:HOST] (one host; by default the slowest), alone (each of the other
+    hosts by itself, in turn), round_robin, best, best_score.""",
     plan,
 )

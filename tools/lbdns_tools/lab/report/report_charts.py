@@ -235,4 +235,4 @@ def _finish(figure: Figure, path: Path) -> None:
         text = path.read_text("utf-8")
         path.write_text(text.replace("</style>", f"{_STYLE}</style>", 1), "utf-8")
     except OSError as error:
-        raise LbdnsError(f"{path}: cannot be written: {error.strerror}") from None
+        raise LbdnsError(f"{path}: cannot write the file: {error.strerror}") from None

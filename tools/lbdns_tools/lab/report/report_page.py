@@ -24,7 +24,7 @@ PICTURES: Final = "pictures"
 #: Files next to the page, with their contents; a file exists only if the study got far enough
 FILES: Final = (
     (results_csv.RESULTS, "all measurements, one per line"),
-    (results_csv.SAMPLES, "CPU and memory use of every machine, once a second"),
+    (results_csv.SAMPLES, "CPU and memory use of every machine, sampled once a second"),
     (MANIFEST, "versions, machine, farms and settings"),
 )
 MADE_WITH: Final = "How it was measured"

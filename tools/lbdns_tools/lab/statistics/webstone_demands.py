@@ -211,7 +211,7 @@ def agents(outcome: MeasuredOutcome) -> set[str]:
 def agents_demand(outcomes: Sequence[MeasuredOutcome]) -> StudyDemand:
     """Return the demand that limits each agent's CPU use in every run."""
     read = [outcome for outcome in outcomes if agents(outcome)]
-    what = "highest mean CPU use of any agent in any run, in % of a core"
+    what = "highest mean CPU use of any agent in any run, as a percentage of one core"
     return StudyDemand(what, busiest_agent(read), AGENT_CPU_PERCENT, False, len(read))
 
 

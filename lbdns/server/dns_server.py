@@ -156,7 +156,7 @@ class DnsServer:
         await self._web.start(config.web, by_address(self._inherited, "web", [listen]).get(listen) if listen else None)
 
     async def _take_over(self) -> None:
-        """Start alongside a running server, and stop that server once this server is certain to start."""
+        """Start alongside a running server, and stop that server once nothing can prevent this one from starting."""
         config = self.farm.config
         self._predecessor = predecessor = await Predecessor.meet(config.server.control)
         inherited = predecessor.inherited

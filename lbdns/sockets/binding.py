@@ -1,4 +1,4 @@
-"""Binds sockets for DNS, reports and the web interface. Error messages state what to do."""
+"""Binds sockets for DNS, reports and the web interface. Error messages state how to solve the problem."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def why_not_spare(
     guards: GuardsOf,
     now: float,
 ) -> str:
-    """Return why a pool cannot spare the targets, or an empty string if every pool can.
+    """Return why a pool cannot spare the targets, or an empty string if every pool can spare them.
 
     A pool cannot spare its targets if the overrides in ``after`` would leave it without a usable member, or would drain
     all its members. ``now`` is in monotonic seconds.

@@ -39,7 +39,7 @@ def cpu_seconds(pid: int) -> float:
 def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
     """Measure all processes simultaneously for ``seconds``, and return the CPU and memory use of each process.
 
-    PSS (proportional set size) counts each shared page in equal parts towards the processes that map the page.
+    PSS (proportional set size) divides each shared page equally among the processes that map it.
     """
     before = [cpu_seconds(pid) for pid in pids]
     start = time.monotonic()

@@ -94,7 +94,7 @@ class Lab:
             self.start_agent(host.name)
 
     def _use_resolvers(self, *servers: str) -> None:
-        """Assign ``servers`` to the client hosts in turn as resolvers. All other machines query lbdns directly."""
+        """Assign ``servers`` in turn to the client hosts as resolvers. All other machines query lbdns directly."""
         for number, place in enumerate(self.clients()):
             server = self.machines[servers[number % len(servers)]]
             place.resolv_conf(f"nameserver {server.address}", "options timeout:2 attempts:3")

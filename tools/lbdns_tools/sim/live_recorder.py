@@ -239,7 +239,7 @@ async def _record(url: str, pool: str | None, seconds: float | None, writer: _Re
 
 
 class _RecordingWriter:
-    """Writes a recording to a file. The file is opened only when the header arrives, in case the URL is wrong."""
+    """Writes a recording to a file, which is opened only when the header arrives, in case the URL is wrong."""
 
     def __init__(self, path: Path, force: bool) -> None:
         self._path, self._force = path, force

@@ -119,7 +119,7 @@ def _having(scenarios: Sequence[Scenario], name: str, value: Any) -> Sequence[Sc
 
 
 def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
-    """Return the scenarios without duplicates. Overrides can make two scenarios of a preset equal."""
+    """Return the scenarios without duplicates. Overrides can make two scenarios of a preset identical."""
     found: list[Scenario] = []  # a list, because a scenario with a custom score cannot be hashed
     for scenario in scenarios:
         if scenario not in found:

@@ -1,9 +1,9 @@
 """Measures amplification: bytes sent per byte received, for each kind of query, with the default rate limits.
 
 The benchmark sends plain UDP queries at a high rate. Each kind comes from a separate loopback network, because rate
-limits apply per prefix. At the end, queries of all kinds come in turn from one address. Only the bytes of DNS messages
-are counted, because IP and UDP headers would lower the ratio. If the source address were spoofed, its owner would
-receive the bytes sent.
+limits apply per prefix. At the end, one address sends queries of all kinds in turn. Only the bytes of DNS messages are
+counted, because IP and UDP headers would lower the ratio. If the source address were spoofed, its owner would receive
+the bytes sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The study ``ramp``, modelled on the cloud study: a rate that rises linearly beyond capacity, and service times.
+"""The study ``ramp``, modelled on the cloud study: raises the rate beyond capacity, and measures service times.
 
 The study first measures the rate that the farm carries with ``best``. The ramp then rises to 1.5 times this rate. To
 measure service times, clients request a page that requires 70 ms of CPU time, on a host with two processors. In the

@@ -17,7 +17,7 @@ WORKLOADS: Final = ("html", "cgi", "mixed")
 
 @dataclass(frozen=True, slots=True)
 class WebStone1999Row:
-    """A row of a WebStone table of 1999. The fields are named like the columns of results.csv."""
+    """A row of a WebStone table of 1999. The fields have the same names as the columns of results.csv."""
 
     table: str
     selection: str

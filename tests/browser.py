@@ -125,7 +125,7 @@ class BrowserPage:
         await self.until("document.readyState === 'complete'")
 
     async def run(self, script: str) -> Any:
-        """Return the value of an expression or of its promise. Raises AssertionError if the script fails."""
+        """Return the value of an expression; promises are awaited. Raises AssertionError if the script fails."""
         result = await self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         exception = result.get("exceptionDetails")
         assert not exception, f"{script}: {exception.get('exception', {}).get('description', exception)}"
@@ -141,7 +141,7 @@ class BrowserPage:
         return time.monotonic() - start
 
     async def until_shown(self, selector: str, condition: str) -> float:
-        """Scroll to an element and wait until an expression is true; scroll again whenever content above it grows."""
+        """Scroll to an element and wait until an expression is true; repeat if content above the element grows."""
         scroll = f"document.querySelector({json.dumps(selector)}).scrollIntoView({{ behavior: 'instant' }})"
         return await self.until(f"({scroll}, {condition})")
 

@@ -1,4 +1,4 @@
-"""Tests that docs/architecture.md lists every source file once, in the right table, with names from that file."""
+"""Checks that docs/architecture.md lists every source file once, in the right table, with names from that file."""
 
 from __future__ import annotations
 

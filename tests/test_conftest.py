@@ -1,4 +1,4 @@
-"""Tests that a test run behaves the same however it is started."""
+"""Checks that a test run behaves the same however it is started."""
 
 from __future__ import annotations
 

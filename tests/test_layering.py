@@ -1,4 +1,4 @@
-"""Tests that all modules respect the project's layers, and that the checker detects violations."""
+"""Checks that all modules respect the project's layers, and that the checker detects violations."""
 
 from __future__ import annotations
 

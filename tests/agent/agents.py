@@ -22,7 +22,7 @@ QUIET = ("--gateway", "off", "--server-status", "off", "--alarm", "off")
 
 @dataclass
 class Receiver:
-    """A collector's socket, with the reports that it has received and their times of arrival (monotonic seconds)."""
+    """A collector's socket, with the received reports and their arrival times (on the monotonic clock, in seconds)."""
 
     socket: socket.socket
     reports: list[Report] = field(default_factory=list)

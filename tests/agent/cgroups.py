@@ -22,7 +22,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def v2_group(folder: Path, **changes: str) -> None:
-    """Create a fake v2 cgroup with all files that the agent reads. ``changes`` replace files (``__`` means ``.``)."""
+    """Create a complete fake v2 cgroup. ``changes`` replace the contents of files (``__`` for ``.`` in their names)."""
     files = {
         "cpu.max": "max 100000\n",
         "cpu.stat": "usage_usec 0\nuser_usec 0\nsystem_usec 0\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
@@ -36,7 +36,7 @@ def v2_group(folder: Path, **changes: str) -> None:
 
 
 def v1_cpu_group(folder: Path, quota_us: int = -1, throttled_ns: int = 0, tasks: str = "") -> None:
-    """Create a fake v1 cgroup of the controller cpu."""
+    """Create a fake v1 cgroup for the cpu controller."""
     write(
         folder,
         {
@@ -49,7 +49,7 @@ def v1_cpu_group(folder: Path, quota_us: int = -1, throttled_ns: int = 0, tasks:
 
 
 def v1_memory_group(folder: Path, limit: str = MAX_V1, usage: int = 0, file: int = 0) -> None:
-    """Create a fake v1 cgroup of the controller memory. Half of the cgroup's page cache is active."""
+    """Create a fake v1 cgroup for the memory controller. Half of the cgroup's page cache is active."""
     write(
         folder,
         {
@@ -67,7 +67,7 @@ def fake_proc(folder: Path, mounts: str, membership: str) -> str:
 
 
 def cpu_mount() -> tuple[CgroupMount, bool]:
-    """Return a cgroup mount that can set CPU quotas (v1 if possible), and whether it is v2."""
+    """Return a cgroup mount that supports CPU quotas (preferably v1), and whether the mount is v2."""
     mounts = read_cgroup_mounts()
     for mount in mounts:
         if "cpu" in mount.controllers:
@@ -80,7 +80,7 @@ def cpu_mount() -> tuple[CgroupMount, bool]:
 
 @contextlib.contextmanager
 def limited_group(quota: float, with_accounting: bool = True) -> Iterator[str]:
-    """Create a control group with a CPU quota (in cores), yield its path (as in /proc/PID/cgroup), and remove it."""
+    """Create a control group with a CPU quota (in cores), yield its path as in /proc/PID/cgroup, then remove it."""
     mount, unified = cpu_mount()
     path = f"/lbdns-test-{uuid.uuid4().hex[:12]}"
     folders = [mount.point / path[1:]]

@@ -1,4 +1,4 @@
-"""/proc files recorded from several kernels, and measured hosts that read these files."""
+"""/proc files recorded from several kernels, and hosts whose metrics are read from these files."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def proc_file(kernel: str, name: str) -> bytes:
 
 
 def host_with_kernel(kernel: str) -> MeasuredHost:
-    """Return a host that has only the recorded /proc files of ``kernel``."""
+    """Return a host whose only /proc files are those recorded from ``kernel``."""
     return MeasuredHost(ProcFiles(PROC / kernel))

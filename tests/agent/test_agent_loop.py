@@ -66,7 +66,7 @@ def test_the_cadence_is_fixed_whatever_the_web_server_does(tmp_path: Path, handl
 
 
 def test_a_server_that_answers_slower_than_a_report_waits_serves_the_next_round(tmp_path: Path) -> None:
-    """The delay of 0.15 s is longer than a report waits (0.05 s), but shorter than the interval (0.2 s)."""
+    """The delay of 0.15 s is longer than reports wait for readings (0.05 s), but shorter than the interval (0.2 s)."""
     count = counting()
 
     def slow(connection: socket.socket, request: bytes) -> None:
@@ -243,7 +243,7 @@ def test_an_alarm_goes_at_once_and_lasts_as_long_as_the_overload(tmp_path: Path)
 
 
 def test_an_alarm_between_two_reports_far_apart() -> None:
-    """The alarm condition is true as soon as four processes run, and the quick check of run_queue detects this."""
+    """The alarm condition is true once four processes are running, and the quick check of run_queue detects this."""
     arguments = (*ALARMED, "3600", "--alarm", "run_queue>3")
     with receiver() as collector, agent_at_once(collector.where, *arguments):
         first = collector.take()

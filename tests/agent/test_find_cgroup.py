@@ -1,4 +1,4 @@
-"""Tests of finding the measured control group, with fake cgroup files (v1 and v2)."""
+"""Tests of finding the control group to measure, with fake cgroup files (v1 and v2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of real pings, on the loopback and in network namespaces: by raw socket, by ping socket and unpermitted."""
+"""Tests of real pings on the loopback and in namespaces: with a raw socket, a ping socket, or neither permitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the metrics of a control group with limits, which are read from fake cgroup files (v1 and v2)."""
+"""Tests of a limited control group's metrics, which are read from fake cgroup files (v1 and v2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of listening sockets, from /proc/net/tcp files recorded on several kernels and from the running kernel."""
+"""Tests of reading listening sockets from /proc/net/tcp files of several kernels, and from the running kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that, in a single thread, a reading that waits does not delay any other reading."""
+"""Checks that a reading that waits does not delay any other reading in the same thread."""
 
 from __future__ import annotations
 

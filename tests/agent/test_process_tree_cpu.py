@@ -223,7 +223,7 @@ class MadeProc:
             self.has_run(parent)
 
     def has_run(self, pid: int, parent: int | None = None) -> None:
-        """Count a minor fault in the process's stat line, as a fork would (see proc_pid_stat(5))."""
+        """Increase the count of minor faults in the process's stat line, as a fork would (see proc_pid_stat(5))."""
         stat = self.root / str(pid) / "stat"
         self._faults[pid] += 1
         above = stat.read_text().split()[3] if parent is None else parent
@@ -231,7 +231,7 @@ class MadeProc:
 
 
 def made_farm(root: Path, count: int) -> tuple[MadeProc, list[int]]:
-    """Create process 1000 with ``count`` children, which is more than one round of searching may examine."""
+    """Create process 1000 with ``count`` children, too many for a single round of the search."""
     made = MadeProc(root)
     made.add(1000, 0)
     children = list(range(1001, 1001 + count))

@@ -1,4 +1,4 @@
-"""Tests of this machine's real control groups (v1 or v2), in which busy processes run."""
+"""Tests with busy processes in real control groups (v1 or v2) of this machine."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.agent.web import ForkingServer
 
 
 def inode_of(port: int) -> int:
-    """Return the inode of the socket that listens on a port, from /proc/net/tcp."""
+    """Return the inode that /proc/net/tcp lists for the socket that listens on a port."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
         if fields[3] == "0A" and fields[1].endswith(f":{port:04X}"):
@@ -50,7 +50,7 @@ def test_who_descends_from_whom() -> None:
 
 @pytest.fixture
 def fake_proc(tmp_path: Path) -> Path:
-    """Create 1 (systemd), its child 10, and 11 and 12, children of 10, all with socket 77; and 20 without socket 77."""
+    """Create processes 1 (systemd), 10 (child of 1), 11 and 12 (children of 10) with socket 77, and 20 without it."""
     for pid, parent, name, sockets in (
         (1, 0, "systemd", [77, 5]), (10, 1, "apache2", [77]), (11, 10, "apache2", [77]), (12, 10, "cgi", [77]),
         (20, 1, "cron", [6]),

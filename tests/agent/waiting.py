@@ -20,7 +20,7 @@ def until(condition: Callable[[], object], longest: float = 20.0) -> None:
 
 
 def run_to_end(steps: ReadingSteps[T], timeout: float) -> T:
-    """Run one reading to completion, and return its result. Exceptions from the reading are passed on."""
+    """Run one reading to completion, and return its result. Exceptions raised by the reading propagate."""
     tasks = SensorTasks()
     task = tasks.add(lambda: steps, timeout)
     tasks.start()

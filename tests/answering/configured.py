@@ -47,7 +47,7 @@ def using(plane: Plane) -> Iterator[None]:
 
 
 def at_work(farm: Farm, secrets: tuple[bytes, ...] = (SECRET,)) -> Responder:
-    """Return a responder whose clock is set. It supports cookies unless ``secrets`` is empty."""
+    """Return a responder whose clock shows a fixed time. It supports cookies unless ``secrets`` is empty."""
     responder = Responder(AnswerTable(farm, _planes[-1]), secrets)
     responder.tick(NOW, WALL)
     return responder

@@ -53,7 +53,7 @@ def read_records(wire: bytes) -> list[list[Record]]:
 
 
 def folded(records: tuple[Record, ...] | list[Record]) -> list[tuple[bytes, int, int, bytes]]:
-    """Return the records in lower case, because a compressed name takes over the case of its first occurrence."""
+    """Return the records in lower case, because a compressed name copies the letter case of its first occurrence."""
     return [(owner.lower(), int(rtype), ttl, rdata.lower()) for owner, rtype, ttl, rdata in records]
 
 

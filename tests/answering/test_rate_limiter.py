@@ -1,4 +1,4 @@
-"""Tests of response rate limiting: which responses count together, when counts restart, and what is limited."""
+"""Tests of response rate limiting: which responses are counted together and limited, and when counts restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of cookies: valid cookies permit long answers, fast and slow path agree, and cookies are optional."""
+"""Tests of cookies: valid cookies permit long answers, the fast and slow paths agree, and cookies are optional."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the fast path and the slow path agree, and that any input receives a well-formed response or none."""
+"""Checks that the fast path and the slow path agree, and that any input receives a well-formed response or none."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ TYPES = ["A", "AAAA", "ANY", "TXT", "NS", "MX", "SOA", "DNSKEY", "DS", "TYPE4711
 
 
 def test_nobody_unknown_is_sent_more_than_512_bytes() -> None:
-    """Checks bounds on amplification by forged queries: for every response's size, and for the mean size ratio."""
+    """Checks limits on amplification by forged queries: on the size of each response, and on the mean size ratio."""
     responder = at_work(configured())
     sent = brought = 0
     for name, rtype, payload in product(

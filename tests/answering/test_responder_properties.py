@@ -1,4 +1,4 @@
-"""Properties for all queries and zones: responses are well-formed, respect the size limit, and agree with the zone."""
+"""Properties of all responses: they are well-formed, respect the size limit, and agree with the zone."""
 
 from __future__ import annotations
 

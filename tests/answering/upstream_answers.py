@@ -25,7 +25,7 @@ A_RECORD: Final = f"{NAME}. 60 IN A 192.0.2.80"
 def answer(
     asked: bytes, *records: str, rcode: dns.rcode.Rcode = dns.rcode.NOERROR, flags: int = 0, edns: bool = True
 ) -> dns.message.Message:
-    """Return an upstream's response; each record is "owner TTL IN TYPE rdata"."""
+    """Return an upstream's response; each record has the form "owner TTL IN TYPE rdata"."""
     query = dns.message.from_wire(asked)
     response = dns.message.make_response(query, recursion_available=True)
     response.flags |= flags

@@ -56,7 +56,7 @@ def test_few_ask_and_see_the_highest_score() -> None:
 
 
 class Serving:
-    """Three single-core members that can each serve 300 requests per CPU second, at different request rates."""
+    """Three single-core members, with different request rates, that can each serve 300 requests per CPU second."""
 
     def __init__(self) -> None:
         self.done = [0.0, 0.0, 0.0]
@@ -88,7 +88,7 @@ def asked_twice_a_second(sent_elsewhere: Sequence[float], an_answer_brings: floa
 
 
 def test_a_crowd_behind_few_answers_is_distributed() -> None:
-    """Resolvers cache an answer for a second, so the highest score alone would receive all requests of that second."""
+    """If only the member with the highest score were selected, caching resolvers would send it all requests."""
     late = [member for second in asked_twice_a_second((0, 0, 0), 100)[20:] for member in second]
     counts = Counter(late)
     assert all(counts[i] == pytest.approx(len(late) / 3, rel=0.1) for i in range(3))
@@ -111,7 +111,7 @@ def test_a_crowd_behind_long_lived_caches_is_still_a_crowd() -> None:
 
 
 def test_after_a_crowd_light_traffic_gets_the_highest_score() -> None:
-    """The crowd no longer sends requests, but the moving averages still include it."""
+    """The crowd no longer sends requests, but the moving averages still include past requests."""
     pool, serving, before = chooser(), Serving(), None
     sent = [0.0, 0.0, 0.0]
     for second in range(120):

@@ -14,7 +14,7 @@ from lbdns.choosing.contention import Contention
 def after(
     seconds: int, used: float, idle: float, busy: float, cores: float = 1.0, of: Contention | None = None
 ) -> float:
-    """Return the host's available share after ``seconds`` seconds of this CPU use (fractions of the host)."""
+    """Return the available share of the host's CPU after ``seconds`` seconds of this use (fractions of all CPUs)."""
     contention = of or Contention()
     for second in range(seconds + 1):
         contention.observe(

@@ -1,4 +1,4 @@
-"""Light traffic: how many more answers are allowed, and how crowds behind a few answers are recognised."""
+"""Light traffic: how many more answers may be sent, and how crowds of clients behind few answers are recognised."""
 
 from __future__ import annotations
 

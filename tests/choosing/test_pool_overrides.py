@@ -39,7 +39,7 @@ def farm(now: float, **others: Reading | None) -> Snapshot:
 
 
 def handed_out(pool: Chooser, policy: str, now: float = 0.0, count: int = 300, busy: bool = True) -> Counter[int]:
-    """Return how often each member is selected for ``count`` answers. ``busy`` means that traffic is not light."""
+    """Return how often each member is selected in ``count`` answers. ``busy`` means that traffic is not light."""
     before: Selections | None = None
     if busy:
         first = pool.plan(policy, None, now)

@@ -1,4 +1,4 @@
-"""Tests that a server's status conforms to docs/status.schema.json."""
+"""Checks that a server's status conforms to docs/status.schema.json."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 class TestWhatClientsSee:
-    """Tests of ``[server]`` payload, identity and version, of ``[cookies]`` and of ``[rate_limit]``."""
+    """Tests of settings payload, identity and version of ``[server]``, and of ``[cookies]`` and ``[rate_limit]``."""
 
     def test_defaults(self, load: Load) -> None:
         for text in (ZONE, ZONE + "[cookies]\n[rate_limit]\n"):

@@ -1,4 +1,4 @@
-"""Tests that child processes never outlive their parent, however the parent ends."""
+"""Checks that child processes never outlive their parent, however the parent ends."""
 
 from __future__ import annotations
 

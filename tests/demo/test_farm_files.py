@@ -1,4 +1,4 @@
-"""Tests that the demo's files form a valid farm and are private."""
+"""Checks that the demo's files form a valid farm and are private."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that ports in use are detected before any process is started."""
+"""Checks that ports in use are detected before any process is started."""
 
 from __future__ import annotations
 

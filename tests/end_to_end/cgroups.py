@@ -1,4 +1,4 @@
-"""Control groups for tests (version 1, controllers cpu and cpuacct) with a quota, which are always removed."""
+"""Control groups with a CPU quota, for tests (version 1, cpu and cpuacct controllers); they are always removed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Slice:
 
 @contextlib.contextmanager
 def slices(names: Sequence[str], cores: float) -> Iterator[dict[str, Slice]]:
-    """Create a control group with ``cores`` cores for each name. Kills the remaining processes at the end."""
+    """Create a control group with a quota of ``cores`` CPUs for each name. Kills the remaining processes at the end."""
     top = f"lbdns-test-{os.getpid()}-{next(_numbers)}"
     found = {name: Slice(f"{top}/{name}") for name in names}
     try:

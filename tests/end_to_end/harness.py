@@ -123,7 +123,7 @@ def new_site(folder: Path, members: Mapping[str, Sequence[str]], **more: Any) ->
 
 @contextlib.contextmanager
 def serving(site: Site, *options: str, inside: Sequence[str] = ()) -> Iterator[Program]:
-    """Run ``lbdns serve`` for a site whose files are written, and yield the server once it answers."""
+    """Run ``lbdns serve`` for a site whose files already exist, and yield the server once it answers."""
     command = python("lbdns", "serve", "-c", str(site.config), *options)
     with running(*command, inside=inside) as server:
         if not inside:
@@ -181,7 +181,7 @@ class FakeAgent:
         master: MasterKey | None = None,
         **metrics: float,
     ) -> bytes:
-        """Return the next report: an idle host's metrics with the changes ``metrics``, dated ``late`` seconds ago."""
+        """Return the next report: an idle host's metrics, updated with ``metrics`` and dated ``late`` seconds ago."""
         self.seq += 1
         report = Report(
             host=host or self.host, boot=self.boot, seq=self.seq, time=time.time() - late,

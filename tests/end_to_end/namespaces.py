@@ -30,7 +30,7 @@ class Namespace:
 
     @property
     def inside(self) -> tuple[str, ...]:
-        """The prefix that runs a command in the namespace, with its own /etc/resolv.conf (see ip-netns(8))."""
+        """The prefix that makes a command run in the namespace, with the namespace's resolv.conf (see ip-netns(8))."""
         return program("ip"), "netns", "exec", self.name
 
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -51,7 +51,7 @@ def _ip(*words: str) -> None:
 
 @contextlib.contextmanager
 def server_and_client(addresses: Sequence[str]) -> Iterator[tuple[Namespace, Namespace]]:
-    """Create two connected namespaces, for a server and a client. The server has DNS4, DNS6 and ``addresses``."""
+    """Connect two namespaces, for a server and a client. The server has the addresses DNS4, DNS6 and ``addresses``."""
     number = f"{os.getpid()}-{next(_numbers)}"
     server, client = Namespace(f"lbdns-s-{number}"), Namespace(f"lbdns-c-{number}")
     with contextlib.ExitStack() as stack:

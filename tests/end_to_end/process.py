@@ -1,4 +1,4 @@
-"""Programs run by tests: started, waited for, stopped, and never left running."""
+"""Starts programs for tests, waits for them and stops them, and never leaves any of them running."""
 
 from __future__ import annotations
 

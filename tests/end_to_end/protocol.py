@@ -56,7 +56,7 @@ def serving(
     rate_limit: str = "",
     zone: str = "",
 ) -> Iterator[tuple[Program, Endpoint]]:
-    """Run ``lbdns serve`` for zone ``hobbit`` with the added records ``zone``; yield the program and its address."""
+    """Run ``lbdns serve`` for zone ``hobbit`` with additional records ``zone``; yield the program and its address."""
     secret = folder / "cookie.secret"
     secret.write_text(SECRET + "\n")
     secret.chmod(0o600)

@@ -1,4 +1,4 @@
-"""Tests that the agent reports correct metrics for a real Apache (prefork and event)."""
+"""Checks that the agent reports correct metrics for a real Apache (prefork and event)."""
 
 from __future__ import annotations
 

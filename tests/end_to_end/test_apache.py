@@ -80,7 +80,7 @@ def farm(tmp_path: Path) -> Iterator[Farm]:
 
 
 def requests_on(server: Apache) -> tuple[str, ...]:
-    """Return the command that starts 15 clients, which continuously request computed pages for up to a minute."""
+    """Return the command that starts 15 clients, which continuously request CGI pages for up to a minute."""
     return program("ab"), "-q", "-r", "-c", "15", "-t", "60", "-s", "60", f"{server.url}/cgi-bin/work"
 
 
@@ -90,7 +90,7 @@ def burner_in(group: Slice) -> tuple[str, ...]:
 
 
 def stays_with(farm: Farm, names: set[str], intervals: int) -> None:
-    """Check that ``best`` is one of ``names`` after two intervals, and in each of the next ``intervals``."""
+    """Wait two intervals; then check once per interval, ``intervals`` times, that ``best`` selects one of ``names``."""
     time.sleep(2 * INTERVAL)
     for interval in range(intervals):
         chosen, scores = farm.best(), {name: m["score"] for name, m in farm.site.members_by_name().items()}

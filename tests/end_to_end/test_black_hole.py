@@ -30,7 +30,7 @@ class Farm:
     webs: dict[str, Program] = field(default_factory=dict)
 
     def web(self, name: str) -> Program:
-        """Start a web server like those of the demo."""
+        """Start a web server like the demo's."""
         listen = f"{HOSTS[name]}:{self.port}"
         self.webs[name] = Program(python("lbdns.demo.webserver", "--name", name, "--listen", listen))
         return self.webs[name]
@@ -54,7 +54,7 @@ class Farm:
         return "requests_total" in self.site.members_by_name()[name]["metrics"]
 
     def handed_out(self, each: int) -> Counter[str]:
-        """Return how often the answers for all names select each member."""
+        """Query every name ``each`` times, and return how often each member is selected."""
         return Counter(best(self.site, name) for name in NAMES for _ in range(each))
 
 
@@ -114,7 +114,7 @@ def test_errors_that_rise_without_requests_are_seen_by_all_workers(tmp_path: Pat
     with serving(site) as server, agents(site, INTERVAL) as found:
 
         def report(failing: bool) -> Counter[str]:
-            """Report that no member serves requests, and one more error on frodo if ``failing``; count the answers."""
+            """Report no new requests and, if ``failing``, an error on frodo; count the answers for each member."""
             nonlocal errors
             errors += failing
             for name, agent in found.items():

@@ -38,7 +38,7 @@ OUT: Final = "out CNAME cdn.example.org.\n"
 
 
 def nsd(folder: Path, address: str, port: int) -> Sequence[str]:
-    """Write the files of an NSD that serves the zone, and return the command that runs it."""
+    """Write the files of an NSD server for the zone, and return the command that runs it."""
     folder.mkdir(exist_ok=True)
     (folder / "example.zone").write_text(EXAMPLE)
     (folder / "nsd.conf").write_text(
@@ -83,7 +83,7 @@ class Forwarding:
 
 @pytest.fixture(scope="module")
 def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forwarding]:
-    """Run a server that forwards queries from one loopback network only, to two upstreams (one absent, one NSD)."""
+    """Run a server that forwards queries, only from one loopback network, to two upstreams (one absent, one NSD)."""
     folder = tmp_path_factory.mktemp("forward")
     gone, port = free_ports(2)
     site = new_site(folder, {"bilbo": ["127.0.0.16"]})
@@ -174,7 +174,7 @@ def test_a_reload_turns_it_on_and_off(tmp_path: Path, workers: int) -> None:
     site = new_site(tmp_path, {"bilbo": ["127.0.0.16"]})
 
     def said(count: int = 8) -> set[tuple[int, bool]]:
-        """Return the RCODE and RA bit of several responses, enough for every process to send some of them."""
+        """Return the RCODE and RA bit of so many responses that every process sends some of them."""
         query = dns.message.make_query("www.example.org", "A")
         found = [dns.query.udp(query, site.address, 10, site.dns_port) for _ in range(count)]
         return {(response.rcode(), bool(response.flags & dns.flags.RA)) for response in found}
@@ -208,7 +208,7 @@ def getent(client: Namespace, database: str, name: str) -> str:
 
 @needs(programs=("nsd", "ip", "getent", "dig"), root=True, namespaces=True)
 def test_a_machine_that_knows_no_other_resolver(tmp_path: Path) -> None:
-    """Tests getent with only lbdns in resolv.conf: local names, other names, and a local alias for an external name."""
+    """Tests of getent with only lbdns in resolv.conf: local and other names, and a local alias for an external name."""
     (port,) = free_ports(1)
     site = Site(tmp_path, {"bilbo": ("198.18.0.16", "fd00::16")}, DNS4, dns_port=53, report_port=7777, http_port=8053)
     write(site, [f"127.0.0.1:{port}"], [CLIENT4, CLIENT6])

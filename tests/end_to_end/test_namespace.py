@@ -1,4 +1,4 @@
-"""Tests with a client machine whose only resolver is lbdns: its C library and its programs accept the answers."""
+"""Tests with a client machine whose only resolver is lbdns: the C library and programs accept lbdns's answers."""
 
 from __future__ import annotations
 

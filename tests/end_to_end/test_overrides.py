@@ -1,4 +1,4 @@
-"""Tests of overrides on real servers: commands drain, force and weight members, and dig and the status show it."""
+"""Tests of overrides on real servers: dig and the status show the effects of ``drain``, ``force`` and ``weight``."""
 
 from __future__ import annotations
 

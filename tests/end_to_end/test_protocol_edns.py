@@ -29,7 +29,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """Run a server with a hidden version and its own payload size that sends long answers even without cookies."""
+    """Run a server that hides its version, uses a custom payload size, and sends long answers even without cookies."""
     settings = 'secret_file = "cookie.secret"\nudp_without = 1232'
     folder = tmp_path_factory.mktemp("silent")
     with serving(folder, server="payload = 900", cookies=settings, zone=MIDDLE) as (_, endpoint):

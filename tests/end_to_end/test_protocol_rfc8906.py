@@ -1,4 +1,4 @@
-"""Runs every test in RFC 8906, section 8, with dig as written there."""
+"""Runs every test in RFC 8906, section 8, with the dig commands given there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tests with real secondaries: BIND, Knot and NSD copy a zone, receive NOTIFY, and answer with all members of a pool.
 
-The tests also send transfer requests with dig, kdig and drill that the server must refuse.
+With dig, kdig and drill, the tests also request transfers that the server must refuse.
 """
 
 from __future__ import annotations

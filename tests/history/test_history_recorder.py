@@ -1,4 +1,4 @@
-"""Tests that recorded data can be read (every tier, every second, and events), and that old data is deleted."""
+"""Checks that recorded data can be read (every tier, every second, and events), and that old data is deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the dashboard and the alert rules are complete and agree with the manual."""
+"""Checks that the dashboard and the alert rules are complete and agree with the manual."""
 
 from __future__ import annotations
 

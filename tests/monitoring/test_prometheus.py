@@ -1,4 +1,4 @@
-"""Tests with a real Prometheus that scrapes real servers: every expression in dashboard and alert rules yields data."""
+"""Tests with a real Prometheus that scrapes real servers: all expressions in the dashboard and alerts yield data."""
 
 from __future__ import annotations
 

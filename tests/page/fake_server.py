@@ -192,7 +192,7 @@ class FakeFarm:
 
 
 class FakeServer:
-    """Serves a farm like ``lbdns serve``, and sends the status every ``interval`` seconds and on demand."""
+    """Serves a farm as ``lbdns serve`` does, and sends the status every ``interval`` seconds and on demand."""
 
     def __init__(self, farm: FakeFarm, interval: float = 1.0) -> None:
         self.farm, self.interval = farm, interval

@@ -48,7 +48,7 @@ _NAMED: Final = ("table", "img", "image", "figure", "region", "navigation")
 
 
 async def read_until(read: Callable[[], Awaitable[T]], is_right: Callable[[T], bool]) -> T:
-    """Read a value repeatedly, and return it once ``is_right(value)`` is true, or in any case after PATIENCE seconds.
+    """Read a value repeatedly, and return it once ``is_right(value)`` is true, or after PATIENCE seconds at the latest.
 
     Use this function for a value that is read in several steps, because the page may change between the steps.
     """

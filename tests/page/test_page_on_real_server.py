@@ -74,7 +74,7 @@ def agents(site: Site) -> Iterator[dict[str, Program]]:
 
 
 def agree(both: dict[str, Any]) -> bool:
-    """Return whether page and status agree. They may differ briefly if a report arrives while both are being read."""
+    """Return whether the page and the status agree. They may differ if a report arrives while both are being read."""
     status, shown = both["status"], both["shown"]
     if both["queries"] != status["server"]["queries"]:
         return False
@@ -105,7 +105,7 @@ def recorded(site: Site) -> bool:
 
 
 async def agreeing_values(page: BrowserPage) -> dict[str, Any]:
-    """Wait until page and status agree, and return the values of both."""
+    """Wait until the page and the status agree, and return the values of both."""
 
     async def read() -> dict[str, Any]:
         found: dict[str, Any] = json.loads(await page.run(_READ_BOTH))

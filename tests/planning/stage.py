@@ -36,7 +36,7 @@ class Stage:
         self.plan()
 
     def report(self, *members: str, score: int = 50, metrics: Mapping[str, float] | None = None, **more: Any) -> None:
-        """Record a report from these members, or from all members if none is named."""
+        """Record a report from each of these members, or from all members if none is named."""
         told = {"busy_workers": 1.0, "requests_per_s": 10.0} if metrics is None else metrics
         for name in members or [member.name for member in self.pool.members]:
             self._readings[f"{name}.hobbit"] = Reading(self.now, more.pop("interval", 1.0), score, told, **more)

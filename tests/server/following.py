@@ -91,7 +91,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def strange(*answers: bytes) -> AsyncIterator[tuple[Endpoint, list[float]]]:
-    """Run a server that sends the next of ``answers`` on each connection, repeats the last, and is then silent."""
+    """Run a server that sends ``answers`` in order, one per connection (then always the last), and nothing else."""
     calls: list[float] = []
     writers: list[asyncio.StreamWriter] = []
 

@@ -1,4 +1,4 @@
-"""Tests of explanations with two workers: one worker explains on the web interface, and both over DNS."""
+"""Tests of explanations with two workers: one worker explains on the web interface, both explain over DNS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that queries never cause log lines, whatever they contain and however many there are."""
+"""Checks that queries never cause log lines, whatever they contain and however many there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of sockets from a service manager: they match the configuration, or are refused with their names."""
+"""Tests of sockets from a service manager: they match the configuration, or an error names those that do not."""
 
 from __future__ import annotations
 

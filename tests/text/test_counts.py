@@ -1,4 +1,4 @@
-"""Tests of a number with its noun."""
+"""Tests of formatting a number with its noun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the Apache configuration that tools and tests use, and that a real Apache accepts it."""
+"""Tests of the Apache configuration that tools and tests use: its settings, and that a real Apache accepts it."""
 
 from __future__ import annotations
 

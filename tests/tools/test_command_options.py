@@ -1,4 +1,4 @@
-"""Tests the options that several tools share."""
+"""Tests of the options that several tools share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the search for programs in PATH and system folders, and the error for a missing program."""
+"""Tests of the search for programs in PATH and system folders, and of the error for a missing program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests plot files: file types, logarithmic axes, and errors raised before a measurement starts."""
+"""Tests of plot files: file types, logarithmic axes, and errors raised before a measurement starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that each metric has a sensor and a row in the docs, and that a catalogue row and a module add a metric."""
+"""Checks that each metric has a sensor and a row in the docs, and that a row and a module add a new metric."""
 
 from __future__ import annotations
 

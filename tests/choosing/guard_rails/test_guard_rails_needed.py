@@ -1,4 +1,4 @@
-"""Symptoms on members that are needed: a member is quarantined only if the others can take over its load."""
+"""Symptoms of members that are needed: a member is quarantined only if the other members can take over its load."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def weights_of(score: Score) -> dict[str, float]:
 
 
 def surface(weights: Mapping[str, float]) -> float:
-    """Return the response time in seconds, which is shortest at the weights IDEAL."""
+    """Return the response time (in seconds), which is shortest with the weights IDEAL."""
     return 0.05 * (1 + sum(abs(weights[metric] - IDEAL[metric]) for metric in IDEAL) / 50)
 
 
@@ -55,7 +55,7 @@ def report(response: float, rate: float = 100.0) -> dict[str, float]:
 
 
 def live(found: WeightSearch, rounds: int, response: Callable[[Mapping[str, float], float], float]) -> list[str]:
-    """Run the search for ``rounds`` x 4 periods on a farm whose response time is ``response(weights, time)``.
+    """Run the search for ``rounds`` rounds of 4 periods on a farm whose response time is ``response(weights, time)``.
 
     Returns the accepted changes.
     """

@@ -134,7 +134,7 @@ def test_a_boot_that_was_replaced_does_not_come_back() -> None:
 
 
 def test_of_two_agents_with_one_name_the_first_comes_back() -> None:
-    """If a second agent with the same name runs by mistake and stops, the first agent is rejected for only a minute."""
+    """If a second agent with the same name runs briefly by mistake, the first agent is rejected for only a minute."""
     table = make(KEY)
     assert accept(table, datagram(boot=7, seq=1, at=WALL)) == "accepted"
     assert accept(table, datagram(boot=8, seq=1, at=WALL + 1), wall=WALL + 1) == "accepted"

@@ -63,7 +63,7 @@ async def serving(path: Path, commands: Commands | None = None) -> AsyncIterator
 
 
 async def say(path: Path, *lines: bytes) -> list[dict[str, Any]]:
-    """Send lines from one client; return the replies, until all lines are answered or the server disconnects."""
+    """Send lines from one client; return the replies received until all are answered or the server disconnects."""
     reader, writer = await asyncio.open_unix_connection(path, limit=2**20)
     writer.write(b"".join(lines))
     answers: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Tests that overrides survive restarts, reloads and take-overs, even if the disk is slow, broken or missing."""
+"""Checks that overrides survive restarts, reloads and take-overs, even if the disk is slow, broken or missing."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def cut(query: dns.message.Message) -> Iterable[bytes]:
 
 
 class FakeUpstream(asyncio.DatagramProtocol):
-    """``asked`` and ``asked_tcp`` are the queries received over UDP and TCP; ``sources`` are the clients (UDP only)."""
+    """``asked`` and ``asked_tcp``: queries received over UDP and TCP; ``sources``: source addresses of UDP queries."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self.endpoint = Endpoint(host, free_ports(1)[0])

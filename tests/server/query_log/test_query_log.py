@@ -68,7 +68,7 @@ class Answering:
 
 @asynccontextmanager
 async def answering(farm: Farm, plane: Plane, file: Path, sample: float = 1.0) -> AsyncIterator[Answering]:
-    """Run a server that logs the share ``sample`` of all queries. 0 turns the query log off."""
+    """Run a server that logs a fraction ``sample`` of all queries. 0 turns the query log off."""
     farm = logging_to(farm, file if sample else None, sample or 1.0)
     there = Answering(farm, plane, file)
     there.listeners.log_queries(farm)

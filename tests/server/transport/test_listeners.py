@@ -141,7 +141,7 @@ async def test_connections_are_counted() -> None:
 
 
 async def test_queries_that_the_kernel_drops_are_counted() -> None:
-    """Drops that occur while another process has the socket are not counted."""
+    """Drops that occur while another process holds the socket are not counted."""
     here, sockets = pair()
     overflow(sockets[1], here)
     before = overflows(sockets[1])

@@ -35,7 +35,7 @@ def pools() -> str:
 
 
 class Agents:
-    """Three hosts that report. The one with the highest score is busy: best selects it alone only in light traffic."""
+    """Three hosts that report. If traffic is light, best selects only the highest score, although that host is busy."""
 
     def __init__(self, server: Serving) -> None:
         self._collector = server.endpoint("receiving reports on ")

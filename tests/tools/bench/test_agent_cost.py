@@ -1,4 +1,4 @@
-"""Tests a short run of the agent benchmark: memory use must be within the target."""
+"""Checks a short run of the agent benchmark: memory use must be within the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that all short benchmarks run in order, and that results are compared with saved figures and then saved."""
+"""Checks that all short benchmarks run in order, and that results are compared with saved figures and then saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests a short run of the freshness benchmark: answers must reflect every report."""
+"""Checks a short run of the freshness benchmark: answers must reflect every report."""
 
 from __future__ import annotations
 

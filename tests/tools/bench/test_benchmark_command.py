@@ -1,4 +1,4 @@
-"""Tests the command line of every benchmark: options, text and JSON results, exit status."""
+"""Tests of the command line of every benchmark: options, results as text and as JSON, and the exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that each entry in the table of benchmarks has a matching module, valid arguments, and a row in the docs."""
+"""Checks that each entry in the table of benchmarks has a matching module, valid arguments, and a row in the docs."""
 
 from __future__ import annotations
 

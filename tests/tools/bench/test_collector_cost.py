@@ -1,4 +1,4 @@
-"""Tests a short run of the collector benchmark: no report must be lost."""
+"""Checks a short run of the collector benchmark: no report must be lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests a short run of the history benchmark, which writes a history with the real recorder and reads it back."""
+"""Checks a short run of the history benchmark, which writes a history with the real recorder and reads it back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests a short run of the comparison with other load generators; reliable figures require an idle machine."""
+"""Checks a short run of the comparison with other load generators; reliable figures require an idle machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests ``python -m lbdns_tools.bench``: the list of benchmarks, the help text, and unknown names."""
+"""Tests of ``python -m lbdns_tools.bench``: the list of benchmarks, the help text, and unknown names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that measured programs are sampled while they run, and are stopped together with their child processes."""
+"""Checks that measured programs are sampled while they run, and are stopped together with their child processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the page benchmark: its farm, its calculations, and its page readers, which use a dummy server."""
+"""Tests of the page benchmark: its farm, its calculations, and its page readers, which use a dummy server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that no query is lost when real processes restart, and that the benchmark counts lost queries."""
+"""Checks that no query is lost when real processes restart, and that the benchmark counts lost queries."""
 
 from __future__ import annotations
 

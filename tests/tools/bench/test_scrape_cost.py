@@ -1,4 +1,4 @@
-"""Tests that a short run of the scrape benchmark produces plausible figures."""
+"""Checks that a short run of the scrape benchmark produces plausible figures."""
 
 from __future__ import annotations
 

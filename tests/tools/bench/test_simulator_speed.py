@@ -1,4 +1,4 @@
-"""Tests the simulator benchmark with a small scenario."""
+"""Tests of the simulator benchmark with a small scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests a complete calibration, on a fake farm and on a simulated farm."""
+"""Tests of a complete calibration, on a fake farm and on a simulated farm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lbdns_tools.sim.simulation_scenario import Scenario, ServerSpec, SimulatedC
 
 
 class MadeUpFarm:
-    """A farm with predefined throughputs: 100 in the trial with round robin, and as given in other trials."""
+    """A farm with predefined throughputs: 100 in round robin's trial, and the given ones in other trials."""
 
     def __init__(self, **throughput: float) -> None:
         self.throughput = throughput

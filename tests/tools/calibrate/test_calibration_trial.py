@@ -1,4 +1,4 @@
-"""Tests trials in which a single metric determines the score."""
+"""Tests of trials in which a single metric determines the score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests how metrics' weights and limits are computed from a farm's performance."""
+"""Tests of how metrics' weights and limits are computed from a farm's performance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a live server's configuration is changed for each trial and always restored."""
+"""Checks that a live server's configuration is changed for each trial and always restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that lbdns-calibrate computes a score on a real farm, and then restores the configuration."""
+"""Checks that lbdns-calibrate computes a score on a real farm, and then restores the configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests how the results of a live trial are computed from the members' reports."""
+"""Tests of how the results of a live trial are computed from the members' reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that reading the written TOML returns the original values."""
+"""Checks that reading the written TOML returns the original values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that each fuzz target accepts its corpus: inputs that failed in the past, and inputs near the limits."""
+"""Checks that each fuzz target accepts its corpus: inputs that failed in the past, and inputs near the limits."""
 
 from __future__ import annotations
 

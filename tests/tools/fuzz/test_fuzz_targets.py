@@ -1,4 +1,4 @@
-"""Tests that the fuzz targets accept seeds and mutated inputs, and that they detect bugs inserted by the tests."""
+"""Checks that the fuzz targets accept seeds and mutated inputs, and that they detect bugs inserted by the tests."""
 
 from __future__ import annotations
 

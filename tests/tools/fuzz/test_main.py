@@ -1,4 +1,4 @@
-"""Tests the fuzzing command: searching for failures, replaying inputs, and shrinking inputs."""
+"""Tests of the fuzzing command: searching for failures, replaying inputs, and shrinking inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the command lbdns-lab: error messages, output, files and exit status."""
+"""Tests of the lbdns-lab command: error messages, output, files and exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the command lbdns-lab builds and uses a real farm, and removes every trace of it."""
+"""Checks that the lbdns-lab command builds and uses a real farm, and removes every trace of it."""
 
 from __future__ import annotations
 

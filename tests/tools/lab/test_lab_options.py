@@ -1,4 +1,4 @@
-"""Tests how the command-line options of a study are parsed."""
+"""Tests of parsing the command-line options of a study."""
 
 from __future__ import annotations
 

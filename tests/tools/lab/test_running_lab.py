@@ -1,4 +1,4 @@
-"""Tests a running lab: its components, its operations, and its complete removal."""
+"""Tests of a running lab: its components, its operations, and its complete removal."""
 
 from __future__ import annotations
 

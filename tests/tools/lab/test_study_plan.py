@@ -1,4 +1,4 @@
-"""Tests which steps of a study remain when only some are requested."""
+"""Tests of which steps of a study are kept when only some steps are requested."""
 
 from __future__ import annotations
 

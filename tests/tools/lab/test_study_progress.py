@@ -1,4 +1,4 @@
-"""Tests the display of a study's progress."""
+"""Tests of the display of a study's progress."""
 
 from __future__ import annotations
 

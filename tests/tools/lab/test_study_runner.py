@@ -1,4 +1,4 @@
-"""Tests running a study step by step, with fake labs that record their calls."""
+"""Tests of running a study step by step, with fake labs that record their calls."""
 
 from __future__ import annotations
 

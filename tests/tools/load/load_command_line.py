@@ -1,4 +1,4 @@
-"""Parses command lines for tests with the same options as lbdns-load."""
+"""Parses command lines that contain options of lbdns-load, for tests."""
 
 from __future__ import annotations
 

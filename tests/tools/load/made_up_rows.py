@@ -10,7 +10,7 @@ from lbdns_tools.load.run_statistics import run_statistics
 
 
 def tally(requests: int, seed: int = 1, servers: int = 2, failed: float = 0.0) -> RequestTally:
-    """Return a tally of requests over 10 s. The mean latency is 20 ms; the fraction ``failed`` times out after 5 s."""
+    """Return a tally of requests over 10 s. Their mean latency is 20 ms; a fraction ``failed`` times out after 5 s."""
     chance, made = Random(seed), RequestTally()
     for place in range(requests):
         server = f"198.18.0.{1 + place % servers}"

@@ -1,4 +1,4 @@
-"""Tests that searches find a known limit, tolerate a single outlier, and always terminate."""
+"""Checks that searches find a known limit, tolerate a single outlier, and always terminate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lbdns_tools.load.run_statistics import RunStatistics, run_statistics
 
 
 def ran(rate: float, limit: float, latency: float = 0.01, saturated: str = "") -> RunStatistics:
-    """Return the statistics of 100 requests sent at ``rate`` requests/s, if a server refuses all beyond ``limit``."""
+    """Return the statistics of 100 requests sent at ``rate`` to a server that serves at most ``limit`` requests/s."""
     tally = RequestTally()
     for place in range(100):
         tally.add(0.0, latency, 0.0, 0.001, 1000, "a", "" if (place + 0.5) / 100 * rate < limit else "refused")

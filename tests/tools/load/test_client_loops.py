@@ -1,4 +1,4 @@
-"""Tests closed and open loops with well-behaved and with faulty servers."""
+"""Tests of closed and open loops with well-behaved and with faulty servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the event loop: tasks, timers, limits and file descriptors."""
+"""Tests of the event loop: tasks, timers, limits and file descriptors."""
 
 from __future__ import annotations
 

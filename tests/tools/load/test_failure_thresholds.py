@@ -1,4 +1,4 @@
-"""Tests the parser of failure thresholds, its error messages, and that missing results never pass."""
+"""Tests of failure thresholds: parsing, error messages, and missing results, which never pass."""
 
 from __future__ import annotations
 

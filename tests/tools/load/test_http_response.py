@@ -1,4 +1,4 @@
-"""Tests the parsing of complete and broken HTTP responses that arrive in arbitrary pieces."""
+"""Tests of parsing complete and broken HTTP responses that arrive in arbitrary pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a histogram's percentiles are accurate to 0.5 %, and that merging loses no values."""
+"""Checks that a histogram's percentiles are accurate to 0.5 %, and that merging loses no values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the command lbdns-load with a small real server: output, files and exit status."""
+"""Tests of the lbdns-load command with a small real server: output, files and exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the parsers of option values."""
+"""Tests of parsing option values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests options of lbdns-load that exclude or require other options."""
+"""Tests of lbdns-load options that exclude or require other options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests load runs: their phases, the times at which requests are due, and how they are divided among processes."""
+"""Tests of load runs: their phases, the times at which requests are due, and how runs are divided among processes."""
 
 from __future__ import annotations
 

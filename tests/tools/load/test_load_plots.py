@@ -1,4 +1,4 @@
-"""Tests that plots of measurements show the given figures and leave gaps for missing results."""
+"""Checks that plots of measurements show the given figures and leave gaps for missing results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that several load processes produce one result, and that none is left behind, even after failures."""
+"""Checks that several load processes produce one result, and that none is left behind, even after failures."""
 
 from __future__ import annotations
 

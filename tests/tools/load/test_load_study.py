@@ -1,4 +1,4 @@
-"""Tests the conversion of command-line options to points and planned runs."""
+"""Tests of converting command-line options to points and planned runs."""
 
 from __future__ import annotations
 

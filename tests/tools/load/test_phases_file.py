@@ -1,4 +1,4 @@
-"""Tests the reader of TOML files that describe overlapping load phases."""
+"""Tests of reading TOML files that describe overlapping load phases."""
 
 from __future__ import annotations
 

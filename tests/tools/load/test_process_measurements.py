@@ -1,4 +1,4 @@
-"""Tests a measurement's duration, the summing over processes, and the detection of a saturated load generator."""
+"""Tests of run durations, of summing results over processes, and of detecting a saturated load generator."""
 
 from __future__ import annotations
 

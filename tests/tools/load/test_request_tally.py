@@ -1,4 +1,4 @@
-"""Tests that tallies count every request once, including failures, and can be summed over processes."""
+"""Checks that tallies count every request once, including failures, and can be added up across processes."""
 
 from __future__ import annotations
 

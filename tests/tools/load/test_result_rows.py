@@ -1,4 +1,4 @@
-"""Tests CSV and JSON results: failures are included, columns are documented, and missing results are empty or null."""
+"""Tests of CSV and JSON results: failures are included, columns documented, and missing results empty or null."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the table of results fits in 100 columns, is complete, and never shows a missing result as 0."""
+"""Checks that the table of results fits in 100 columns, is complete, and never shows a missing result as 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests statistics against values calculated by hand. Without measurements, results are missing rather than 0."""
+"""Compares statistics with values calculated by hand. Without measurements, results are missing rather than 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests which rates --search tries and finds, with a simulated server."""
+"""Tests of --search with a simulated server: which rates are tried, and which rate is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests reading DNS answers: aliases, the lowest TTL, and malformed messages, which must not cause a hang."""
+"""Tests of reading DNS answers: aliases, the lowest TTL, and malformed messages, which must not cause a hang."""
 
 from __future__ import annotations
 

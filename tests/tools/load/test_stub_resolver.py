@@ -1,4 +1,4 @@
-"""Tests how the stub resolver queries a small real server, and how long clients cache answers."""
+"""Tests of how the stub resolver queries a small real server, and of how long clients cache answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the verdicts on ``best`` with synthetic results, and the quick form of the complete acceptance table."""
+"""Tests of the verdicts on ``best`` with synthetic results, and of the quick form of the complete acceptance table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests what simulations guarantee under every policy: randomness, failures, flash crowds, and lost reports."""
+"""Tests of what simulations guarantee under every policy: randomness, failures, flash crowds, and lost reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the estimate of a farm, made from simulated reports, agrees with the original farm."""
+"""Checks that the estimate of a farm, made from simulated reports, agrees with the original farm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the import of a history as a recording: reports and answers of each second, and errors about missing data."""
+"""Tests of importing a history as a recording: reports and answers of each second, and errors about missing data."""
 
 from __future__ import annotations
 

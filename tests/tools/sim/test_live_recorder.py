@@ -1,4 +1,4 @@
-"""Tests recording a real lbdns with fake agents, and replaying the recording."""
+"""Tests of recording a real server that receives reports from fake agents, and of replaying the recording."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @contextlib.contextmanager
 def life(site: Site, queries: int = 4) -> Iterator[None]:
-    """Until exit, send two servers' reports, with gandalf twice as fast, and ``queries`` queries per interval."""
+    """Until exit, send two servers' reports (gandalf is twice as fast) and ``queries`` queries per interval."""
     over = threading.Event()
 
     def live() -> None:

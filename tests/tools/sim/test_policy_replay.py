@@ -1,4 +1,4 @@
-"""Tests replaying recorded queries with other policies, based on the recorded reports."""
+"""Tests of replaying recorded queries with other policies, based on the recorded reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the simulation engine against exact results of queueing theory, with fixed seeds."""
+"""Compares simulation results, with fixed seeds, with the exact results of queueing theory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that written recordings can be read again, and that errors state the number of the invalid line."""
+"""Checks that written recordings can be read again, and that errors state the number of the invalid line."""
 
 from __future__ import annotations
 

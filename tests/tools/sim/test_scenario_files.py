@@ -1,4 +1,4 @@
-"""Tests the reader of user-defined simulated farms in TOML."""
+"""Tests of reading user-defined simulated farms from TOML files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the parsers of command-line values for scenarios, and their error messages."""
+"""Tests of parsing the scenario options of a command line, and of the error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the output and exit status of the command lbdns-sim."""
+"""Tests of the output and exit status of the lbdns-sim command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a simulated agent's reports agree with what happened on the simulated server."""
+"""Checks that a simulated agent's reports agree with what happened on the simulated server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that text tables distinguish all scenarios, and never interpret names as markup."""
+"""Checks that text tables distinguish all scenarios, and never interpret names as markup."""
 
 from __future__ import annotations
 

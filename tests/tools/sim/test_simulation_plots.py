@@ -1,4 +1,4 @@
-"""Tests that plots show the given figures and are valid files of the requested type."""
+"""Checks that plots show the given figures and are valid files of the requested type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests how options become simulations: presets, farms, and options that override these."""
+"""Tests of how options become simulations: presets, farms, and options that override them."""
 
 from __future__ import annotations
 

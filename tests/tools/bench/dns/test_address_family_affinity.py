@@ -1,4 +1,4 @@
-"""Tests the affinity benchmark: queries from many client addresses through one socket, and the cost ratios."""
+"""Tests of the affinity benchmark: queries from many client addresses through one socket, and the cost ratios."""
 
 from __future__ import annotations
 

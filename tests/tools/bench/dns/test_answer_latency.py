@@ -1,4 +1,4 @@
-"""Tests how the benchmark computes the ratios between servers from their latencies in several rounds."""
+"""Tests of computing the ratios between servers' latencies over several rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests how the benchmark detects which plane of lbdns answers queries."""
+"""Tests of detecting which plane of lbdns answers queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the command line of dnsperf and the parser of its output."""
+"""Tests of the command line for dnsperf, and of the parser of dnsperf's output."""
 
 from __future__ import annotations
 

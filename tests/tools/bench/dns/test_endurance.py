@@ -1,4 +1,4 @@
-"""Tests the endurance benchmark: its queries, and the growth rate of memory use."""
+"""Tests of the endurance benchmark: its queries, and the growth rate of memory use."""
 
 from __future__ import annotations
 

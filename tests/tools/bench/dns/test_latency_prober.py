@@ -1,4 +1,4 @@
-"""Tests the latency prober with an echo server: it measures every answer's latency, and counts lost queries."""
+"""Tests of the latency prober with an echo server: it measures every answer's latency, and counts lost queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the generated datagrams are reproducible, are indeed malformed, and include every kind."""
+"""Checks that the generated datagrams are reproducible, are indeed malformed, and include every kind."""
 
 from __future__ import annotations
 

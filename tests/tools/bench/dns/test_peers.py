@@ -1,4 +1,4 @@
-"""Tests the comparison of real servers: all answer the same queries, and each server's cost is measured."""
+"""Tests of the comparison of real servers: all answer the same queries, and each server's cost is measured."""
 
 from __future__ import annotations
 

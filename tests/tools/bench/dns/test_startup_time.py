@@ -1,4 +1,4 @@
-"""Tests the list of slow imports at start-up."""
+"""Tests of the list of imports that are slow at start-up."""
 
 from __future__ import annotations
 

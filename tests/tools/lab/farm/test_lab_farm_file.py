@@ -1,4 +1,4 @@
-"""Tests the reader of user-defined lab farms in TOML."""
+"""Tests of reading user-defined lab farms from TOML files."""
 
 from __future__ import annotations
 

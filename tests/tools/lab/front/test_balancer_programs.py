@@ -1,4 +1,4 @@
-"""Tests that the balancers accept their configuration files and forward real requests."""
+"""Checks that the balancers accept their configuration files and forward real requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests how a farm is put under load: targets, durations, selection methods, and the learning load."""
+"""Tests of how a farm is put under load: targets, durations, selection methods, and the learning load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the synthetic day matches the study's figures, and that compression preserves proportions."""
+"""Checks that the synthetic day matches the study's figures, and that compression preserves proportions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that noisy neighbours exit at their time limit, or earlier at the end of their with block."""
+"""Checks that noisy neighbours exit at their time limit, or earlier at the end of their with block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that scheduled events during a measurement happen on time, and that their effects on answers are detected."""
+"""Checks that scheduled events during a measurement happen on time, and that their effects on answers are detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests control groups: version 1 on this machine, and version 2 with ordinary files as a stand-in."""
+"""Tests of control groups: version 1 on this machine, and version 2 with ordinary files as a stand-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a lab waits until its programs are ready, monitors them, and stops them with all their children."""
+"""Checks that a lab waits until its programs are ready, monitors them, and stops them with all their children."""
 
 from __future__ import annotations
 

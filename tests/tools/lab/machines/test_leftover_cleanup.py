@@ -1,4 +1,4 @@
-"""Tests that everything a lab leaves behind is found and removed, no matter when the lab's owner was killed."""
+"""Checks that everything a lab leaves behind is found and removed, no matter when the lab's owner was killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a lab's machines can reach one another but nothing else, and that their network is removed completely."""
+"""Checks that a lab's machines can reach one another but nothing else, and that their network is removed completely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that commands run in a machine's namespace and control group, with the machine's resolv.conf."""
+"""Checks that commands run in a machine's namespace and control group, with the machine's resolv.conf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the measurement of a case: load from client hosts, samples after the warm-up, and shares by machine name."""
+"""Tests of measuring a case: load from client hosts, samples after the warm-up, and shares by machine name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the CPU use of groups (% of a core) is sampled once per interval, even if a group disappears."""
+"""Checks that CPU use is sampled once per interval, as a percentage of one core, even if a group disappears."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_group_made_anew_is_no_negative_use() -> None:
 
 
 def test_only_seconds_that_lie_wholly_within() -> None:
-    """Check which samples are selected if the first begins at 99.5 s, and the others at whole seconds."""
+    """Check which samples are selected if the first sample begins at 99.5 s, and the others at whole seconds."""
     sampler = CgroupSampler({}, 1.0)
     begins = [99.5, *range(100, 105)]
     sampler._samples = [(float(begun), MachineSample(int(begun) + 1.01, {}, {})) for begun in begins]

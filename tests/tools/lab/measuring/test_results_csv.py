@@ -1,4 +1,4 @@
-"""Tests results.csv and samples.csv: column order, empty cells for missing results, and lines written immediately."""
+"""Tests of results.csv and samples.csv: column order, empty cells for missing results, and immediate output."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def made(
     error_percent: float = 0.0,
     **more: str | float,
 ) -> MeasuredOutcome:
-    """Return a synthetic outcome. ``cpu`` maps groups to their CPU use in % of a core, in each of two seconds."""
+    """Return a synthetic outcome. ``cpu`` maps groups to their CPU use (percentages of one core) in two seconds."""
     of = row(clients, 50, rate=rate, label=workload, repetition=repetition)
     figures = replace(
         of.figures, requests_per_s=throughput, connections_per_s=throughput, mean_s=mean, p95_s=p95,

@@ -1,4 +1,4 @@
-"""Tests the study ``ramp``: its rates, the measurement of service times, and the report."""
+"""Tests of the ``ramp`` study: its rates, the measurement of service times, and the report."""
 
 from __future__ import annotations
 

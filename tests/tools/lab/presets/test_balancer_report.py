@@ -1,4 +1,4 @@
-"""Tests the report of the study ``balancers`` with synthetic outcomes."""
+"""Tests of the ``balancers`` study's report, with synthetic outcomes."""
 
 from __future__ import annotations
 

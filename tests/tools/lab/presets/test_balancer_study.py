@@ -1,4 +1,4 @@
-"""Tests what the study ``balancers`` measures, and which balancers it uses."""
+"""Tests of the ``balancers`` study: what it measures, and which balancers it uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the study ``capacity``: its loads, the rate at which it stops, and its report."""
+"""Tests of the ``capacity`` study: its loads, the rate at which it stops, and its report."""
 
 from __future__ import annotations
 

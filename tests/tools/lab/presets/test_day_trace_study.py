@@ -1,4 +1,4 @@
-"""Tests the study ``trace``: its scaled loads, and the comparison with the original study in its report."""
+"""Tests of the ``trace`` study: its scaled loads, and its report's comparison with the original study."""
 
 from __future__ import annotations
 

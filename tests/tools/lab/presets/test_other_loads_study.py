@@ -1,4 +1,4 @@
-"""Tests the study ``other-loads``: its disturbances, their cleanup, and its report."""
+"""Tests of the ``other-loads`` study: its disturbances, their cleanup, and its report."""
 
 from __future__ import annotations
 

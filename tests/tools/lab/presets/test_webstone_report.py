@@ -1,4 +1,4 @@
-"""Tests the report of the study ``webstone`` with synthetic outcomes."""
+"""Tests of the ``webstone`` study's report, with synthetic outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests what the study ``webstone`` measures, and the order and targets of its measurements."""
+"""Tests of the ``webstone`` study: what it measures, in what order, and on which targets."""
 
 from __future__ import annotations
 

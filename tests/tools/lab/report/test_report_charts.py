@@ -1,4 +1,4 @@
-"""Tests that charts show the given data, leave gaps for missing results, and support dark mode."""
+"""Checks that charts show the given data, leave gaps for missing results, and support dark mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the manifest of a report: program versions, machine details, and times."""
+"""Tests of the manifest of a report: program versions, machine details, and times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the page contains all sections, escapes their text, and shows missing results as such."""
+"""Checks that the page contains all sections, escapes their text, and shows missing results as such."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the figures from 1999 agree with the published ones."""
+"""Checks that the figures from 1999 agree with the published ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the index of outcomes by point: means, shares and ratios of several repetitions."""
+"""Tests of the index of outcomes by point: means, shares and ratios of several repetitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the queueing formulas against known values."""
+"""Compares the results of the queueing formulas with known values."""
 
 from __future__ import annotations
 

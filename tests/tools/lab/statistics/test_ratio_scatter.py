@@ -1,4 +1,4 @@
-"""Tests the estimates of how much ratios vary, and of how extreme ratios can be by chance alone."""
+"""Tests of the estimates of how much ratios vary, and of how extreme ratios can be by chance alone."""
 
 from __future__ import annotations
 

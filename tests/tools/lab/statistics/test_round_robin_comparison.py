@@ -1,4 +1,4 @@
-"""Tests that the verdict on ``best`` and ``round_robin`` follows from their figures."""
+"""Checks that the verdict on ``best`` and ``round_robin`` follows from their figures."""
 
 from __future__ import annotations
 

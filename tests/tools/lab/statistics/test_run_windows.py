@@ -1,4 +1,4 @@
-"""Tests how the seconds of a run are combined into windows."""
+"""Tests of how the seconds of a run are combined into windows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.tools.lab.presets.made_up_courses import BEGUN, course
 
 
 def test_response_by_littles_law() -> None:
-    """Check Little's law with 10 requests/s of 3 s each: 30 requests are outstanding after three seconds."""
+    """Check Little's law with 10 requests/s that take 3 s each: 30 requests are outstanding after three seconds."""
     parts = windows(course([(10, 3.0, 0)] * 10).row)
     assert [part.started for part in parts] == [10] * 10
     assert parts[0].response_s is None  # none has ended

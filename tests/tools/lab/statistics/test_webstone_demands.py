@@ -1,4 +1,4 @@
-"""Tests, with synthetic outcomes, the requirements that load-aware selection must meet relative to round robin."""
+"""Tests of the requirements for load-aware selection relative to round robin, with synthetic outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that pages have exact sizes, and that CGI programs do exactly what a valid query string specifies."""
+"""Checks that pages have exact sizes, and that CGI programs do exactly what a valid query string specifies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests a web host's programs: the pages that Apache serves, the agent's command line, and the agent's metrics."""
+"""Tests of a web host's programs: the pages that Apache serves, the agent's command line, and the agent's metrics."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _speed_notes(
             seen = (
                 f"{work.requests:.0f} requests in {work.cpu_seconds:.3g} s of CPU time"
                 if work.counted
-                else "as the others"
+                else "assumed to match the other servers"
             )
             parts.append(f"speed {server.speed:.3g} ({seen}: {carried})")
         if server.background:

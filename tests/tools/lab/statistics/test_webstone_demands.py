@@ -139,7 +139,9 @@ def test_beside_the_hosts_alone_each_repetition_has_its_own_sum() -> None:
         for number, throughput in ((1, 30.0), (2, 35.0))
     ]
     found = by_what([*repeated([[90.0, 84.0]] * 9), *singles])
-    of_alone = found["unequal hosts, resolving at WebStone's intervals: throughput, best / hosts alone, minimum"]
+    of_alone = found[
+        "unequal hosts, resolving at WebStone's intervals: throughput, best / sum of single hosts, minimum"
+    ]
     assert of_alone.value == about(87 / 97.5)
     assert of_alone.by_chance is not None, "1.0 and 0.8 at each point"
     assert of_alone.verdict == "not met", "neither is the mean"
@@ -165,7 +167,7 @@ def test_webstones_intervals_on_unequal_hosts() -> None:
     found = by_what([*pair(20, 99.0, 0.08, resolve="webstone"), *singles])
     where = "unequal hosts, resolving at WebStone's intervals"
     least = found[f"{where}: throughput, best / round robin, minimum"]
-    of_alone = found[f"{where}: throughput, best / hosts alone, minimum"]
+    of_alone = found[f"{where}: throughput, best / sum of single hosts, minimum"]
     p95 = found[f"{where}: p95, best / round robin, mean"]
     assert (least.value, least.verdict) == (0.99, "met")
     assert (of_alone.value, of_alone.verdict, of_alone.wanted) == (about(99 / 104), "met", "at least 0.95")

@@ -158,7 +158,7 @@ def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
         "majority decides. The highest rate must pass one more trial. A run is measured until its last response, so "
         "the criteria are stricter with fewer connections. Compare selections only at equal numbers of connections.",
     ]
-    columns = ("", "connections", "highest rate /s", "p99 ms there", "ended at", "what failed above")
+    columns = ("", "connections", "highest rate /s", "p99 ms at this rate", "ended at", "what failed above")
     table = SectionTable("The highest carried rates (empty: no result)", columns, rows)
     pictures = chart("capacity-frontier", "The highest carried rate by number of connections", series,
                     "connections", "requests/s")  # fmt: skip

@@ -84,7 +84,7 @@ def _ratios(
         return ReportSection(heading)
     columns = (
         "workload", "clients", "round robin, requests/s", "best, requests/s", "ratio", "its error", "1999",
-        "/ sum of hosts alone", "round robin, p95 s", "best, p95 s", "ratio of p95", "ratio of mean latency",
+        "/ sum of single hosts", "round robin, p95 s", "best, p95 s", "ratio of p95", "ratio of mean latency",
         "hosts' CPU time, ratio", "requests per CPU second, ratio",
     )  # fmt: skip
     one = ratio_scatter.deviation(each.repeated["throughput"] for each in compared)

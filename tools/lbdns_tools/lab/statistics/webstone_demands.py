@@ -105,7 +105,7 @@ _DEMANDS: Final[tuple[tuple[str, str, str, Extreme, float], ...]] = (
 )
 _FIGURE_WORDS: Final = {
     "throughput": "throughput, best / round robin", "p95": "p95, best / round robin",
-    "mean": "mean latency, best / round robin", "alone": "throughput, best / hosts alone",
+    "mean": "mean latency, best / round robin", "alone": "throughput, best / sum of single hosts",
 }  # fmt: skip
 
 

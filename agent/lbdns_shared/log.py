@@ -1,4 +1,4 @@
-"""Logs to standard error for all programs: one line per event, as text or JSON, with floods suppressed.
+"""Logs to standard error for all programs, one line per event, as text or JSON; suppresses floods of similar lines.
 
 Under the systemd journal, lines begin with their priority (sd-daemon(3)) and omit the time, because the journal adds
 the time.

@@ -109,7 +109,7 @@ def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int])
 
 
 def _name_end(message: bytes, at: int, known: set[int]) -> int:
-    """Return the end of the name at ``at``, or 0 if it is malformed. ``known`` lists offsets already read."""
+    """Return the end of the name at ``at`` (0 if malformed). ``known`` contains the offsets of labels already read."""
     end, bound = 0, at
     passed: list[int] = []
     while at < len(message) and at not in known:

@@ -109,7 +109,7 @@ def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> t
 def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
     """Return how many times as fast requests are now served as in the last minute, or 1 if the change is small.
 
-    Without this factor, a pool would seem able to carry twenty times its load when CGI programs replace its static
+    Without this factor, a pool would seem able to handle twenty times its load when CGI programs replace its static
     pages.
     """
     requests = sum(cost.recent_requests for cost in costs)

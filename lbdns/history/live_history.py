@@ -71,7 +71,7 @@ class LiveHistory:
         self._last_taken = -math.inf  # monotonic seconds of the last sample
 
     async def start(self) -> None:
-        """Start recording if the configuration enables the history. Never raises; the file is opened later."""
+        """Start recording if the history is enabled. Opens the file later, so never raises an exception."""
         if self._config.on and self._writer is None:
             loop = asyncio.get_running_loop()
 

@@ -64,7 +64,7 @@ def parse_ipv6(text: bytes) -> Gateway | None:
 
 
 def find_gateway(proc: str = "/proc") -> Gateway | None:
-    """Return the IPv4 default gateway if there is one, otherwise the IPv6 default gateway, or None."""
+    """Return the IPv4 default gateway if there is one, otherwise the IPv6 default gateway; None if there is neither."""
     for name, parse in (("route", parse_ipv4), ("ipv6_route", parse_ipv6)):
         try:
             gateway = parse(read_once(f"{proc}/net/{name}"))

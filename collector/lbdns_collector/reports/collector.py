@@ -158,7 +158,7 @@ class Collector:
 
     @property
     def score(self) -> Score:
-        """The score in force. Older reports may have been rated with another score."""
+        """The score in force. Older reports may have been rated with a different score."""
         return self.table.score
 
     @property

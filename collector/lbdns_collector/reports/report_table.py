@@ -119,8 +119,8 @@ class ReportTable:
     def accept(self, datagram: bytes, source: str, now: float, wall: float) -> str:
         """Check a datagram from address ``source``, and record its reading if the datagram is accepted.
 
-        Return "accepted" or one of ``lbdns_shared.report.REASONS``; never raise. ``now`` is in monotonic seconds,
-        ``wall`` in Unix seconds.
+        Return "accepted" or one of ``lbdns_shared.report.REASONS``; never raise an exception. ``now`` is in monotonic
+        seconds, ``wall`` in Unix seconds.
         """
         try:
             result = self._judge(datagram, source, now, wall)
@@ -146,7 +146,7 @@ class ReportTable:
     ) -> None:
         """Switch to another configuration.
 
-        Hosts in both configurations keep their readings and sequence numbers; their scores are recomputed.
+        Hosts that are in both configurations keep their readings and sequence numbers; their scores are recomputed.
         """
         members = {member for host in hosts.values() for member in host.members}
         peers = {name: peer for name, peer in self._peers.items() if name in hosts}

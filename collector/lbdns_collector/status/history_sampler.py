@@ -35,8 +35,7 @@ class HistorySampler:
         return self._history if self._history and self._source.members.farm.config.history.on else None
 
     async def start(self) -> None:
-        """Start recording if the configuration enables it. Never raises: after a failure, which is logged, it tries
-        again."""
+        """Start recording if the configuration enables it. Never raises an exception; logs failures and tries again."""
         await self._use(self._source.members.farm.config)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:

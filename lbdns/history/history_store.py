@@ -159,7 +159,7 @@ class HistoryStore:
         return self._layouts[names]
 
     def prune(self, oldest: Mapping[str, float], oldest_event: float) -> None:
-        """Delete some of the rows that are older than their table's Unix time in ``oldest``, and release free pages."""
+        """Delete some rows older than their table's limit in ``oldest`` (Unix time), and release free pages."""
         run = self._connection.execute
         limits = [(table, "id", key(max(0, round(time * 1000)), 0)) for table, time in oldest.items()]
         for table, column, limit in (*limits, ("events", "time", oldest_event)):

@@ -22,7 +22,7 @@ class QuotaTimes:
 
 
 class LimitingCgroup:
-    """A control group and its ancestors. ``cpu`` and ``memory`` list their controllers, the group's own first.
+    """A control group and its ancestors. ``cpu`` and ``memory`` list these groups' controllers, the group's own first.
 
     ``always`` is true if the administrator named the group; the group's tasks and memory are then reported even without
     a CPU quota. A quota of ``host_cores`` or more has no effect and is ignored. All methods raise OSError or ValueError

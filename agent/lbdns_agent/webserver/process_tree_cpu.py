@@ -6,7 +6,7 @@ total. A parent that ignores SIGCHLD never waits for its children. If the kernel
 of such a parent and its children.
 
 To save CPU time, stat files stay open, and each round searches for the children of only a few processes. If a process's
-stat line is unchanged, the process has hardly run, so its children are searched for only every SWEEP rounds.
+stat line is unchanged, the process has hardly run, so the search for its children takes place only every SWEEP rounds.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _IPV6_PLACE: Final = 64  # bits: the network that a provider assigns to one cust
 class AccessControl:
     """The access rules in force, from the configuration section ``[web]``.
 
-    Loopback clients may always connect, but need credentials like all other clients.
+    Loopback clients may always connect but, like all other clients, need credentials.
     """
 
     def __init__(self, allow: Sequence[Network] = (), credentials: HttpCredentials = NO_CREDENTIALS) -> None:

@@ -69,7 +69,7 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
     if key is None:
         hosts = ", ".join(sorted({agent.host for agent in keys.agents}))
         raise KeyFileError(
-            f"{path}: key file: contains no key for {name!r}, only for {hosts}; set the host name with --name, "
+            f"{path}: the key file contains no key for {name!r}, only for {hosts}; set the host name with --name, "
             f"or add the output of 'lbdns keygen --agent {name} --master FILE'"
         )
     for warning in warnings:

@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--once", action="store_true", help="print one sample and send nothing")
     add("--json", action="store_true", help="with --once: print the sample as JSON")
     add("--log-format", default="text", choices=log.FORMATS, help="format of log lines (default: text)")
-    add("--log-level", default="info", choices=log.LEVELS, help="log messages of this level and above (default: info)")
+    add("--log-level", default="info", choices=log.LEVELS, help="lowest level of messages to log (default: info)")
     add("--version", action="version", version=f"lbdns-agent {__version__}")
     return parser
 
@@ -92,7 +92,7 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         action="append",
         default=[],
         metavar="CONDITION|off",
-        help="send alarms while METRIC[/cpu] > NUMBER (or >=, <, <=) is true; may be repeated  "
+        help="send alarms while this condition holds: METRIC[/cpu] > NUMBER (or >=, <, <=); may be repeated  "
         f"(default: {', '.join(condition.replace(' ', '') for condition in DEFAULT_CONDITIONS)})",
     )
 

@@ -81,11 +81,11 @@ def parse_key_file(text: str, where: str) -> KeyFile:
             elif words[:1] == ["agent"] and len(words) == 4:
                 agents.append(AgentKey(_key_id(words[2]), _host(words[1]), _secret(words[3])))
             elif words:
-                raise ValueError("expected 'master BASE64' or 'agent HOST KEY-ID BASE64'")
+                raise ValueError("the line must be 'master BASE64' or 'agent HOST KEY-ID BASE64'")
         except ValueError as error:
             findings.append(f"{where}:{number}: key: {error}; 'lbdns keygen' prints valid lines")
     if not findings and not masters and not agents:
-        findings.append(f"{where}: key: the file contains no key; 'lbdns keygen' prints a valid line")
+        findings.append(f"{where}: the file contains no key; run 'lbdns keygen' to generate one")
     if findings:
         raise KeyFileError(*findings)
     return KeyFile(tuple(masters), tuple(agents))
@@ -106,9 +106,9 @@ def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
         text = path.read_text("ascii")
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
-        raise KeyFileError(f"{path}: {what}: can't be read: {error.strerror}") from None
+        raise KeyFileError(f"{path}: cannot read the {what}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise KeyFileError(f"{path}: {what}: is not a text file; {hint}") from None
+        raise KeyFileError(f"{path}: the {what} is not a text file; {hint}") from None
     if mode & 0o077:
         return text, [f"{path}: {what}: mode {mode:04o} lets other users read it; run 'chmod 600 {path}'"]
     return text, []

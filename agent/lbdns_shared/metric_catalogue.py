@@ -47,7 +47,7 @@ CATALOGUE: Final[Mapping[str, MetricDescription]] = {
         "%", "percentage of CPU time withheld by the hypervisor or the quota", "low", "cpu_time"
     ),
     "mem_available": MetricDescription("%", "memory available without swapping", "high", "mem_available"),
-    "disk_busy": MetricDescription("%", "percentage of time that the busiest disk was busy", "low", "disk_activity"),
+    "disk_busy": MetricDescription("%", "busy time of the busiest disk, as a percentage", "low", "disk_activity"),
     "disk_await": MetricDescription("ms", "mean duration of requests to the busiest disk", "low", "disk_activity"),
     "listen_queue": MetricDescription("connections", "connections waiting to be accepted", "low", "listen_queue"),
     "net_rx": MetricDescription("bytes/s", "bytes received", None, "network_traffic"),

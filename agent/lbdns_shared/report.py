@@ -104,7 +104,7 @@ def encode(report: Report, key: AgentKey | None = None) -> bytes:
     """
     if not is_host_name(report.host):
         raise ValueError(
-            f"{report.host!r} can't be the host name of a report: use only lower-case letters, digits, '-', '_' and '.'"
+            f"{report.host!r} is not a valid host name: use only lower-case letters, digits, '-', '_' and '.'"
         )
     body: dict[str, Any] = {
         "boot": report.boot,

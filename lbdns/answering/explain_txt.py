@@ -80,7 +80,7 @@ def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
     Members are sorted by descending probability. Members with the same probability are sorted by descending score.
     """
     if explanation is None:
-        return ("no explanation is available during a reload; query again",)
+        return ("no explanation is available during a reload; query later",)
     members = sorted(explanation["members"], key=_rank)[:MAX_MEMBERS]
     measured = bool(explanation["measured"])
     return (_summary(explanation, len(members)), *(_member(member, measured) for member in members))

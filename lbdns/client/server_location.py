@@ -40,7 +40,7 @@ def url_of(config: Path) -> str:
     web = load_config(config).web.listen
     if web is None:
         raise ConfigError(
-            f'{config}: [web] listen: is "off", so the server has no HTTP address; specify a URL with --url'
+            f'{config}: [web] listen is "off", so the server has no HTTP address; specify a URL with --url'
         )
     return f"http://{_reachable(web)}"
 

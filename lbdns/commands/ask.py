@@ -38,12 +38,12 @@ class AskedQuestion:
     options: frozenset[str]
 
 
-@click.command(epilog="Exit status: 0 if a response was received, with any RCODE; 1 if not; 2 on invalid arguments.")
+@click.command(epilog="Exit status: 0 if a response was received (with any RCODE), 1 if not, 2 on invalid arguments.")
 @click.argument("words", nargs=-1, required=True, metavar="NAME [TYPE] [@SERVER[:PORT]] [+tcp] [+short] [+norecurse]")
 @click.option("-x", "--reverse", is_flag=True, help="Treat NAME as an IP address and look up its host name (type PTR).")
 @click.option("--json", "as_json", is_flag=True, help="Print the response as JSON.")
 @click.option("--timeout", type=click.FloatRange(0.01, 60.0), default=TIMEOUT, show_default=True, metavar="SECONDS",
-              help="How long each of three tries waits for a response.")  # fmt: skip
+              help="Time to wait for a response in each of three tries.")  # fmt: skip
 @config_option
 def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, config: Path) -> None:
     """Send a DNS query and print the response.

@@ -36,7 +36,7 @@ class CheckResult:
 
 
 @click.command(
-    epilog="Exit status: 0 if the configuration is valid, 2 if not. Errors are printed as FILE:LINE: where: what."
+    epilog="Exit status: 0 if the configuration is valid, 2 if not. Errors have the form FILE:LINE: where: what."
 )
 @config_option
 def check(config: Path) -> None:
@@ -94,7 +94,7 @@ def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
     keys, warnings = read_key_file(path)
     if not keys.masters:
         raise ConfigError(
-            f"{path}: key file: must contain a master key to verify reports; run 'lbdns keygen' to generate one"
+            f"{path}: the key file must contain a master key to verify reports; run 'lbdns keygen' to generate one"
         )
     return keys, warnings
 

@@ -35,7 +35,7 @@ def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[...,
         ),
         click.option("--reason", type=ParsedValue(_parse_reason, "TEXT"), default="",
                      help="Reason for the command, shown in the status and the log."),
-        click.option("--list", "list_all", is_flag=True, help="Print all overrides in force; change none."),
+        click.option("--list", "list_all", is_flag=True, help="Print all overrides in force without changing them."),
         control_option,
         config_option,
     )  # fmt: skip
@@ -117,7 +117,7 @@ def force(to: str | None, **options: Any) -> None:
 
 @_override_command(click.argument("factor", type=click.FloatRange(LEAST_FACTOR, GREATEST_FACTOR), required=False), _FOR)
 def weight(factor: float | None, **options: Any) -> None:
-    """Multiply MEMBER's measured capacity by FACTOR. In policies that compare scores, the score is multiplied as well.
+    """Multiply MEMBER's measured capacity by FACTOR. FACTOR also multiplies the score in policies that compare scores.
 
     FACTOR is a number from 0.01 to 100; 1 ends the override. Weights affect every policy except 'round_robin'.
 

@@ -52,7 +52,7 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
     try:
         lines = list(explanation_lines(document))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LbdnsError(f"{where}: the response is not from lbdns; it is not a valid explanation: {error!r}") from None
+        raise LbdnsError(f"{where}: the response is not from lbdns: not a valid explanation: {error!r}") from None
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
@@ -105,7 +105,7 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
     answers, requests = per_second(document["answers_per_s"]), per_second(document["requests_per_s"])
     every = f"a report every {float(document['interval_s']):g} s"
     yield Text(f"rates: {answers} answers/s, {requests} requests/s, {every}; ttl {int(document['ttl'])}")
-    few = f"light traffic for {int(document['answers_allowed'])} more answers"
+    few = f"{int(document['answers_allowed'])} more answers count as light traffic"
     yield Text(f"score: {printable(document['score_name'])}; capacity: {unit}; {few}")
 
 

@@ -45,7 +45,7 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 @click.option("--pool", help="Name of the pool; required if several pools are recorded.")
 @click.option(
     "--metric", default="answers", show_default=True,
-    help="A reported metric, or score, answers, usable, age_s or reports; for the server: queries, types or rcodes.",
+    help="A pool's reported metric, score, answers, usable, age_s or reports; the server's queries, types or rcodes.",
 )  # fmt: skip
 @click.option("--member", "members", multiple=True, metavar="X", help="Print only this member. Can be repeated.")
 @click.option(

@@ -14,14 +14,14 @@ from lbdns_shared.report import is_host_name
 @click.command(
     epilog="All keys in a key file are accepted; the first key signs reports. Key files should have mode 0600."
 )
-@click.option("--agent", metavar="HOST", help="Print the key of this host's agent. Requires --master.")
+@click.option("--agent", metavar="HOST", help="Print HOST's agent key. Requires --master.")
 @click.option("--master", type=click.Path(path_type=Path), metavar="FILE",
               help="The collector's key file, whose first master key is used to derive the agent key.")  # fmt: skip
 def keygen(agent: str | None, master: Path | None) -> None:
     """Print a line for a key file on standard output.
 
-    Without options, the line contains a new master key for the collector. With --agent, the line contains the key of
-    HOST, which can sign only HOST's reports.
+    Without options, the line contains a new master key for the collector. With --agent, the line contains HOST's
+    key, which can sign only HOST's reports.
 
     \b
     Examples:
@@ -44,12 +44,12 @@ def line_for(agent: str, master: Path) -> str:
     host = agent.lower()
     if not is_host_name(host):
         raise click.BadParameter(
-            f"{agent!r} is not a valid host name: each label must be 1 to 63 letters, digits, - or _.",
+            f"{agent!r} is not a valid host name: each label must consist of 1 to 63 letters, digits, - or _.",
             param_hint="--agent",
         )
     keys, warnings = read_key_file(master)
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     if not keys.masters:
-        raise KeyFileError(f"{master}: key file: contains no master key; specify the collector's key file")
+        raise KeyFileError(f"{master}: the key file contains no master key; specify the collector's key file")
     return agent_line(keys.masters[0].agent_key(host))

@@ -35,7 +35,7 @@ REMEMBERED: Final = 2000  # newest events, kept to recognise duplicates
 )
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(EVENT_KINDS), metavar="KIND",
               help=f"Print only events of this kind. Can be repeated. Kinds: {', '.join(EVENT_KINDS)}.")  # fmt: skip
-@click.option("--since", type=DURATION, help="First print the events from the last DURATION, such as 10min.")
+@click.option("--since", type=DURATION, help="First print past events, as far back as DURATION, such as 10min.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
 @url_option
 @config_option

@@ -33,7 +33,7 @@ def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
         if name in (key.name for key in keys):
             table.wrong("name", f"two keys have the name {name!r}; rename one of them")
         elif not name and table.values.get("name"):
-            table.wrong("name", "must not be the root; use the same name on both servers, such as 'secondary.'")
+            table.wrong("name", "must not be the root domain; use the same name on both servers, such as 'secondary.'")
         algorithm = table.one_of("algorithm", ALGORITHMS[0], ALGORITHMS)
         secret, warnings = _read_secret(table)
         keys.append(KeyConfig(name, algorithm, secret, tuple(warnings)))
@@ -60,7 +60,7 @@ def _read_secret(table: TomlTable) -> tuple[bytes, list[str]]:
         mode = stat.S_IMODE(path.stat().st_mode)
         secret = _decode(_file_text(path) if file else inline)
     except OSError as error:
-        table.wrong(key, f"{path}: cannot be read: {error.strerror}")
+        table.wrong(key, f"{path}: cannot read the file: {error.strerror}")
         return b"", []
     except ValueError as error:
         table.wrong(key, str(error))
@@ -91,6 +91,6 @@ def _decode(text: object) -> bytes:
         secret = b""
     if not 0 < len(secret) <= MAX_SECRET:
         raise ValueError(
-            f"must be 1 to {MAX_SECRET} bytes in base64; run 'openssl rand -base64 32' to generate a secret"
+            f"must be the base64 form of 1 to {MAX_SECRET} bytes; run 'openssl rand -base64 32' to generate a secret"
         )
     return secret

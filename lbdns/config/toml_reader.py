@@ -205,9 +205,9 @@ def read_toml(path: Path) -> TomlTable:
     try:
         text = path.read_text("utf-8")
     except OSError as error:
-        raise ConfigError(f"{path}: file: cannot be read: {error.strerror}") from None
+        raise ConfigError(f"{path}: cannot read the file: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: file: must be UTF-8 text") from None
+        raise ConfigError(f"{path}: the file must be UTF-8 text") from None
     try:
         return TomlTable(tomllib.loads(text), TomlPlace(), TomlErrors(path, text))
     except tomllib.TOMLDecodeError as error:

@@ -37,7 +37,7 @@ def check_web(web: WebConfig, table: TomlTable) -> None:
         missing = "password_file" if web.user else "user"
         table.wrong(missing, "is missing; user and password_file must be set together")
     if ":" in web.user:
-        table.wrong("user", "must not contain a colon (HTTP basic authentication, RFC 7617 section 2)")
+        table.wrong("user", "must not contain a colon, which HTTP basic authentication forbids (RFC 7617, section 2)")
     if web.listen and not web.allow and not ipaddress.ip_address(web.listen.host.partition("%")[0]).is_loopback:
         table.wrong(
             "allow",

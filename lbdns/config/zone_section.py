@@ -71,7 +71,8 @@ def _parse_permit(text: str, keys: Sequence[KeyConfig]) -> TransferPermit:
             return TransferPermit(parse_network(network), _key_of(text, name, keys))
         case _:
             raise ValueError(
-                f"{text!r} must have a form such as '10.0.0.2', '10.0.0.0/8', 'key NAME' or '10.0.0.0/8 key NAME'"
+                f"{text!r} must be a network, a key or both, such as "
+                "'10.0.0.2', '10.0.0.0/8', 'key NAME' or '10.0.0.0/8 key NAME'"
             )
 
 
@@ -83,7 +84,9 @@ def _parse_target(text: str, keys: Sequence[KeyConfig]) -> NotifyTarget:
         case [address, "key", name]:
             return NotifyTarget(parse_host(address, "a secondary"), _key_of(text, name, keys))
         case _:
-            raise ValueError(f"{text!r} must have a form such as '10.0.0.2', '[2001:db8::1]:53' or '10.0.0.2 key NAME'")
+            raise ValueError(
+                f"{text!r} must be an address, such as '10.0.0.2', '[2001:db8::1]:53' or '10.0.0.2 key NAME'"
+            )
 
 
 def _key_of(text: str, name: str, keys: Sequence[KeyConfig]) -> str:

@@ -42,7 +42,7 @@ class StoredColumn:
 def open_database(path: Path) -> Iterator[HistoryDatabase]:
     """Open the file for reading. All queries see the same consistent state of the file. Raises LbdnsError."""
     if not path.exists():
-        raise NoHistoryError(f"{path}: there is no history; 'lbdns serve' records it unless [history] on = false")
+        raise NoHistoryError(f"{path}: there is no history; 'lbdns serve' records one unless [history] on = false")
     try:
         with closing(_connect(path)) as connection:
             if not check_ours(connection, path):
@@ -91,18 +91,18 @@ class HistoryDatabase:
         """Raise NoSuchSeriesError if nothing has ever been recorded for this pool and metric."""
         if pool not in self._series:
             known = [name for name in self._series if name != SERVER]
-            raise NoSuchSeriesError(f"history: pool: no data is recorded for {pool!r}{nearest(pool, known)}")
+            raise NoSuchSeriesError(f"history: no data is recorded for pool {pool!r}{nearest(pool, known)}")
         if metric not in self._series[pool] or metric in HIDDEN:
             known = [name for name in self._series[pool] if name not in HIDDEN]
             owner = f"pool {pool}" if pool else "the server"
-            text = f"history: metric: no data is recorded for {metric!r} of {owner}{nearest(metric, known)}"
+            text = f"history: no data is recorded for metric {metric!r} of {owner}{nearest(metric, known)}"
             raise NoSuchSeriesError(text)
 
     def check_member(self, pool: str, member: str) -> None:
         """Raise NoSuchSeriesError if no pool has ever had this member."""
         known = {name for (names,) in self.run("SELECT names FROM layouts") for name in json.loads(names)}
         if member not in known:
-            text = f"history: member: no data is recorded for {member!r}{nearest(member, sorted(known))}"
+            text = f"history: no data is recorded for member {member!r}{nearest(member, sorted(known))}"
             raise NoSuchSeriesError(text)
 
     def begins(self) -> Mapping[TierName, float]:

@@ -93,7 +93,7 @@ class HistoryReader:
         queries, types and rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):
-            raise ConfigError("history: from must be earlier than to, and points must be greater than 0")
+            raise ConfigError("history: 'from' must be earlier than 'to', and 'points' must be greater than 0")
         with open_database(self.path) as db:
             db.check(pool, metric)
             tier = RAW if metric in RAW_ONLY else choose_tier(db.begins(), start, end, points)
@@ -114,7 +114,7 @@ class HistoryReader:
         Events after ``until`` are excluded. Both times are in Unix seconds.
         """
         if kind and kind not in EVENT_KINDS:
-            raise ConfigError(f"history: kind: {kind!r} is not a kind of event{nearest(kind, EVENT_KINDS)}")
+            raise ConfigError(f"history: {kind!r} is not a kind of event{nearest(kind, EVENT_KINDS)}")
         with open_database(self.path) as db:
             rows = db.run(
                 "SELECT number, time, kind, level, text, pool, member FROM events"

@@ -87,7 +87,7 @@ def read_override(value: Any) -> Override:
     if kind is None or not all(isinstance(text, str) for text in texts) or not member:
         raise ValueError(f"not a valid override: {value!r}")
     if not LEAST_FACTOR <= factor <= GREATEST_FACTOR or not math.isfinite(since) or math.isnan(ends):
-        raise ValueError(f"not a valid override: factor, since or until out of range in {value!r}")
+        raise ValueError(f"not a valid override: factor, since or until is out of range in {value!r}")
     return Override(kind, member, pool, factor, by, reason, since, ends)
 
 

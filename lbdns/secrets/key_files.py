@@ -66,7 +66,7 @@ def load_report_keys(config: Config) -> tuple[MasterKey, ...]:
     keys, warnings = read_key_file(path)
     if not keys.masters:
         raise ConfigError(
-            f"{path}: key file: contains no master key, only agents' keys; run 'lbdns keygen' to generate a master key"
+            f"{path}: the key file contains no master key, only agents' keys; run 'lbdns keygen' to generate one"
         )
     for warning in warnings:
         log.warning(warning)

@@ -88,7 +88,7 @@ def _shadow_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
             for pool, key in tried
             for member in pool.members
         )
-        text = "Members that a shadow policy would have selected"
+        text = "Number of times that a shadow policy would have selected the member"
         yield from families("lbdns_shadow_answers", "counter", text, (*_SHADOW, "member"), rows)
     diverted = [(key, counters.diverted.get(key, 0)) for _, key in tried]
     text = "Selections for which a shadow policy would have selected another member"

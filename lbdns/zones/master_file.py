@@ -57,7 +57,7 @@ def read_zone(name: str, path: Path) -> Zone:
     try:
         text = path.read_text("utf-8")
     except OSError as error:
-        raise ZoneFileError(f"{path}: zone {name}: cannot be read: {error.strerror}") from None
+        raise ZoneFileError(f"{path}: zone {name}: cannot read the file: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ZoneFileError(f"{path}: zone {name}: byte {error.start} is not valid UTF-8") from None
     return parse_zone(name, text, path)

@@ -62,14 +62,14 @@ def test_everything_else() -> None:
         (["--once", "--interval", "7200"], "must be a number of seconds from 0.1 to 3600"),
         (["--once", "--gateway", "router"], "or an address such as 192.0.2.1"),
         (["--once", "--server-status", "127.0.0.1"], "is not the URL of a status page"),
-        (["--once", "--name", "a b"], "can't be the host name"),
+        (["--once", "--name", "a b"], "not a valid host name"),
         (["--once", "--alarm", "run_queu>5"], "Perhaps you meant 'run_queue'?"),
         (["--once", "--alarm", "off", "--alarm", "run_queue>5"], "can't be combined with alarm conditions"),
         (["--json", "--collector", "x"], "--json needs --once"),
         (["--once", "--log-level", "loud"], "invalid choice: 'loud'"),
         (["--once", "--unknown"], "unrecognized arguments: --unknown"),
         (["--once", "--cgroup", "/no/such/group"], "there is no such group"),
-        (["--collector", "127.0.0.1", "--key-file", "/nonexistent"], "/nonexistent: key file: can't be read"),
+        (["--collector", "127.0.0.1", "--key-file", "/nonexistent"], "/nonexistent: cannot read the key file"),
     ],
 )
 def test_what_is_refused(arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,7 @@ def test_the_root_group_limits_nothing(tmp_path: Path) -> None:
 def test_a_host_without_cgroups(tmp_path: Path) -> None:
     assert find_cgroup("auto", str(tmp_path / "nowhere")) is None
     assert find_cgroup("auto", fake_proc(tmp_path, "", "")) is None
-    with pytest.raises(ConfigError, match="can't be read"):
+    with pytest.raises(ConfigError, match="cannot read this host's cgroups"):
         find_cgroup("/web", str(tmp_path / "nowhere"))
 
 
@@ -102,7 +102,7 @@ def test_v2_a_named_group_counts_even_without_a_quota(tmp_path: Path, spelled: s
 
 
 def test_a_named_group_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--cgroup /slyce: there is no such group below .*cgroup") as raised:
+    with pytest.raises(ConfigError, match=r"--cgroup /slyce: there is no such group under .*cgroup") as raised:
         find_cgroup("/slyce", v2_host(tmp_path, "/"))
     assert raised.value.exit_status == 2
 

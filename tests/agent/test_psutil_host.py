@@ -105,7 +105,7 @@ def test_disks_and_interfaces() -> None:
     assert network_traffic.read_psutil(MAC) == {b"en0": (1000, 500)}
     before = {b"disk0": disk_activity.DiskCounters(20, 50, None)}
     values = disk_activity.values(before, disk_activity.read_psutil(MAC), 1.0)
-    assert values == {"disk_busy": "this system does not count busy time", "disk_await": 4.0}
+    assert values == {"disk_busy": "the system does not report busy time", "disk_await": 4.0}
 
 
 def test_an_unknown_number_of_processors_is_missing() -> None:

@@ -39,7 +39,7 @@ def test_a_file_without_a_key_for_this_host(path: Path) -> None:
     with pytest.raises(KeyFileError) as raised:
         load_signing_key(path, "gandalf")
     text = str(raised.value)
-    assert f"{path}: key file: contains no key for 'gandalf', only for bilbo, frodo" in text
+    assert f"{path}: the key file contains no key for 'gandalf', only for bilbo, frodo" in text
     assert "--name" in text
     assert "lbdns keygen --agent gandalf" in text
     assert raised.value.exit_status == 2
@@ -55,5 +55,5 @@ def test_a_file_that_others_can_read_is_used_with_one_warning(path: Path, caplog
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(KeyFileError, match="can't be read: No such file"):
+    with pytest.raises(KeyFileError, match="cannot read the key file: No such file"):
         load_signing_key(tmp_path / "none", "gandalf")

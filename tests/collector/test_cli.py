@@ -194,7 +194,7 @@ def test_taken_web_port(tmp_path: Path) -> None:
     ("changes", "what"),
     [
         ({"collector": 'connect = "http://127.0.0.1:8053"'}, "lbdns-collector receives reports itself"),
-        ({"collector": 'key_file = "none.key"'}, "none.key: key file: can't be read: No such file or directory"),
+        ({"collector": 'key_file = "none.key"'}, "none.key: cannot read the key file: No such file or directory"),
         ({"collector": 'lisen = ["127.0.0.1:0"]'}, "Perhaps you meant 'listen'?"),
         ({"members": ["gandalf", "sauron"]}, "'sauron' has no address in zone hobbit"),
         ({"more": '[server]\nuser = "no-such-user"\n'}, "no user 'no-such-user'"),
@@ -208,7 +208,7 @@ def test_bad_configuration(tmp_path: Path, changes: dict[str, str], what: str) -
 
 def test_no_configuration(tmp_path: Path) -> None:
     status, message = refused(tmp_path / "nothing.toml")
-    assert (status, "cannot be read" in message) == (2, True)
+    assert (status, "cannot read the file" in message) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_every_error_of_every_file(tmp_path: Path, capsys: pytest.CaptureFixture
     [
         (CONFIG + "[sever]\n", ZONE, "lbdns.toml:9: sever: unknown key. Perhaps you meant 'server'?"),
         (CONFIG.replace('"frodo"', '"sauron"'), ZONE, "'sauron' has no address in zone hobbit"),
-        (WITH_KEYS, ZONE, "report.key: key file: can't be read: No such file or directory"),
+        (WITH_KEYS, ZONE, "report.key: cannot read the key file: No such file or directory"),
         (CONFIG, "", "the file must have an SOA record"),
         ("x = ", ZONE, "lbdns.toml: TOML: Invalid value"),
     ],
@@ -174,12 +174,12 @@ def test_a_key_file_with_agents_keys_only(tmp_path: Path, capsys: pytest.Capture
     status, _, err = check(tmp_path, capsys, WITH_KEYS)
     assert status == 2
     (line,) = err
-    assert line.startswith(f"{tmp_path}/report.key: key file: must contain a master key to verify reports;")
+    assert line.startswith(f"{tmp_path}/report.key: the key file must contain a master key to verify reports;")
 
 
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(lbdns, "lbdns", ["check", "-c", "/nonexistent/lbdns.toml"]) == 2
-    assert capsys.readouterr().err == "/nonexistent/lbdns.toml: file: cannot be read: No such file or directory\n"
+    assert capsys.readouterr().err == "/nonexistent/lbdns.toml: cannot read the file: No such file or directory\n"
 
 
 class TestTheZonesFolder:

@@ -53,7 +53,7 @@ def test_a_key_file_others_can_read_is_a_warning_beside_the_key(
     [
         (["--agent", "gandalf"], "--agent and --master must be given together"),
         (["--master", "x"], "--agent and --master must be given together"),
-        (["--agent", "gandalf", "--master", "/nonexistent/x"], "/nonexistent/x: key file: can't be read"),
+        (["--agent", "gandalf", "--master", "/nonexistent/x"], "/nonexistent/x: cannot read the key file"),
         (["--agent", "gan dalf", "--master", "x"], "is not a valid host name"),
         (["--agent", "", "--master", "x"], "is not a valid host name"),
         (["more"], "unexpected extra argument"),

@@ -105,7 +105,7 @@ class TestSecondaries:
 
 
 NAMED = '[[key]]\nname = "n"\n'
-WHAT_FITS = "must have a form such as '10.0.0.2', '10.0.0.0/8', 'key NAME' or '10.0.0.0/8 key NAME'"
+WHAT_FITS = "must be a network, a key or both, such as '10.0.0.2', '10.0.0.0/8', 'key NAME' or '10.0.0.0/8 key NAME'"
 #: What is wrong, the file, and its findings after the path; ZONE and KEY have 3 lines each
 MISTAKES: list[tuple[str, str, list[str]]] = [
     ("a key without all", "[[key]]\n" + ZONE, [
@@ -122,13 +122,13 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         ":5: [key Secondary] name: two keys have the name 'secondary'; rename one of them",
     ]),
     ("a key called root", KEY.replace("secondary", "") + ZONE, [
-        ":2: [key .] name: must not be the root; use the same name on both servers, such as 'secondary.'",
+        ":2: [key .] name: must not be the root domain; use the same name on both servers, such as 'secondary.'",
     ]),
     ("an algorithm that is too weak", KEY + 'algorithm = "hmac-sha1"\n' + ZONE, [
         ":4: [key secondary.] algorithm: unknown value 'hmac-sha1'. Perhaps you meant 'hmac-sha512'?",
     ]),
     ("a file that isn't there", NAMED + 'secret_file = "gone"\n' + ZONE, [
-        ":3: [key n] secret_file: FOLDER/gone: cannot be read: No such file or directory",
+        ":3: [key n] secret_file: FOLDER/gone: cannot read the file: No such file or directory",
     ]),
     ("a network that is none", ZONE + 'transfer = ["10.0.0.300"]\n', [
         ":4: [zone hobbit] transfer: '10.0.0.300' does not appear to be an IPv4 or IPv6 network; "
@@ -163,7 +163,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         ":4: [zone hobbit] notify: '10.0.0.0/8' is not a HOST:PORT pair such as 127.0.0.1:53",
     ]),
     ("too many words", ZONE + 'notify = ["10.0.0.2 with key"]\n', [
-        ":4: [zone hobbit] notify: '10.0.0.2 with key' must have a form such as '10.0.0.2', '[2001:db8::1]:53' or "
+        ":4: [zone hobbit] notify: '10.0.0.2 with key' must be an address, such as '10.0.0.2', '[2001:db8::1]:53' or "
         "'10.0.0.2 key NAME'",
     ]),
 ]  # fmt: skip

@@ -227,7 +227,7 @@ class TestReadToml:
             read_toml(path)
 
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match=r"nope\.toml: file: cannot be read: No such file"):
+        with pytest.raises(ConfigError, match=r"nope\.toml: cannot read the file: No such file"):
             read_toml(tmp_path / "nope.toml")
 
     def test_a_file_that_is_no_text(self, tmp_path: Path) -> None:

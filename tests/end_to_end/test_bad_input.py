@@ -56,7 +56,7 @@ AT_START: list[tuple[str, Callable[[Site], None], str]] = [
         lambda site: edit(site.config, "[web]", "[web]\nlitsen = 1"),
         "[web] litsen: unknown key. Perhaps you meant 'listen'?",
     ),
-    ("no configuration", lambda site: site.config.unlink(), "{}/lbdns.toml: file: cannot be read: No such file"),
+    ("no configuration", lambda site: site.config.unlink(), "{}/lbdns.toml: cannot read the file: No such file"),
     ("a broken configuration", lambda site: write(site.config, "[server\n"), "{}/lbdns.toml:1: TOML: "),
     (
         "a member without an address",
@@ -78,12 +78,12 @@ AT_START: list[tuple[str, Callable[[Site], None], str]] = [
         lambda site: edit(site.folder / "hobbit.zone", "127.0.0.1", "127.0.0"),
         "{}/hobbit.zone:4: zone hobbit: ",
     ),
-    ("no key file", lambda site: site.key_file.unlink(), "{}/report.key: key file: can't be read: No such file"),
+    ("no key file", lambda site: site.key_file.unlink(), "{}/report.key: cannot read the key file: No such file"),
     ("a key that is none", lambda site: write(site.key_file, "master x\n"), "{}/report.key:1: key: "),
     (
         "a key file with an agent's key",
         lambda site: write(site.key_file, site.agent_key_file("frodo").read_text()),
-        "{}/report.key: key file: contains no master key",
+        "{}/report.key: the key file contains no master key",
     ),
     (
         "a user that doesn't exist",
@@ -109,7 +109,7 @@ def test_a_key_that_may_not_be_read(site: Site) -> None:
     plain = () if os.geteuid() else ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
     with running(*plain, *serve(site)) as program:
         assert program.wait() == 2
-        assert program.errors == f"{site.key_file}: key file: can't be read: Permission denied\n"
+        assert program.errors == f"{site.key_file}: cannot read the key file: Permission denied\n"
 
 
 @pytest.mark.parametrize("what", ["DNS over UDP", "DNS over TCP", "reports", "pages"])

@@ -100,7 +100,7 @@ def test_a_dead_web_server_is_handed_out_no_more_until_it_is_back(farm: Farm) ->
 def test_a_web_server_that_hangs_is_handed_out_no_more_until_it_goes_on(farm: Farm) -> None:
     stuck = best(farm.site)
     farm.webs[stuck].process.send_signal(signal.SIGSTOP)
-    eventually(lambda: farm.guard(stuck).startswith("quarantined: its server-status page fails"), "it is caught")
+    eventually(lambda: farm.guard(stuck).startswith("quarantined: its server-status page cannot"), "it is caught")
     assert farm.handed_out(20)[stuck] == 0
     farm.webs[stuck].process.send_signal(signal.SIGCONT)
     eventually(lambda: not farm.guard(stuck), "it is back", RAMP_UP + 15)

@@ -252,11 +252,11 @@ def test_the_contents_are_listed(file: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "complaint"),
     [
-        (("webb", "score", []), "pool: no data is recorded for 'webb'. Perhaps you meant 'web'?"),
-        ((WEB, "cpu_idel", []), "no data is recorded for 'cpu_idel' of pool web. Perhaps you meant 'cpu_idle'?"),
-        ((WEB, "time", []), "metric: no data is recorded for 'time'"),
-        ((WEB, "score", ["aa"]), "member: no data is recorded for 'aa'"),
-        (("", "score", []), "metric: no data is recorded for 'score' of the server"),
+        (("webb", "score", []), "no data is recorded for pool 'webb'. Perhaps you meant 'web'?"),
+        ((WEB, "cpu_idel", []), "no data is recorded for metric 'cpu_idel' of pool web. Perhaps you meant 'cpu_idle'?"),
+        ((WEB, "time", []), "no data is recorded for metric 'time'"),
+        ((WEB, "score", ["aa"]), "no data is recorded for member 'aa'"),
+        (("", "score", []), "no data is recorded for metric 'score' of the server"),
     ],
 )
 def test_unknown_names_are_errors(file: Path, where: tuple[str, str, list[str]], complaint: str) -> None:
@@ -271,7 +271,7 @@ def test_unknown_names_are_errors(file: Path, where: tuple[str, str, list[str]],
     "span", [(BEGIN, BEGIN, 5), (BEGIN + 1, BEGIN, 5), (BEGIN, math.inf, 5), (BEGIN, BEGIN + 1, 0)]
 )
 def test_invalid_spans(file: Path, span: tuple[float, float, int]) -> None:
-    with pytest.raises(ConfigError, match="from must be earlier than to"):
+    with pytest.raises(ConfigError, match="'from' must be earlier than 'to'"):
         recorded(file, 5).series(WEB, "score", [], *span)
 
 

@@ -221,5 +221,5 @@ class TestMistakes:
 
     def test_a_zone_file_that_is_not_there(self, tmp_path: Path) -> None:
         (tmp_path / "lbdns.toml").write_text('[[zone]]\nname = "hobbit"\nfile = "nope.zone"\n')
-        with pytest.raises(ConfigError, match=r"nope\.zone: zone hobbit: cannot be read: No such file"):
+        with pytest.raises(ConfigError, match=r"nope\.zone: zone hobbit: cannot read the file: No such file"):
             load_farm(tmp_path / "lbdns.toml")

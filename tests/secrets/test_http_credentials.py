@@ -104,5 +104,5 @@ def test_no_token(text: str, what: str) -> None:
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nothing: \[web\] token_file: can't be read: No such file"):
+    with pytest.raises(ConfigError, match=r"nothing: cannot read the \[web\] token_file: No such file"):
         read_credentials(WebConfig(token_file=tmp_path / "nothing"))

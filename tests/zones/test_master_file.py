@@ -344,7 +344,7 @@ class TestWrong:
         assert "\n" not in str(caught.value)
 
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
-        with pytest.raises(ZoneFileError, match=r"nope: zone hobbit: cannot be read: No such file"):
+        with pytest.raises(ZoneFileError, match=r"nope: zone hobbit: cannot read the file: No such file"):
             read_zone("hobbit", tmp_path / "nope")
 
     def test_a_file_that_is_no_text(self, tmp_path: Path) -> None:

@@ -34,14 +34,14 @@ def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
     except OSError as error:
         if choice == AUTO:
             return None
-        raise ConfigError(f"--cgroup {choice}: this host's cgroups can't be read: {error.strerror}") from None
+        raise ConfigError(f"--cgroup {choice}: cannot read this host's cgroups: {error.strerror}") from None
     if choice != AUTO:
         path = _named(choice, mounts)
         membership = dict.fromkeys(("cpu", "cpuacct", "memory", UNIFIED), path)
     cpu = _cpu_levels(mounts, membership)
     if not cpu and choice != AUTO:
         searched = ", ".join(str(mount.point) for mount in mounts if mount.controllers & {"cpu", UNIFIED})
-        raise ConfigError(f"--cgroup {choice}: there is no such group below {searched or 'any cgroup mount'}")
+        raise ConfigError(f"--cgroup {choice}: there is no such group under {searched or 'any cgroup mount'}")
     if not cpu or (choice == AUTO and len(cpu) == 1 and cpu[0].quota() is None):
         return None  # the root group has only the limits of the host
     return LimitingCgroup(cpu, _memory_levels(mounts, membership), os.cpu_count() or 1, choice != AUTO, proc)

@@ -28,7 +28,7 @@ def parse(text: bytes) -> HostCpuTimes:
     """Parse the first line of /proc/stat (proc_stat(5)). Idle time doesn't include I/O wait. Raises ValueError."""
     fields = text.partition(b"\n")[0].split()
     if len(fields) < 5 or fields[0] != b"cpu":
-        raise ValueError("the file must begin with the total times of all processors")
+        raise ValueError("the first line must contain 'cpu' and the CPU times summed over all processors")
     times = [int(field) for field in fields[1 : _FIELDS + 1]]
     return HostCpuTimes(times[_IDLE], times[_STEAL] if len(times) > _STEAL else None, sum(times))
 

@@ -86,7 +86,7 @@ def values(
     busy, requests, waited = busiest
     known = all(disk.busy is not None for disk in now.values())
     return {
-        "disk_busy": min(100.0, 100.0 * busy / (seconds * 1000.0)) if known else "this system does not count busy time",
+        "disk_busy": min(100.0, 100.0 * busy / (seconds * 1000.0)) if known else "the system does not report busy time",
         "disk_await": waited / requests if requests else 0.0,
     }
 

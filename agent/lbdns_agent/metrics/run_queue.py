@@ -21,7 +21,7 @@ def parse_loadavg(text: bytes) -> int:
     """Return the number of runnable tasks from /proc/loadavg, field 4 (``RUNNING/TASKS``). Raises ValueError."""
     fields = text.split()
     if len(fields) < 4:
-        raise ValueError("the file has no fourth field")
+        raise ValueError("the file must contain at least four fields")
     return int(fields[3].partition(b"/")[0])
 
 

@@ -38,7 +38,7 @@ def parse(page: bytes) -> WorkerStatus:
             fields.setdefault(name, value)
     busy, idle = _number(fields, _BUSY), _number(fields, _IDLE)
     if busy is None or idle is None:
-        raise ValueError("the page lacks BusyWorkers or IdleWorkers; is it the machine-readable form ('?auto')?")
+        raise ValueError("the page lacks BusyWorkers or IdleWorkers; does the URL end in '?auto' (machine-readable)?")
     return WorkerStatus(_number(fields, _TOTAL), busy, idle)
 
 

@@ -36,7 +36,7 @@ def pool_families(inputs: StatusInputs) -> Iterator[Metric]:
         capacities, is_measured = inputs.capacities_of(pool)
         if capacities:
             measured.append(((pool.name,), is_measured))
-    text = "Number of members by state; a quarantined member reports, but serves no requests"
+    text = "Number of members by state; a quarantined member sends reports, but serves no requests"
     yield from families("lbdns_pool_members", "gauge", text, ("pool", "state"), states)
     text = "1 if the capacities of the members are in requests/s, 0 if they are only relative to each other"
     yield from families("lbdns_pool_capacity_measured", "gauge", text, ("pool",), measured)
@@ -59,7 +59,7 @@ def _override_families(inputs: StatusInputs) -> Iterator[Metric]:
                 oldest.append(((pool.name, kind), min(since)))
     labels = "pool", "kind"
     yield from families("lbdns_pool_overrides", "gauge", "Overrides in force for members of the pool", labels, counts)
-    name, text = "lbdns_pool_oldest_override_timestamp_seconds", "Unix time when the oldest override in force began"
+    name, text = "lbdns_pool_oldest_override_timestamp_seconds", "Unix time at which the oldest override in force began"
     yield from families(name, "gauge", text, labels, oldest)
 
 
@@ -72,7 +72,7 @@ def member_families(inputs: StatusInputs) -> Iterator[Metric]:
         return
     for name, text, rows in (
         ("lbdns_member_score", "Score of the newest report", _scores),
-        ("lbdns_member_usable", "1 if the member reports and is neither drained nor in alarm nor quarantined", _usable),
+        ("lbdns_member_usable", "1 if the member sends reports and is not drained, in alarm or quarantined", _usable),
         ("lbdns_member_report_age_seconds", "Time since the newest report", _ages),
         ("lbdns_member_quarantined", "1 while the member is quarantined because it serves no requests", _quarantined),
         ("lbdns_member_ramp", "Fraction of the member's share that it receives; below 1 during slow start", _ramps),
@@ -83,7 +83,7 @@ def member_families(inputs: StatusInputs) -> Iterator[Metric]:
 
 #: Returns one value per member of a pool; None for a member without a value
 _Values = Callable[[StatusInputs, Pool], Iterable[float | None]]
-_CAPACITY: Final = "Estimated capacity of the member: in requests/s if lbdns_pool_capacity_measured is 1, else relative"
+_CAPACITY: Final = "Estimated capacity: requests/s if lbdns_pool_capacity_measured is 1, else relative to other members"
 
 
 def _rows(inputs: StatusInputs, values: _Values) -> Iterator[FamilyRow]:

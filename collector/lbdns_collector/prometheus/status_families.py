@@ -109,7 +109,7 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
 
 def lag_families(looks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:
     """Yield two histograms of the event loop lag: one for the main process, and one for all workers together."""
-    text = "Delay of event loop timers in the main process, or in all workers together"
+    text = "Delay of event loop timers in the main process, or in all workers combined"
     histogram = HistogramMetricFamily("lbdns_event_loop_lag_seconds", text, labels=("process",))
     for process in ("main", "worker"):
         if process not in microseconds:

@@ -25,7 +25,7 @@ ADVICE: Final = {
     "too_long": "check whether another program sends datagrams to this port",
     "malformed": "check whether another program sends datagrams to this port",
     "unknown_host": "no member of any pool has this name; check the agent's --name option",
-    "bad_tag": "check that agent and collector use the same key; without keys, the source must be the member's address",
+    "bad_tag": "check that both hosts use the same key; without keys, the source must be the member's address",
     "rate": "the host sends more than 50 reports/s; check whether several agents run on that host",
     "clock": "the clocks differ by more than 30 s; check that time is synchronised on both hosts",
     "replay": "the datagram was repeated, or two agents with different clocks use the same name",

@@ -97,7 +97,7 @@ class StatFile:
         try:
             await asyncio.to_thread(lambda: replace_file(path, render(farm, snapshot, overrides, now)))
         except OSError as error:
-            self._fail(f"stat_file: {path}: cannot write: {error.strerror}; retrying every second")
+            self._fail(f"stat_file: {path}: cannot write the file: {error.strerror}; retrying every second")
             return
         if self._failed:
             log.info("stat_file: %s: writing works again", path)

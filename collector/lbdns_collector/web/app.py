@@ -138,7 +138,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
     except web.HTTPNotFound:
         return error(404, f"{request.path} does not exist; available paths: {', '.join(PATHS)}")
     except web.HTTPMethodNotAllowed as wrong:
-        what = f"{request.method} is not allowed: HTTP is read-only; use commands such as 'lbdns drain' to make changes"
+        what = f"{request.method} is not allowed: HTTP access is read-only; use commands such as 'lbdns drain'"
         return error(405, what, Allow=", ".join(sorted(wrong.allowed_methods)))
     except web.HTTPException as wrong:
         return error(wrong.status, wrong.reason)

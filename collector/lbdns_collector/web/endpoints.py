@@ -48,7 +48,7 @@ async def events(request: web.Request) -> web.StreamResponse:
     kind: StreamKind = "changes" if request.query.get("changes") else "page"
     if only := request.query.get("only"):
         if only != "log" or kind == "changes":
-            return error(400, f"only={only} is not valid; to receive only the log, use only=log without 'changes'")
+            return error(400, f"only={only} is not valid; to omit the status, use only=log without 'changes'")
         kind = "log"
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
     if request.method == "HEAD":
@@ -130,7 +130,7 @@ async def history(request: web.Request) -> web.StreamResponse:
         start = _number(request, "from", end - SPAN)
         points = int(_number(request, "points", POINTS, 1, MAX_POINTS))
         if start >= end:
-            raise ConfigError("from: must be earlier than 'to' (both in Unix seconds)")
+            raise ConfigError("'from' must be earlier than 'to' (both in Unix seconds)")
         found = await request.app[SCHEDULER].beside(recorded.series(pool, metric, members, start, end, points))
     except ConfigError as wrong:
         return error(400, str(wrong))

@@ -241,7 +241,7 @@ class EventHub:
                 before = signature
                 event = encode_event("status", await self._status.get())
             except Exception:
-                log.exception("the status could not be sent to the open pages")
+                log.exception("the status could not be sent to the clients of the live page")
                 await asyncio.sleep(TICK)
                 continue
             for stream in tuple(pages):

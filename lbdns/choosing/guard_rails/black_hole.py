@@ -41,8 +41,8 @@ class Symptom:
 # server that is only restarting is back after two reports
 DEAD: Final = Symptom("nothing listens on its server-status port", reports=1, certain=True)
 # A busy server that takes 2 s for its status page misses two reports in a row, but not three
-STUCK: Final = Symptom("its server-status page fails, and connections are waiting", reports=3)
-MUTE: Final = Symptom("its server-status page fails", reports=3)
+STUCK: Final = Symptom("its server-status page cannot be read, and connections are waiting", reports=3)
+MUTE: Final = Symptom("its server-status page cannot be read", reports=3)
 CLOGGED: Final = Symptom("it serves no requests, and connections are waiting", reports=2, selections=3, probed=True)
 FAILING: Final = Symptom("it serves no requests, and its errors are rising", reports=2, selections=3, probed=True)
 

@@ -35,7 +35,7 @@ def server_commands(
         name = command.fields.get("name")
         if not isinstance(name, str):
             raise LbdnsError(
-                'explain: name: is missing; send, for example, {"command": "explain", "name": "best.hobbit"}'
+                'explain: the name is missing; send, for example, {"command": "explain", "name": "best.hobbit"}'
             )
         return {"explanation": await status.selection.explain(name)}
 

@@ -35,11 +35,11 @@ def read(path: Path) -> tuple[Overrides, str]:
     except FileNotFoundError:
         return NO_OVERRIDES, ""
     except NotADirectoryError as error:
-        return NO_OVERRIDES, f"{path}: can't be read: {error.strerror}"
+        return NO_OVERRIDES, f"{path}: cannot read the file: {error.strerror}"
     except OSError as error:
-        return NO_OVERRIDES, f"{path}: can't be read: {error.strerror}; {_move_aside(path)}"
+        return NO_OVERRIDES, f"{path}: cannot read the file: {error.strerror}; {_move_aside(path)}"
     except (ValueError, TypeError, KeyError, RecursionError):
-        return NO_OVERRIDES, f"{path}: is not a valid override file; {_move_aside(path)}"
+        return NO_OVERRIDES, f"{path}: not a valid override file; {_move_aside(path)}"
     found, wrong = _read_items(items)
     if not wrong:
         return found, ""

@@ -113,7 +113,7 @@ class OverrideManager:
         return targets, ended
 
     def _put(self, request: OverrideRequest, by: str) -> OverrideTargets:
-        assert request.kind, "a request that ends overrides cannot put one into force"
+        assert request.kind, "a request that ends overrides cannot also set one"
         targets = find_targets(self._farm, request)
         now = self._clock()
         new = [

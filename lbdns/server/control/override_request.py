@@ -65,9 +65,9 @@ def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
         _flag(fields, "force"),
     )
     if not request.member:
-        raise LbdnsError(f"{command}: member: is missing")
+        raise LbdnsError(f"{command}: 'member' is missing")
     if kind is None and request.has_end:
-        raise LbdnsError(f"{command}: for_s: must be omitted, because this command ends an override")
+        raise LbdnsError(f"{command}: 'for_s' must be omitted, because this command ends an override")
     return request
 
 
@@ -78,13 +78,15 @@ def _kind(command: str, fields: Mapping[str, Any]) -> tuple[OverrideKind | None,
     if command == "force":
         to = fields.get("to")
         if to not in _FORCE_VALUES:
-            raise LbdnsError(f"force: to: {str(to)[:MAX_NAME]!r} must be one of {', '.join(_FORCE_VALUES)}")
+            raise LbdnsError(f"force: 'to' must be one of {', '.join(_FORCE_VALUES)}, not {str(to)[:MAX_NAME]!r}")
         return ("up" if to == "up" else "down" if to == "down" else None), 1.0
     if command == "weight":
         factor = fields.get("factor")
         if not _is_number(factor) or not LEAST_FACTOR <= factor <= GREATEST_FACTOR:
             least, greatest = f"{LEAST_FACTOR:g}", f"{GREATEST_FACTOR:g}"
-            raise LbdnsError(f"weight: factor: {str(factor)[:MAX_NAME]!r} must be a number from {least} to {greatest}")
+            raise LbdnsError(
+                f"weight: 'factor' must be a number from {least} to {greatest}, not {str(factor)[:MAX_NAME]!r}"
+            )
         return (None if factor == 1 else "weight"), float(factor)
     return None, 1.0
 
@@ -92,10 +94,10 @@ def _kind(command: str, fields: Mapping[str, Any]) -> tuple[OverrideKind | None,
 def _text(fields: Mapping[str, Any], key: str, longest: int) -> str:
     value = fields.get(key, "")
     if not isinstance(value, str):
-        raise LbdnsError(f"{fields['command']}: {key}: must be a string")
+        raise LbdnsError(f"{fields['command']}: '{key}' must be a string")
     value = value.strip()
     if len(value) > longest or not value.isprintable():
-        raise LbdnsError(f"{fields['command']}: {key}: must consist of at most {longest} printable characters")
+        raise LbdnsError(f"{fields['command']}: '{key}' must consist of at most {longest} printable characters")
     return value
 
 
@@ -105,14 +107,14 @@ def _seconds(fields: Mapping[str, Any]) -> float:
         return math.inf
     if not _is_number(value) or not 0 < value <= LONGEST:
         what = f"must be a number of seconds greater than 0 and at most {LONGEST:.0f}"
-        raise LbdnsError(f"{fields['command']}: for_s: {what}")
+        raise LbdnsError(f"{fields['command']}: 'for_s' {what}")
     return float(value)
 
 
 def _flag(fields: Mapping[str, Any], key: str) -> bool:
     value = fields.get(key, False)
     if type(value) is not bool:
-        raise LbdnsError(f"{fields['command']}: {key}: must be true or false")
+        raise LbdnsError(f"{fields['command']}: '{key}' must be true or false")
     return value
 
 

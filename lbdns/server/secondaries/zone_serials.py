@@ -111,9 +111,9 @@ class SerialFile:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            self._fail(f"{path}: can't be read: {error.strerror}")
+            self._fail(f"{path}: cannot read the file: {error.strerror}")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            self._fail(f"{path}: is not a valid serial file and will be replaced")
+            self._fail(f"{path}: not a valid serial file; it will be replaced")
         return {}
 
     def write(self, farm: Farm, serials: ServedSerials) -> None:

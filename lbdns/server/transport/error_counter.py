@@ -20,4 +20,4 @@ class ErrorCounter:
         """
         self.count += 1
         if self.count == 1:
-            log.exception("a query raised an exception and was dropped; further exceptions are only counted")
+            log.exception("a query triggered an exception and was dropped; further exceptions are only counted")

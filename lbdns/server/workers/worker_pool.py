@@ -142,7 +142,7 @@ class WorkerPool:
             self._replace(late(), "hangs")
         if failed := [worker for worker in late() if worker.failures >= ATTEMPTS] or late():
             numbers = ", ".join(str(worker.number) for worker in failed)
-            raise LbdnsError(f"workers: {numbers}: can't use the new configuration; see the log")
+            raise LbdnsError(f"workers {numbers} can't use the new configuration; see the log")
 
     async def _all_active(self, new: _Generation) -> None:
         """Wait until every worker answers from the committed configuration. Replace slow workers."""

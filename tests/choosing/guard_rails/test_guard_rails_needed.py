@@ -110,7 +110,7 @@ def test_pages_that_fail_may_be_switched_off() -> None:
         pool.mute.add(name)
         pool.run(6)
     assert pool.quarantined == ["a"], "half of the members go on, and b is the newer one"
-    assert pool.guards["b"].startswith("needed, but: its server-status page fails, for ")
+    assert pool.guards["b"].startswith("needed, but: its server-status page cannot be read, for ")
 
 
 def test_the_one_that_is_needed_is_still_not_the_best() -> None:

@@ -234,10 +234,10 @@ def test_no_key_file_is_no_keys(tmp_path: Path) -> None:
 def test_a_key_file_without_master_key_is_an_error(tmp_path: Path) -> None:
     path = write_key(tmp_path)
     path.write_text(agent_line(KEY.agent_key("gandalf")) + "\n")
-    with pytest.raises(ConfigError, match=r"report\.key: key file: contains no master key.*lbdns keygen"):
+    with pytest.raises(ConfigError, match=r"report\.key: the key file contains no master key.*lbdns keygen"):
         load_report_keys(make_farm(tmp_path, collector='key_file = "report.key"').config)
 
 
 def test_a_key_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(KeyFileError, match=r"nothing\.key: key file: can't be read"):
+    with pytest.raises(KeyFileError, match=r"nothing\.key: cannot read the key file"):
         load_report_keys(make_farm(tmp_path, collector='key_file = "nothing.key"').config)

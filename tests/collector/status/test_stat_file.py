@@ -143,7 +143,7 @@ async def test_a_failing_disk_is_logged_once(tmp_path: Path, caplog: pytest.LogC
         await keeper.update(path)
     assert keeper.failures == 3
     assert [r.levelname for r in caplog.records] == ["ERROR"]
-    assert "cannot write: No such file or directory" in caplog.text
+    assert "cannot write the file: No such file or directory" in caplog.text
     path.parent.mkdir()
     await keeper.update(path)
     await keeper.update(path)

@@ -139,12 +139,12 @@ def test_overrides_are_shown_with_who_when_and_why(farm: Farm) -> None:
 
 def test_guards_are_shown_in_words_and_their_change_is_noticed(farm: Farm) -> None:
     readings = {"gandalf": reading(), "frodo": reading()}
-    guards = (NO_GUARD, Guard(ramp=0.4), Guard("its server-status page fails", NOW - 12.0, quarantined=True))
+    guards = (NO_GUARD, Guard(ramp=0.4), Guard("its server-status page cannot be read", NOW - 12.0, quarantined=True))
     plain = status_inputs(farm, readings)
     now = replace(plain, guards={"web": guards})
     told = members(build_status(now))
     assert {name: member["guard"] for name, member in told.items()} == {
-        "bilbo": "", "frodo": "ramp 40%", "gandalf": "quarantined: its server-status page fails, for 12 s",
+        "bilbo": "", "frodo": "ramp 40%", "gandalf": "quarantined: its server-status page cannot be read, for 12 s",
     }  # fmt: skip
     assert told["gandalf"]["state"] == "usable"
     assert change_signature(now)[0] != change_signature(plain)[0]

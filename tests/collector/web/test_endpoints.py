@@ -122,7 +122,7 @@ async def test_history(tmp_path: Path) -> None:
         ("pool=web", "metric: the parameter is missing"),
         ("pool=wep&metric=score", "pool: 'wep' does not exist. Perhaps you meant 'web'?"),
         ("pool=web&metric=score&member=gandal", "member: pool web has no member 'gandal'. Perhaps you meant"),
-        ("pool=web&metric=score&from=5&to=5", "from: must be earlier than 'to'"),
+        ("pool=web&metric=score&from=5&to=5", "'from' must be earlier than 'to'"),
         ("pool=web&metric=score&from=x", "from: 'x' is not a number"),
         ("pool=web&metric=score&points=0", "points: '0' is not a number from 1 to 5000"),
         ("pool=web&metric=score&to=inf", "to: 'inf' is not a number"),

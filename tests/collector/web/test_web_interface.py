@@ -57,7 +57,7 @@ async def test_a_reload_takes_another_token_on_the_same_socket(pages: WebInterfa
 async def test_a_bad_reload_changes_nothing(pages: WebInterface, tmp_path: Path, listen: Endpoint) -> None:
     await pages.start(WebConfig(FREE, token_file=token_file(tmp_path, "one")))
     address = pages.address
-    with pytest.raises(ConfigError, match="can't be read"):
+    with pytest.raises(ConfigError, match="cannot read the"):
         await pages.start(WebConfig(listen, token_file=tmp_path / "missing"))
     with pytest.raises(ConfigError, match="is empty"):
         await pages.start(WebConfig(listen, token_file=token_file(tmp_path, "")))

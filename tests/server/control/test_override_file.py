@@ -167,7 +167,7 @@ async def test_a_broken_file_is_moved_aside(tmp_path: Path, content: str) -> Non
     (tmp_path / "overrides.json").write_bytes(content.encode("latin-1"))
     async with desk(tmp_path) as server:
         aside = tmp_path / "overrides.json.bad-1"
-        assert server.recorded() == [f"{server.file}: is not a valid override file; moved to {aside}"]
+        assert server.recorded() == [f"{server.file}: not a valid override file; moved to {aside}"]
         assert next(e for e in server.events.newest() if e.kind == "override").level == "warning"
         assert aside.read_bytes() == content.encode("latin-1")
         await server.say("drain")
@@ -190,7 +190,7 @@ async def test_of_a_file_with_one_bad_entry_the_others_hold(tmp_path: Path) -> N
 async def test_an_unreadable_file_is_moved_aside(tmp_path: Path) -> None:
     (tmp_path / "overrides.json").mkdir()
     async with desk(tmp_path) as server:
-        assert "can't be read: Is a directory; moved to" in server.recorded()[0]
+        assert "cannot read the file: Is a directory; moved to" in server.recorded()[0]
         assert (await server.say("drain"))["kept"]
 
 
@@ -205,6 +205,6 @@ def test_an_inaccessible_folder_is_reported_and_delays_nothing(tmp_path: Path, m
             patched.setattr(Path, name, refuse)
         found, trouble = override_file.read(tmp_path / "overrides.json")
         assert found == NO_OVERRIDES
-        assert "can't be read: Permission denied; renaming the file failed: Permission denied" in trouble
+        assert "cannot read the file: Permission denied; renaming the file failed: Permission denied" in trouble
         override_file.write(tmp_path / "overrides.json", NO_OVERRIDES)  # nothing to keep: no trouble
     assert list(tmp_path.iterdir()) == []

@@ -153,9 +153,7 @@ class TestFile:
         assert SerialFile().read(in_folder(tmp_path, farm(7))) == {}
         (record,) = caplog.records
         assert record.levelno == logging.WARNING
-        assert record.getMessage().startswith(
-            f"{tmp_path}/{FILE_NAME}: is not a valid serial file and will be replaced"
-        )
+        assert record.getMessage().startswith(f"{tmp_path}/{FILE_NAME}: not a valid serial file; it will be replaced")
 
     def test_a_folder_that_can_not_be_used_costs_one_warning(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -174,7 +172,7 @@ class TestFile:
     def test_a_file_that_can_not_be_read(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         (tmp_path / FILE_NAME).mkdir()
         assert SerialFile().read(in_folder(tmp_path, farm(7))) == {}
-        assert "can't be read: Is a directory" in caplog.text
+        assert "cannot read the file: Is a directory" in caplog.text
 
     def test_what_is_written_is_what_is_read(self, tmp_path: Path) -> None:
         zones: Mapping[str, ServedSerial] = {"": ServedSerial("abc", 0, 2**32 - 1), "hobbit": ServedSerial("d", 7, 8)}

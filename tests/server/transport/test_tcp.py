@@ -291,7 +291,7 @@ async def test_a_mistake_costs_its_query_and_one_log_entry(caplog: pytest.LogCap
         assert server.errors.count == AT_ONCE + 3
     errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert len(errors) == 1
-    assert "raised an exception" in errors[0].message
+    assert "triggered an exception" in errors[0].message
 
 
 async def test_stopping_closes_everything() -> None:

@@ -151,7 +151,7 @@ def test_ctrl_c_tells_what_was_measured_by_then(url: str, tmp_path: Path) -> Non
         (("http://a/", "--json", "/"), "--json: /: is a folder"),
         (("http://a/", "--plot", "x.gif"), "--plot: x.gif: the file name must end in one of"),
         (("http://a/", "--fail-if", "p99>5"), "requires a unit"),
-        (("http://a/", "--phases", "/none/x.toml"), "/none/x.toml: file: cannot be read"),
+        (("http://a/", "--phases", "/none/x.toml"), "/none/x.toml: cannot read the file"),
         (("--clint", "5"), "No such option"),
     ],
 )

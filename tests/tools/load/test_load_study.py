@@ -110,7 +110,7 @@ def test_targets(tmp_path: Path) -> None:
         ("ftp://a/", "URL: 'ftp://a/': the scheme ftp is not supported"),
         ("--files html --base a", "--base: 'a' is not a valid URL"),
         ("--urls /none/there", "--urls: /none/there: cannot read the file"),
-        ("--phases /none/there", "/none/there: file: cannot be read"),
+        ("--phases /none/there", "/none/there: cannot read the file"),
         (f"{URL} --resolver 127.0.0.1 --resolve system", "--resolve system and --resolver cannot be combined"),
     ],
 )

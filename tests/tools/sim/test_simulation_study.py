@@ -129,7 +129,7 @@ def test_a_replay_takes_the_recorded_times() -> None:
             "closed clients cannot be combined with --replay",
         ),
         (RequestedStudy(recording=record({"a": {}}, 1, (1,)), replays=True), "the recording must be at least 2 s long"),
-        (RequestedStudy(servers="nowhere.toml"), "nowhere.toml: file: cannot be read"),
+        (RequestedStudy(servers="nowhere.toml"), "nowhere.toml: cannot read the file"),
     ],
 )
 def test_what_can_not_be_run(wanted: RequestedStudy, message: str) -> None:

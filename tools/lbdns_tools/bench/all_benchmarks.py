@@ -48,7 +48,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog=program,
         description="Run short forms of all benchmarks in under 15 minutes and print their headline figures beside "
-        "those in docs/benchmarks.md. WORSE marks a figure that is worse by more than its usual variation.",
+        "those in docs/benchmarks.md. WORSE marks a figure that got worse by more than its usual variation.",
         epilog=f"example: {program} --only dns.peers scrape --update",
     )
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), metavar="NAME", help="run only these benchmarks")
@@ -148,7 +148,7 @@ def figures_file(checkout: Path = _CHECKOUT) -> Path:
     """Return the path of benchmarks.md in docs/. Raises LbdnsError if this is not a checkout of the project."""
     found = sorted(checkout.glob("docs/**/benchmarks.md"))
     if not found:
-        raise LbdnsError(f"{checkout / 'docs'}: contains no benchmarks.md; run this command from a checkout")
+        raise LbdnsError(f"{checkout / 'docs'} contains no benchmarks.md; run this command from a checkout")
     return found[0]
 
 

@@ -115,7 +115,7 @@ def add_dns_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that all benchmarks of the DNS server share."""
     add_core_options(parser)
     parser.add_argument(
-        "--plane", choices=PLANES, default="auto", help="plane that answers queries, as with [server] plane"
+        "--plane", choices=PLANES, default="auto", help="plane that answers queries (see [server] plane)"
     )
 
 

@@ -114,7 +114,7 @@ def test_a_short_quota_is_right_where_the_period_is_longer(tmp_path: Path) -> No
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot read the file"):
         read_farm(tmp_path / "none.toml")
 
 

@@ -80,5 +80,5 @@ def ready(**options: float) -> Stage:
 
 
 def parts(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return the parts of a score that depends on busy_workers only; the default report scores 50."""
+    """Return the parts of a score that depends only on busy_workers; the default report scores 50."""
     return {"busy_workers": 51.0 - metrics["busy_workers"]} if "busy_workers" in metrics else {}

@@ -1,4 +1,4 @@
-"""Checks that a progress bar appears only on standard error, and only if it is a terminal."""
+"""Checks that a progress bar appears only on standard error, and only if standard error is a terminal."""
 
 from __future__ import annotations
 

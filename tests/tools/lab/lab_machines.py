@@ -1,4 +1,4 @@
-"""Builds a lab's machines for tests (networks, control groups, a folder, no programs), and always removes them."""
+"""Builds lab machines for tests, with networks, control groups and a folder but no programs, and removes them."""
 
 from __future__ import annotations
 

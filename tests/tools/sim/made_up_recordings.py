@@ -11,7 +11,7 @@ from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedEvent, Rec
 
 def record(members: Mapping[str, Mapping[str, float]], seconds: int, answers: Sequence[int] | None) -> Recording:
     """Return a recording with one report per second from each member. ``requests`` and ``cpu`` are the increases of
-    ``requests_total`` and ``httpd_cpu_seconds`` per second; ``answers`` are the answers per member and second."""
+    ``requests_total`` and ``httpd_cpu_seconds`` per second; ``answers`` lists each member's answers per second."""
     names = tuple(members)
     events: list[RecordedEvent] = []
     for second in range(seconds + 1):

@@ -29,7 +29,7 @@ def test_a_seed_is_a_run(policy: str) -> None:
 
 
 def test_policies_are_compared_on_the_same_requests() -> None:
-    """Check that all policies handle the same number of requests, and have equal results if there is one server."""
+    """Check that all policies handle the same number of requests, and have equal results with a single server."""
     counts = {simulate(SHORT, policy, 5).requests for policy in (*POLICIES, ORACLE)}
     assert len(counts) == 1
     alone = replace(SHORT, servers=SHORT.servers[:1])
@@ -86,7 +86,7 @@ def test_best_keeps_away_from_other_work() -> None:
 
 
 def test_an_alarm_keeps_clients_from_being_turned_away() -> None:
-    """Check that an alarm prevents refusals by a slow server that round robin sends more requests than it can queue."""
+    """Check that an alarm prevents refusals by a slow server to which round robin sends too many requests."""
     servers = (ServerSpec("slow", 0.2, workers=10, backlog=50), ServerSpec("fast", 4.0, workers=10, backlog=50))
     scenario = Scenario(servers, "html", 0.5, warm_up=5.0, duration=20.0)
     without = simulate(scenario, "round_robin", 1)

@@ -32,7 +32,7 @@ def test_a_server_twice_as_fast_takes_half_the_time() -> None:
 
 
 def test_processor_sharing_is_insensitive_to_the_distribution_of_sizes() -> None:
-    """Check M/G/1-PS: the mean response time depends only on the mean size. FIFO would make it 3.7 times as long."""
+    """Check M/G/1-PS: mean response time depends only on mean request size. FIFO would make it 3.7 times as long."""
     result = single(1, "mix", 0.5, 2000)
     assert result.mean_ms == pytest.approx(1000 * WORKLOADS["mix"].mean / (1 - 0.5), rel=CLOSE)
 
@@ -58,7 +58,7 @@ def test_littles_law(policy: str) -> None:
 
 
 def test_littles_law_of_clients_that_wait_for_responses() -> None:
-    """Check Little's law with clients that never pause: N = throughput * response time."""
+    """Check Little's law with clients that never pause: clients = throughput * response time."""
     scenario = Scenario(FARMS["T3"], "html", clients=SimulatedClients("closed", 20), duration=60.0)
     result = simulate(scenario, "round_robin", 1)
     assert result.throughput_per_s * result.mean_ms / 1000 == pytest.approx(20, rel=0.02)

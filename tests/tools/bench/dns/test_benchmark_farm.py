@@ -1,4 +1,4 @@
-"""Checks that lbdns accepts the benchmark farm's configuration, and that its reports are signed and varied."""
+"""Checks that lbdns accepts the benchmark farm's configuration, and that the farm's reports are signed and varied."""
 
 from __future__ import annotations
 

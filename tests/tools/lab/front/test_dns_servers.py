@@ -1,4 +1,4 @@
-"""Checks that lbdns accepts the lab's files and answers its names, and that unbound caches answers as configured."""
+"""Checks that lbdns accepts the lab's files and serves its names, and that unbound caches answers as configured."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class TestVersion1:
 
 @pytest.fixture
 def unified(tmp_path: Path) -> CgroupHierarchies:
-    """Return a version 2 hierarchy as before a lab starts: only the pids controller is enabled for child groups."""
+    """Return a version 2 hierarchy before any lab starts: only the pids controller is enabled for child groups."""
     for folder in (tmp_path, tmp_path / "lbdns-lab", tmp_path / "lbdns-lab/abcdef"):
         folder.mkdir(exist_ok=True)
         (folder / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns_agent.agent_options import AgentOptions
+from lbdns_agent.agent_options import DEFAULT_MAX_INTERVAL, AgentOptions
 from lbdns_agent.alarm_conditions import ALARM_CHECK_INTERVAL, alarm_reason
 from lbdns_agent.host_sampler import HostSampler
 from lbdns_agent.non_blocking_sensors import SensorTasks
@@ -164,6 +164,12 @@ class ReportingAgent:
             ", ".join(map(str, options.collectors)),
             f"signed with key {self._key.key_id.hex()}" if self._key else "unsigned",
         )
+        if options.interval > DEFAULT_MAX_INTERVAL:
+            log.warning(
+                "--interval %g: collectors count intervals above %g s as %g s, and then consider this host silent; "
+                "set [collector] max_interval to at least %g on each collector",
+                *(options.interval, DEFAULT_MAX_INTERVAL, DEFAULT_MAX_INTERVAL, options.interval),
+            )
 
     def _sample(self) -> Mapping[str, float]:
         interval = self._options.interval

@@ -15,6 +15,7 @@ from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.report import Report, encode
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.1, 3600.0  # seconds between two reports
+DEFAULT_MAX_INTERVAL = 60.0  # seconds: the default of a collector's [collector] max_interval
 AUTO: Final = "auto"
 OFF: Final = "off"
 

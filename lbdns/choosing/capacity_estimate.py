@@ -7,7 +7,8 @@ host would be misleading if the host also runs other programs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 MEMORY: Final = 60.0  # s: time constant with which old observations fade
@@ -20,6 +21,11 @@ PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior
 ENOUGH: Final = 20.0  # requests to the whole pool before its capacities count as observed
 _STEPS: Final = 20  # of the bisection for the true variance between members
 MIN_VARIANCE: Final = 1e-6  # relative variance of a practically certain value
+CPU_MARGIN: Final = 1.25  # times the CPU seconds that a host's cores have: a report that claims more is wrong
+MAX_SPEED: Final = 1e6  # requests per CPU second: no web server is faster
+MOST_FASTER: Final = 32.0  # times the speed of the fastest other member: cores do not differ by more
+MORE_CORES: Final = 4.0  # times the pool's median number of cores: the most that counts, unless configured otherwise
+MAX_LOAD: Final = 1e5  # requests in progress: no web server has more
 MIN_CORES: Final = 1e-3  # no quota is smaller ...
 MAX_CORES: Final = 1e6  # ... and no machine larger
 MAX_VALUE: Final = 1e15  # requests or seconds: above it, sums of floats lose single units
@@ -40,7 +46,8 @@ class RequestCost:
     def observe(self, metrics: Mapping[str, float], seconds: float, status_requests: float = 0.0) -> None:
         """Record the metrics of a report that came ``seconds`` after the previous report.
 
-        If a counter has decreased (because of a restart), its value is used only as the new baseline.
+        If a counter has decreased (because of a restart) or has increased more than is possible, its value is used only
+        as the new baseline.
         ``status_requests`` (the number of the agent's own server-status requests) is subtracted from the requests.
         Status requests use almost no CPU time: if they were counted, then after an idle night, every server would seem
         ten times as fast as it is.
@@ -55,12 +62,9 @@ class RequestCost:
         soon = math.exp(-seconds / RECENT)
         self.recent_requests *= soon
         self.recent_cpu_seconds *= soon
-        requests = _increase(last, metrics, "requests_total")
-        cpu = _increase(last, metrics, "httpd_cpu_seconds")
-        if cpu is None and "cpu_idle" in metrics and "httpd_cpu_seconds" not in metrics:
-            cpu = (1 - metrics["cpu_idle"] / 100) * metrics.get("cpu_count", 1.0) * seconds
+        requests, cpu = _work_between(last, metrics, seconds)
         if requests is not None and cpu is not None:
-            requests, cpu = max(0.0, requests - status_requests), max(0.0, cpu)
+            requests = max(0.0, requests - status_requests)
             self.requests += requests
             self.cpu_seconds += cpu
             self.recent_requests += requests
@@ -80,30 +84,57 @@ class RequestCost:
         return max(0.0, variance) / self.cpu_seconds / self.cpu_seconds
 
 
+def _work_between(
+    last: Mapping[str, float], now: Mapping[str, float], seconds: float
+) -> tuple[float | None, float | None]:
+    """Return the requests and CPU seconds between two reports; None if unknown or, for either of them, impossible."""
+    requests = _increase(last, now, "requests_total")
+    cpu = _increase(last, now, "httpd_cpu_seconds")
+    cores = now.get("cpu_count", 1.0)
+    if cpu is None and "cpu_idle" in now and "httpd_cpu_seconds" not in now:
+        cpu = max(0.0, 1 - now["cpu_idle"] / 100) * cores * seconds
+    if requests is None or cpu is None:
+        return requests, cpu
+    # The server may have been limited to fewer cores only since the previous report, and clocks are not exact
+    most_cpu = CPU_MARGIN * max(cores, last.get("cpu_count", 1.0), 1.0) * seconds + MIN_CPU
+    return (requests, cpu) if cpu <= most_cpu and requests <= MAX_SPEED * (cpu + MIN_CPU) else (None, None)
+
+
 def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str) -> float | None:
     if counter not in last or counter not in now or now[counter] < last[counter]:
         return None
     return now[counter] - last[counter]
 
 
-def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> tuple[float, ...]:
-    """Return each member's capacity in requests/s, or its number of cores until the pool has served enough requests.
-
-    ``cores`` contains None for a member that does not report its cores. Such a member is assumed to have the other
-    members' average number of cores, or 1 core if no member reports its cores.
-    """
-    count = with_mean_for_missing(cores)
+def capacities(costs: Sequence[RequestCost], cores: Sequence[float]) -> tuple[float, ...]:
+    """Return each member's capacity in requests/s, or its number of cores until the pool has served enough requests."""
     if not enough_observed(costs):
-        return tuple(count)
+        return tuple(cores)
     # All speeds are in requests per CPU second
-    common = sum(cost.requests for cost in costs) / sum(cost.cpu_seconds for cost in costs)
+    requests = _credible_requests(costs)
+    common = sum(requests) / sum(cost.cpu_seconds for cost in costs)
     speeds = [
-        (cost.requests + PRIOR * common) / (cost.cpu_seconds + PRIOR) if cost.counted else common for cost in costs
+        (served + PRIOR * common) / (cost.cpu_seconds + PRIOR) if cost.counted else common
+        for cost, served in zip(costs, requests, strict=True)
     ]
     variances = [cost.relative_variance if cost.counted else math.inf for cost in costs]
     speeds = _shrunk_to_mean(speeds, variances)
     factor = _recent_speed_factor(costs, speeds)
-    return tuple(max(1e-9, m * speed * factor) for speed, m in zip(speeds, count, strict=True))
+    return tuple(max(1e-9, m * speed * factor) for speed, m in zip(speeds, cores, strict=True))
+
+
+def _credible_requests(costs: Sequence[RequestCost]) -> list[float]:
+    """Return the requests that each member has served, limited to ``MOST_FASTER`` times the next fastest speed.
+
+    The limit keeps a member that claims an absurd speed from deciding what the other members' capacities are.
+    """
+    speeds = [cost.requests / cost.cpu_seconds if cost.cpu_seconds > MIN_CPU else 0.0 for cost in costs]
+    first, second = sorted((*speeds, 0.0))[:-3:-1]
+    others = (second if speed == first else first for speed in speeds)
+    return [
+        min(cost.requests, MOST_FASTER * other * max(cost.cpu_seconds, MIN_CPU)) if other else cost.requests
+        for cost, other in zip(costs, others, strict=True)
+    ]
 
 
 def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
@@ -213,13 +244,20 @@ def load_of(metrics: Mapping[str, float]) -> float | None:
     """
     waiting, run_queue = metrics.get("listen_queue", 0.0), metrics.get("run_queue")
     if "busy_workers" in metrics:
-        return max(0.0, metrics["busy_workers"] + max(0.0, waiting), run_queue or 0.0)
-    return None if run_queue is None else max(0.0, run_queue, waiting)
+        return min(MAX_LOAD, max(0.0, metrics["busy_workers"] + max(0.0, waiting), run_queue or 0.0))
+    return None if run_queue is None else min(MAX_LOAD, max(0.0, run_queue, waiting))
 
 
-def with_mean_for_missing(values: Iterable[float | None]) -> list[float]:
-    """Return ``values`` with each missing value replaced by the mean of the known values, or by 1 if none are known."""
-    values = list(values)
-    known = [value for value in values if value is not None and value > 0]
-    mean = sum(known) / len(known) if known else 1.0
-    return [value if value is not None and value > 0 else mean for value in values]
+def counted_cores(reported: Sequence[float | None], most: float = 0.0) -> list[float]:
+    """Return the number of cores with which each member counts.
+
+    At most ``most`` cores count for a member or, if ``most`` is 0, ``MORE_CORES`` times the pool's median. A member
+    that reports no cores counts with the mean of the others, or with 1 core if no member reports its cores.
+    """
+    known = [cores for cores in reported if cores is not None and cores > 0]
+    if not known:
+        return [1.0] * len(reported)
+    # Of two, the smaller one: a single member cannot raise it
+    most = most or MORE_CORES * statistics.median_low(known)
+    mean = sum(min(cores, most) for cores in known) / len(known)
+    return [mean if cores is None or cores <= 0 else min(cores, most) for cores in reported]

@@ -46,10 +46,11 @@ class Chooser:
         *,
         ramp_up: float = RAMP_UP,
         black_hole: bool = True,
+        max_cores: float = 0.0,
     ) -> None:
         self.members, self.servers = tuple(members), servers
         self._rng = rng
-        self.pool = ObservedPool(members)
+        self.pool = ObservedPool(members, max_cores)
         self._tally = AnswerTally(len(members), servers)
         self._candidates = Candidates(self.pool, self._tally, stale_after, min_usable, ramp_up, black_hole)
         self.guard_rails = self._candidates.guard_rails

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from lbdns.choosing.capacity_estimate import RequestCost, capacities, enough_observed, load_of, plausible
+from lbdns.choosing.capacity_estimate import RequestCost, capacities, counted_cores, enough_observed, load_of, plausible
 from lbdns.choosing.contention import Contention
 from lbdns.choosing.moving_averages import ExponentialMean
 from lbdns.model.overrides import NO_POOL_OVERRIDES, PoolOverrides
@@ -14,6 +14,7 @@ from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
 
 AVERAGE: Final = 10.0  # s: the time constant of the averages
 BUSY_WORKERS_VALID: Final = 10.0  # s: a server that is late with its status page, under load, is as busy as before
+RATE_MARGIN: Final = 1.5  # times its capacity: a member serves no more requests/s, but its capacity is an estimate
 OVERDUE_AFTER: Final = 2.0  # observed intervals without a report
 
 
@@ -65,8 +66,9 @@ class ObservedMember:
 class ObservedPool:
     """The observations of a pool's members, in the pool's order. ``names`` are full names."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
+    def __init__(self, names: Sequence[str], max_cores: float = 0.0) -> None:
+        """``max_cores`` is the most cores that count for a member; 0: a few times the pool's median."""
+        self.names, self._max_cores = tuple(names), max_cores
         self.members = [ObservedMember() for _ in names]
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
 
@@ -106,8 +108,19 @@ class ObservedPool:
 
     def observed_capacities(self) -> tuple[float, ...]:
         """Return each member's capacity as observed from its reports, before any operator weights are applied."""
-        cores = [member.metrics.get("cpu_count") for member in self.members]
-        return capacities([member.request_cost for member in self.members], cores)
+        return capacities([member.request_cost for member in self.members], self.cores)
+
+    @property
+    def cores(self) -> list[float]:
+        """Return the number of cores with which each member counts."""
+        return counted_cores([member.metrics.get("cpu_count") for member in self.members], self._max_cores)
+
+    def request_rates(self, capacity: Sequence[float]) -> list[float | None]:
+        """Return each member's average requests/s, limited to a little more than its ``capacity``; None if unknown."""
+        rates = [member.requests_per_s.value for member in self.members]
+        if not self.measured:
+            return rates
+        return [None if r is None else min(r, RATE_MARGIN * c) for r, c in zip(rates, capacity, strict=True)]
 
     def weighted_capacities(self) -> tuple[float, ...]:
         """Return each member's capacity, multiplied by the weight (if any) that an operator has set."""

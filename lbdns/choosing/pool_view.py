@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import Final
 
 from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.candidates import Candidates
-from lbdns.choosing.capacity_estimate import loads, with_mean_for_missing
+from lbdns.choosing.capacity_estimate import loads
 from lbdns.choosing.light_traffic import answers_allowed, brings_crowds
 from lbdns.choosing.observed_pool import AVERAGE, ObservedMember, ObservedPool
 from lbdns.model.snapshot import NO_METRICS
@@ -25,12 +26,12 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     # A member with unproven health looks idle; without its metrics, it is assumed to be as loaded as the others
     trusted_metrics = [NO_METRICS if i in unproven else m for i, m in enumerate(metrics)] if unproven else metrics
     load = loads(trusted_metrics, capacity)
-    cores = with_mean_for_missing([m.get("cpu_count") for m in metrics])
+    cores = pool.cores
     overdue, ramps = candidates.overdue(now), candidates.ramps(now)
     intervals = [member.interval for i, member in enumerate(pool.members) if i in usable and member.reading]
-    interval = sum(intervals) / len(intervals) if intervals else 1.0
+    interval = statistics.median(intervals) if intervals else 1.0
     in_progress = [member.in_progress.value for i, member in enumerate(pool.members) if i in usable]
-    rates = [m.requests_per_s.value for m in pool.members if m.requests_per_s.value is not None]
+    rates = [rate for rate in pool.request_rates(pool.observed_capacities()) if rate is not None]
     return PoolView(
         members=tuple(
             MemberView(

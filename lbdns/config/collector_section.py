@@ -21,6 +21,7 @@ class CollectorConfig:
     )
     key_file: Path | None = optional_path()
     stale_after: float = number(3.0, 1.0, 1000.0)  # report intervals
+    max_interval: float = number(60.0, 0.1, 86400.0)  # s; a report that declares a longer interval counts as this
     score: str = string("thesis")
     shadow_score: str = string()  # a score to evaluate in shadow; empty: none
     adapt: bool = flag(False)  # whether to keep trying other weights for the score

@@ -72,6 +72,7 @@ class PoolConfig:
     min_usable: float = read.number(0.5, 0.0, 1.0)  # fail open if reports stop at once and a smaller share is usable
     ramp_up: float = read.number(RAMP_UP, 0.0, 3600.0)  # s of slow start after a member returns; 0: none
     black_hole: bool = read.flag(True)  # whether members that take requests and serve none are quarantined
+    max_cores: float = read.number(0.0, 0.0, 1e6)  # most cores that count for a member; 0: 4 times the pool's median
     shadow: str = read.key(_shadow, "")  # a policy to evaluate in shadow, alongside those that answer; empty: none
     coherence: float = read.number(
         2.0, 0.0, 60.0

@@ -165,6 +165,16 @@ def test_a_collector_by_ipv6(tmp_path: Path) -> None:
         assert collector.take().kind == "data"
 
 
+def test_an_interval_that_collectors_do_not_accept_by_default_is_logged(tmp_path: Path) -> None:
+    for interval, lines in (("60", 0), ("61", 1)):
+        with receiver() as collector:
+            arguments = ("--collector", collector.where, "--interval", interval, *QUIET)
+            with agent(tmp_path, *arguments) as running:
+                until(lambda: running.lines("reporting as") == 1)
+                assert running.stop() == 0
+        assert running.lines("set [collector] max_interval to at least 61") == lines
+
+
 def test_a_collector_that_is_down_first_and_up_later(tmp_path: Path) -> None:
     with receiver() as collector:
         where, port = collector.where, collector.socket.getsockname()[1]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.choosing.capacity_estimate import RequestCost, capacities, loads, plausible
+from lbdns.choosing.capacity_estimate import RequestCost, capacities, counted_cores, loads, plausible
 
 
 def work(
@@ -38,7 +38,7 @@ def test_without_cpu_seconds_utilisation_is_used() -> None:
 
 
 def test_until_there_are_requests_cores_are_used() -> None:
-    assert capacities([work(200, seconds=2, per_second=5), RequestCost()], [2.0, None]) == (2.0, 2.0)
+    assert capacities([work(200, seconds=2, per_second=5), RequestCost()], counted_cores([2.0, None])) == (2.0, 2.0)
 
 
 def test_a_member_without_request_counts_is_average_per_core() -> None:
@@ -229,3 +229,41 @@ def test_impossible_values_are_removed() -> None:
     assert plausible(told) is told
     assert plausible({**told, "cpu_count": 2.3e-308}) == {"requests_total": 1e12, "cpu_idle": 0.0}
     assert plausible({**told, "cpu_count": 0.0, "busy_workers": 1.7e308}) == {"requests_total": 1e12, "cpu_idle": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("reported", "most", "counted"),
+    [
+        ([2.0, 4.0, 8.0], 0.0, [2.0, 4.0, 8.0]),
+        ([2.0, 2.0, 1e6], 0.0, [2.0, 2.0, 8.0]),
+        ([2.0, 1e6], 0.0, [2.0, 8.0]),  # the smaller of two decides
+        ([2.0, 2.0, 1e6], 64.0, [2.0, 2.0, 64.0]),
+        ([2.0, None, 4.0], 0.0, [2.0, 3.0, 4.0]),
+        ([None, 0.0], 0.0, [1.0, 1.0]),
+        ([], 0.0, []),
+    ],
+)
+def test_cores_that_count(reported: list[float | None], most: float, counted: list[float]) -> None:
+    assert counted_cores(reported, most) == counted
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        {"requests_total": 1e9, "httpd_cpu_seconds": 1.0},
+        {"requests_total": 100.0, "httpd_cpu_seconds": 2.6},  # on two cores, in one second
+        {"requests_total": 100.0, "httpd_cpu_seconds": 1e9},
+    ],
+)
+def test_impossible_increases_count_for_nothing(impossible: dict[str, float]) -> None:
+    member = RequestCost()
+    member.observe({"requests_total": 0.0, "httpd_cpu_seconds": 0.0, "cpu_count": 2.0}, 1.0)
+    member.observe({**impossible, "cpu_count": 2.0}, 1.0)
+    assert (member.requests, member.cpu_seconds) == (0.0, 0.0)
+
+
+def test_a_member_that_claims_to_be_a_thousand_times_faster_does_not_decide_for_the_others() -> None:
+    before = capacities([work(100), work(110), work(90)], [1.0] * 3)
+    after = capacities([work(100), work(110), work(100_000)], [1.0] * 3)
+    assert after[:2] == pytest.approx(before[:2], rel=0.1)
+    assert after[2] < 50 * before[2]

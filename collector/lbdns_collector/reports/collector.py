@@ -41,6 +41,7 @@ class Collector:
         self.farm = farm
         self._events = events or EventLog()
         self.table = ReportTable(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
+        self.table.max_interval = farm.config.collector.max_interval
         self.table.adaptive = _adaptive(farm.config, None)
         #: Number of datagrams so far by result: "accepted", or a reason from ``lbdns_shared.report.REASONS``
         self.counts: Mapping[str, int] = self.table.counts
@@ -138,6 +139,7 @@ class Collector:
 
     def _use(self, new: CheckedConfiguration) -> None:
         self.farm = farm = new.farm
+        self.table.max_interval = farm.config.collector.max_interval
         adaptive = self.table.adaptive = _adaptive(farm.config, self.table.adaptive)
         score = adaptive.score if adaptive else build_score(farm.config)
         self.table.reconfigure(farm.hosts, new.keys, score, build_shadow_score(farm.config))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -109,6 +110,7 @@ class ReportTable:
         self._hosts = hosts
         self._masters = {key.key_id: key for key in keys}
         self.score, self._shadow = score, shadow
+        self.max_interval = math.inf  # s; a longer interval counts as this, so that a silent host is noticed in time
         #: the search for better weights of the score, if adaptive weights are on
         self.adaptive: WeightSearch | None = None
         self._peers: dict[str, _ReportingHost] = {}  # of known hosts only, so never more than the farm has
@@ -203,17 +205,21 @@ class ReportTable:
         score, shadow = self._scores(metrics)
         alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
         gone = report.kind == "bye"
+        interval = min(report.interval, self.max_interval)
         for member in members:
             if report.kind != "data" and not metrics and (before := self._readings.get(member)):
                 # This report is about the agent, not about the load: the load known before stays valid
-                reading = dataclasses.replace(before, received=now, interval=report.interval, alarm=alarm, gone=gone)
+                reading = dataclasses.replace(before, received=now, interval=interval, alarm=alarm, gone=gone)
             else:
-                reading = Reading(now, report.interval, score, metrics, alarm, gone, shadow)
+                reading = Reading(now, interval, score, metrics, alarm, gone, shadow)
             self._readings[member] = reading
         self._changed = True
 
     def _scores(self, metrics: Mapping[str, float]) -> tuple[int, int | None]:
         return self.score.of(metrics), self._shadow.of(metrics) if self._shadow else None
+
+    def _bounded(self, reading: Reading) -> Reading:
+        return dataclasses.replace(reading, interval=min(reading.interval, self.max_interval))
 
     def _rescored(self, reading: Reading) -> Reading:
         score, shadow = self._scores(reading.metrics)
@@ -239,7 +245,7 @@ class ReportTable:
         """
         try:
             members = {member for host in self._hosts.values() for member in host.members}
-            readings = {str(name): read_reading(value, now) for name, value in state["readings"].items()}
+            readings = {str(name): self._bounded(read_reading(value, now)) for name, value in state["readings"].items()}
             peers = {}
             for name, value in state["peers"].items():
                 if name in self._hosts:

@@ -164,6 +164,19 @@ async def test_reload_between_one_address_and_all(tmp_path: Path, before: str, a
                 other.bind(("127.0.0.1", port))
 
 
+async def test_the_longest_interval_comes_from_the_configuration(tmp_path: Path) -> None:
+    snapshots: list[Snapshot] = []
+    socket_lines = listen("127.0.0.1:0")
+    async with started(make_farm(tmp_path, collector=socket_lines), snapshots.append) as collector:
+        send(collector.addresses[0], datagram(seq=1, interval=3600.0, at=time.time()))
+        await until(lambda: snapshots)
+        assert snapshots[-1].readings["gandalf.hobbit"].interval == 60.0
+        longer = make_farm(tmp_path, collector=f"{socket_lines}\nmax_interval = 600.0")
+        await apply([collector], CheckedConfiguration(longer, (KEY,)))
+        send(collector.addresses[0], datagram(seq=2, interval=3600.0, at=time.time()))
+        await until(lambda: snapshots[-1].readings["gandalf.hobbit"].interval == 600.0)
+
+
 async def test_reload_that_fails_changes_nothing(tmp_path: Path) -> None:
     snapshots: list[Snapshot] = []
     farm = make_farm(tmp_path, collector=listen("127.0.0.1:0"))

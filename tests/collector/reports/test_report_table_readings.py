@@ -21,6 +21,19 @@ def test_reading() -> None:
     assert (found.alarm, found.gone) == ("", False)
 
 
+@pytest.mark.parametrize("kind", ["data", "alarm", "bye"])
+def test_a_longer_interval_than_allowed_counts_as_the_longest(kind: Kind) -> None:
+    table = make(KEY)
+    table.max_interval = 60.0
+    accept(table, datagram(interval=2.5, seq=1))
+    accept(table, datagram(interval=86_400.0, seq=2, kind=kind))
+    assert table.snapshot().readings["gandalf.hobbit"].interval == 60.0
+    handed_over = make(KEY)
+    handed_over.max_interval = 5.0
+    handed_over.restore(table.state(NOW), NOW)
+    assert handed_over.snapshot().readings["gandalf.hobbit"].interval == 5.0
+
+
 KINDS: list[tuple[str, list[tuple[Kind, str, dict[str, float]]], tuple[str, bool, int]]] = [
     ("alarm", [("data", "", IDLE), ("alarm", "swapping", {})], ("swapping", False, 80)),
     ("alarm without a word", [("data", "", IDLE), ("alarm", "", {})], ("alarm", False, 80)),

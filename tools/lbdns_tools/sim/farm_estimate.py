@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from lbdns.choosing.capacity_estimate import ENOUGH, PRIOR, RequestCost, capacities
+from lbdns.choosing.capacity_estimate import ENOUGH, PRIOR, RequestCost, capacities, counted_cores
 from lbdns.model.snapshot import Reading
 from lbdns_tools.sim.recording_format import RecordedReport, Recording
 from lbdns_tools.sim.simulation_scenario import ServerSpec
@@ -43,11 +44,11 @@ def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
     series = [readings[name] for name in recording.members]
     works = [_work(reports) for reports in series]
     counts = [reports[-1].metrics.get("cpu_count") if reports else None for reports in series]
-    cores = capacities([RequestCost() for _ in works], counts)  # without observed work, this returns cores
+    cores = counted_cores(counts, math.inf)
     known = sum(work.requests for work in works) > ENOUGH and sum(work.cpu_seconds for work in works) > 0
     per_answer, rate, notes = _rates(recording, series)
     servers = []
-    for name, reports, capacity, count in zip(recording.members, series, capacities(works, counts), cores, strict=True):
+    for name, reports, capacity, count in zip(recording.members, series, capacities(works, cores), cores, strict=True):
         speed = capacity / count * mean_work / per_answer if known else 1.0
         servers.append(ServerSpec(name, speed, count, background=_background(reports)))
     intervals = [reading.interval for reports in series for reading in reports]

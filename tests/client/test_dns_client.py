@@ -97,11 +97,12 @@ def test_no_response() -> None:
 
 @pytest.mark.parametrize("tcp", [False, True])
 def test_nothing_listens(tcp: bool) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken, socket.socket() as refusing:
-        taken.bind(("127.0.0.1", 0))
-        refusing.bind(taken.getsockname())
-        port = taken.getsockname()[1]
-        taken.close()
+    # A TCP socket that is bound but does not listen keeps its port refusing; a UDP port refuses when nothing is bound
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM) as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        if not tcp:
+            bound.close()
         with pytest.raises(LbdnsError, match=f"127.0.0.1:{port}: Connection refused"):
             ask(make_query("best.hobbit"), Endpoint("127.0.0.1", port), tcp=tcp)
 

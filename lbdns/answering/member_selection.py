@@ -196,7 +196,7 @@ CELLS: Final = _TIMES + 2 * OPEN
 
 
 class FamilyAffinity:
-    """Stores each client's recent selections per plan cursor, so that queries for other types get the same member.
+    """Stores the members recently selected for each client, so that queries for other types get the same member.
 
     A client's first query uses a position in the plan, and the client's queries for other types join this selection:
     these queries get the same member. A second query for the same type belongs to the next connection and uses a new

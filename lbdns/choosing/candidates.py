@@ -139,7 +139,7 @@ class Candidates:
         return spare(suspended, others, minimum, capacity, self._demand((*suspended, *others), capacity, now))
 
     def _demand(self, members: Sequence[int], capacity: Sequence[float], now: float) -> float:
-        """Return the requests/s that clients, including an arriving crowd, send to ``members``, or 0 if unknown."""
+        """Return the rate of requests to ``members``, including an arriving flash crowd; 0 if unknown."""
         if not self._pool.measured:
             return 0.0
         caught = self.guard_rails.caught

@@ -30,7 +30,7 @@ class ForwardConfig:
 
 
 def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
-    """Return the section ``[forward]``, and record its errors in the root table.
+    """Return the section ``[forward]``, and add its errors to the findings of ``root``.
 
     The server's own addresses, ``listen``, must not be upstreams.
     """

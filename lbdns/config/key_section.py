@@ -26,7 +26,7 @@ class KeyConfig:
 
 
 def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
-    """Return the keys in the file and any warnings; record errors in the root table."""
+    """Return the keys in the file and any warnings; add all errors to the findings of ``root``."""
     keys: list[KeyConfig] = []
     for table in root.tables("key"):
         name = domain_name(table, "name", table.required("name"))

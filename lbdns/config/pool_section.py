@@ -80,7 +80,7 @@ class PoolConfig:
 
 
 def read_pools(root: TomlTable) -> tuple[PoolConfig, ...]:
-    """Return the pools in the file, and record errors in the root table."""
+    """Return the pools in the file, and add all errors to the findings of ``root``."""
     pools: list[PoolConfig] = []
     for table in root.tables("pool"):
         pool = read.read_fields(PoolConfig, table)

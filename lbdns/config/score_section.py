@@ -12,7 +12,7 @@ from lbdns_shared.metric_catalogue import CATALOGUE
 
 
 def read_scores(root: TomlTable) -> Mapping[str, Mapping[str, Term]]:
-    """Return the terms of each configured score, keyed by score name; record errors in the root table."""
+    """Return the terms of each configured score, keyed by score name; add all errors to the findings of ``root``."""
     tables = root.table("score", TomlPlace("score"))
     scores: dict[str, Mapping[str, Term]] = {}
     for name in tables.values if tables else ():

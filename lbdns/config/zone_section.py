@@ -85,7 +85,8 @@ def _parse_target(text: str, keys: Sequence[KeyConfig]) -> NotifyTarget:
             return NotifyTarget(parse_host(address, "a secondary"), _key_of(text, name, keys))
         case _:
             raise ValueError(
-                f"{text!r} must be an address, such as '10.0.0.2', '[2001:db8::1]:53' or '10.0.0.2 key NAME'"
+                f"{text!r} must be an address, with a port and a key if needed: "
+                "'10.0.0.2', '[2001:db8::1]:53' or '10.0.0.2 key NAME'"
             )
 
 

@@ -89,7 +89,7 @@ def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
 def _split(servers: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
     """Return the operating point at which one more request/s costs ``cost`` seconds at every member.
 
-    ``servers`` lists (capacity, number of parallel requests m) pairs. Solves cost * capacity / m = (1 + (m - 1) * x) /
+    ``servers`` lists pairs (capacity, m) with m parallel requests. Solves cost * capacity / m = (1 + (m - 1) * x) /
     (1 - x) ** 2 for x = p ** m.
     """
     rates, loads = [], []

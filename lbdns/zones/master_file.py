@@ -209,7 +209,7 @@ class _Reader(dns.zonefile.Reader):
         return count, last
 
     def read_all(self, what: str) -> None:
-        """Read to the end of the file. Raises ZoneFileError, whose message names the zone as ``what``."""
+        """Read to the end of the file. Raises ZoneFileError, with ``what`` as the zone's name."""
         try:
             self.read()
         except dns.exception.DNSException as error:

@@ -1,8 +1,8 @@
 """Reads a master file's plain lines with one pattern: owner, optional TTL, type, and address or name. Pure.
 
-Most lines of a large zone are plain. The general reader takes ten times as long to read them. The pattern accepts only
-lines that the general reader would read in the same way. All other lines, including invalid ones, are left to the
-general reader.
+Most lines of a large zone are plain. The full parser takes ten times as long to read them. The pattern accepts only
+lines that the full parser would read in the same way. All other lines, including invalid ones, are left to the
+full parser.
 """
 
 from __future__ import annotations

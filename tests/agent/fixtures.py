@@ -14,10 +14,10 @@ KERNELS = ("2.6.32", "3.10", "4.19", "5.10", "6.1", "6.18")
 
 
 def proc_file(kernel: str, name: str) -> bytes:
-    """Return the content of the /proc file ``name`` that was recorded from ``kernel``."""
+    """Return the content of the /proc file ``name`` that was recorded on ``kernel``."""
     return (PROC / kernel / name).read_bytes()
 
 
 def host_with_kernel(kernel: str) -> MeasuredHost:
-    """Return a host whose only /proc files are those recorded from ``kernel``."""
+    """Return a host whose only /proc files are those recorded on ``kernel``."""
     return MeasuredHost(ProcFiles(PROC / kernel))

@@ -163,8 +163,8 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         ":4: [zone hobbit] notify: '10.0.0.0/8' is not a HOST:PORT pair such as 127.0.0.1:53",
     ]),
     ("too many words", ZONE + 'notify = ["10.0.0.2 with key"]\n', [
-        ":4: [zone hobbit] notify: '10.0.0.2 with key' must be an address, such as '10.0.0.2', '[2001:db8::1]:53' or "
-        "'10.0.0.2 key NAME'",
+        ":4: [zone hobbit] notify: '10.0.0.2 with key' must be an address, with a port and a key if needed: "
+        "'10.0.0.2', '[2001:db8::1]:53' or '10.0.0.2 key NAME'",
     ]),
 ]  # fmt: skip
 

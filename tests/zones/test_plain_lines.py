@@ -1,4 +1,4 @@
-"""Checks that the fast reader of plain lines and the general reader agree, whatever the other lines contain."""
+"""Checks that the fast reader of plain lines and the full parser agree, whatever the other lines contain."""
 
 from __future__ import annotations
 

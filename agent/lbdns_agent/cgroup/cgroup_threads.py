@@ -57,7 +57,7 @@ class CgroupThreads:
         """Return the CPU time in seconds that the threads have used since the first call of ``read``.
 
         Threads that start and end between two reads are missed. This method is used only where no cpuacct controller
-        counts CPU time.
+        is available.
         """
         return self._used / TICKS_PER_SECOND
 

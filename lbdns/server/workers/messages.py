@@ -56,7 +56,7 @@ class MessageReader:
 def split_message(payload: bytes, descriptors: Sequence[int]) -> Iterator[tuple[bytes, Sequence[int]]]:
     """Yield, for each sendmsg call, the data and the descriptors to send with its first byte."""
     data = _HEADER.pack(len(payload), len(descriptors)) + payload
-    assert len(descriptors) <= AT_ONCE * len(data), "the message has more descriptors than its bytes can carry"
+    assert len(descriptors) <= AT_ONCE * len(data), "a message this short cannot have so many descriptors"
     at = 0
     for at, start in enumerate(range(0, len(descriptors), AT_ONCE), 1):
         yield data[at - 1 : at], descriptors[start : start + AT_ONCE]

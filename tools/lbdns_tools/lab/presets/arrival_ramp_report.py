@@ -70,7 +70,7 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     study = STUDY_CORES / STUDY_SERVICE_S
     words = [
         f"One host with {cores} processors serves a page that requires {1000 * STUDY_SERVICE_S:g} ms of CPU time. In "
-        f"the cloud study, such a server handled {STUDY_CORES} / {STUDY_SERVICE_S:g} s = {study:.3f} requests/s."
+        f"the cloud study, a host could serve at most {STUDY_CORES} / {STUDY_SERVICE_S:g} s = {study:.3f} requests/s."
     ]
     service_s = mean_of(one, "mean_s")
     if service_s is None:

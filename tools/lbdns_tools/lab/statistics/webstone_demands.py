@@ -224,7 +224,7 @@ def verdict(found: OutcomeIndex, key: PointKey, other: str, floor: str) -> str:
     """Return the verdict on the selection at ``key``: "wins", "herds" or "between", or "" if there is no result.
 
     The verdict is "wins" if both throughput and p95 are better than with ``other``. Otherwise, the verdict is "herds"
-    if either figure is worse than with ``floor``, a selection that ignores load.
+    if either figure is worse than with ``floor``, a selection method that ignores load.
     """
     over, above = (
         [found.ratio(key, key._replace(selection=selection), figure) for figure in (THROUGHPUT, "p95_s")]

@@ -110,7 +110,7 @@ class SensorTasks:
             task.late = task.busy
 
     def wait(self, end: float) -> bool:
-        """Run the readings until ``end`` (monotonic seconds), or return True as soon as ``alert`` is readable."""
+        """Take readings until ``end`` (monotonic seconds); return True as soon as ``alert`` is readable."""
         while not self._poll(end, self._alert):
             if time.monotonic() >= end:
                 return False

@@ -269,7 +269,7 @@ def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> 
     """Return whether the answer to this question names a member.
 
     If the pool's own name has the members' addresses, only answers to A, AAAA and ANY queries name a member. An answer
-    to an A or AAAA query names a member only if some member has a record of that type.
+    to an A or AAAA query names a member only if at least one member has a record of that type.
     """
     if not _has_addresses(index, pool, match) or qtype == Type.ANY:
         return True

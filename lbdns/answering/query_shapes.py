@@ -1,4 +1,4 @@
-"""Query shapes: the bytes that nearly all clients send around the question, and the response kind for each shape.
+"""Query shapes: the bytes that nearly all clients send around the question, and the kind of response to each shape.
 
 These bytes determine only whether the response copies RD, has an OPT record, sets DO in that record, and contains a
 cookie. There are therefore only a handful of response kinds. The set of shapes is fixed, so clients can't make the

@@ -32,7 +32,7 @@ TierName = Literal["raw", "10s", "1min"]
 class HistoryTier:
     """One resolution of the history: a moment every ``step`` seconds, and a compressed chunk every ``chunk`` seconds.
 
-    Longer chunks take less space and are faster to read, but each commit rewrites the last chunk.
+    With longer chunks, the history is smaller and faster to read, but each commit rewrites the last chunk.
     """
 
     name: TierName

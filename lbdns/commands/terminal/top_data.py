@@ -1,4 +1,4 @@
-"""The data of ``lbdns top``: the newest status, each member's recent values, and the newest events. Sans-I/O."""
+"""The data that ``lbdns top`` shows: latest status, each member's recent values, and latest events. Sans-I/O."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class _OverriddenPool:
 
 
 def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrides: Overrides) -> list[Override]:
-    """Return those overrides in force that the request ends.
+    """Return the overrides in force that ``request`` would end.
 
     A request without a pool also ends overrides that apply to a single pool. Raises LbdnsError if the request ends
     no override; the message lists the member's overrides in force.

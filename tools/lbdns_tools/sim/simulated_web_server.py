@@ -122,6 +122,6 @@ class SimulatedWebServer:
         self._rates = [speed * min(1.0, cores / max(1.0, n + others)) for n in range(self.spec.workers + 1)]
 
     def recover(self, now: float) -> None:
-        """Restart the stopped web server without any requests."""
+        """Restart the stopped web server with no requests queued or in progress."""
         self.advance(now)
         self.up = True

@@ -60,10 +60,7 @@ def parse_interval(text: str) -> float:
 
 
 def parse_gateway(text: str) -> Gateway | str | None:
-    """Return AUTO for ``auto``, None for ``off``, or the parsed gateway for ``ADDRESS[%INTERFACE]``.
-
-    Raises ValueError.
-    """
+    """Return AUTO for ``auto``, None for ``off``, or the gateway in ``ADDRESS[%INTERFACE]``. Raises ValueError."""
     if text == AUTO:
         return AUTO
     if text == OFF:

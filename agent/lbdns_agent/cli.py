@@ -150,10 +150,7 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
 
 
 def take_single_sample(options: AgentOptions) -> tuple[HostSample, float]:
-    """Return a sample, and the number of seconds over which its rates were measured.
-
-    Raises LbdnsError if the host can't be measured.
-    """
+    """Return a sample, and the time (s) that its rates cover. Raises LbdnsError if the host can't be measured."""
     sampler = HostSampler(open_host(options), SensorTasks())
     start = time.monotonic()
     sampler.sample(TIMEOUT, TIMEOUT)

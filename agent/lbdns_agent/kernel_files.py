@@ -30,10 +30,7 @@ def read_open(fd: int) -> bytes:
 
 
 def read_short(fd: int) -> bytes:
-    """Return the content of an open file that is short enough for a single read, such as a stat file.
-
-    Raises OSError.
-    """
+    """Return the content of an open file that is short enough for one read, such as a stat file. Raises OSError."""
     return bytes(_BUFFER[: os.preadv(fd, _BUFFERS, 0)])
 
 

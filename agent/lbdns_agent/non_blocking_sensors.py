@@ -117,10 +117,7 @@ class SensorTasks:
         return True
 
     def _poll(self, end: float, alert: int | None) -> bool:
-        """Poll once, waiting at most until ``end``, and resume the tasks that are ready.
-
-        Return whether ``alert`` is readable.
-        """
+        """Poll once, waiting at most until ``end``; resume the ready tasks. Return whether ``alert`` is readable."""
         poller = select.poll()
         waiting = {task.wait.fd: task for task in self.all if task.wait is not None}
         for task in waiting.values():

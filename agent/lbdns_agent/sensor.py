@@ -106,10 +106,7 @@ class Sensor(Generic[T]):
 
 @dataclass(frozen=True)
 class NonBlockingSensor(Generic[T]):
-    """A source of metrics that may respond slowly, such as a server.
-
-    A reading may take up to ``timeout`` seconds.
-    """
+    """A source of metrics that may respond slowly, such as a server. A reading may take up to ``timeout`` seconds."""
 
     source: str
     read: Callable[[MeasuredHost], ReadingSteps[T]]

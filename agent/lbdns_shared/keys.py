@@ -66,10 +66,7 @@ class KeyFile:
 
 
 def parse_key_file(text: str, where: str) -> KeyFile:
-    """Parse the text of key file ``where``. Raises KeyFileError, which lists all invalid lines.
-
-    No error message contains a secret.
-    """
+    """Parse the text of key file ``where``. Raises KeyFileError, listing all invalid lines but revealing no secret."""
     masters: list[MasterKey] = []
     agents: list[AgentKey] = []
     findings: list[str] = []

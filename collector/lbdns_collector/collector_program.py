@@ -222,10 +222,7 @@ def load_collector(path: Path) -> CheckedConfiguration:
 
 
 async def run(path: Path) -> None:
-    """Run until SIGTERM or SIGINT; SIGHUP reloads the configuration.
-
-    Raises LbdnsError if the collector cannot start.
-    """
+    """Run until SIGTERM or SIGINT; SIGHUP reloads the configuration. Raises LbdnsError if the collector can't start."""
     collector = CollectorProgram(path)
     privileges.limit(collector.user)
     await program.run(collector)

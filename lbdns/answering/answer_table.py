@@ -222,10 +222,7 @@ class AnswerTable:
             self.native.forget()
 
     def count(self, counter: tuple[str, int, str, int], count: int = 1) -> None:
-        """Count queries for a question whose entry is not kept in the table.
-
-        ``counter`` is a (zone, type, transport, RCODE) tuple.
-        """
+        """Count queries whose question has no entry in the table. ``counter`` is (zone, type, transport, RCODE)."""
         zone, qtype, transport, rcode = counter
         counter = (zone, counted_type(qtype), transport, rcode)
         self._counts[counter] = self._counts.get(counter, 0) + count

@@ -67,10 +67,7 @@ def _age(stamp: int, wall: int) -> int:
 
 
 def siphash24(key: bytes, data: bytes) -> bytes:
-    """Return the SipHash-2-4 hash (Aumasson and Bernstein, 2012) of ``data`` as 8 little-endian bytes.
-
-    ``key`` is 16 bytes long.
-    """
+    """Return the 8-byte little-endian SipHash-2-4 (Aumasson and Bernstein, 2012) of ``data`` with a 16-byte ``key``."""
     k0, k1 = struct.unpack("<QQ", key)
     v0, v1, v2, v3 = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
     padded = data + bytes(7 - len(data) % 8) + bytes((len(data) & 0xFF,))

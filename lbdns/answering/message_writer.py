@@ -132,10 +132,7 @@ def precompiled_variant(
 
 @dataclass(frozen=True, slots=True)
 class ResponseWriter:
-    """Writes complete responses within the size limits of one configuration.
-
-    The caller counts and sends the responses.
-    """
+    """Writes complete responses within one configuration's size limits. The caller counts and sends the responses."""
 
     payload: int = OUR_PAYLOAD  # bytes that we accept and send over UDP
     udp_without_cookie: int = MAX_TCP_MESSAGE  # maximum bytes over UDP for clients without a valid cookie

@@ -201,10 +201,7 @@ class Responder:
     def _answer(
         self, entry: AnswerEntry, message: bytes, query: Query, options: EdnsOptions, client: Client, transport: int
     ) -> bytes | None:
-        """Return the complete or truncated response, or None if the rate limiter drops the response.
-
-        Glue is always sent (RFC 9471).
-        """
+        """Return the complete or truncated response; None if rate limiting drops it. Glue is always sent (RFC 9471)."""
         if over := self._over_limit(options, client, transport, entry.key if entry.kept else _kind(entry)):
             return self._limit(query, EMPTY_BODY, options, client, over)
         if entry.kept:

@@ -78,10 +78,7 @@ def look_up(index: ZoneIndex, qname: bytes, qtype: int, follow_pools: bool = Tru
 
 
 def _after_aliases(aliases: tuple[Record, ...], found: AnswerSections) -> AnswerSections:
-    """Return ``aliases`` followed by ``found``.
-
-    An answer with aliases is authoritative because its first name is ours.
-    """
+    """Return ``aliases`` followed by ``found``. An answer with aliases is authoritative: its first name is ours."""
     if not aliases:
         return found
     return AnswerSections(found.rcode, True, aliases + found.answer, found.authority, found.additional)

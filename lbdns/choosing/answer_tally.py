@@ -28,10 +28,7 @@ class AnswerTally:
         self._fresh: frozenset[int] = frozenset()  # members with a new report in the current round
 
     def take_over(self, old: AnswerTally, places: Sequence[int | None]) -> None:
-        """Continue from the counts in ``old``.
-
-        ``places`` lists each member's index in ``old``, or None for a new member.
-        """
+        """Continue from ``old``'s counts. ``places`` lists each member's index in ``old``, or None for a new member."""
         self.charges = [0.0 if place is None else old.charges[place] for place in places]
         self.recent.take_over(old.recent, places)
         self._by_policy, self._own = old._by_policy, old._own

@@ -46,10 +46,7 @@ class Candidates:
         self.liveness: Liveness = assess(pool.readings, [""] * len(pool.names), 0.0, stale_after, min_usable)
 
     def take_over(self, old: Candidates, places: Sequence[int | None]) -> None:
-        """Continue from the states in ``old``.
-
-        ``places`` lists each member's index in ``old``, or None for a new member.
-        """
+        """Continue from ``old``'s states. ``places`` lists each member's index in ``old``, or None for a new member."""
         self.guard_rails.take_over(old.guard_rails, places)
         states = zip(self.liveness.states, places, strict=True)
         known = tuple(state if place is None else old.liveness.states[place] for state, place in states)

@@ -57,10 +57,7 @@ class Chooser:
         self._last_before_probes: dict[str, int | None] = {}  # by policy whose plan begins with probes
 
     def take_over(self, old: Chooser) -> None:
-        """For each member that is also in ``old``, continue from its state there.
-
-        Call this method before the first call of ``observe``.
-        """
+        """For each member also in ``old``, continue from its state there. Call this before the first ``observe``."""
         places = {member: place for place, member in enumerate(old.members)}
         mapping = [places.get(member) for member in self.members]
         self.pool.take_over(old.pool, mapping)

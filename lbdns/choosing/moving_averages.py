@@ -113,10 +113,7 @@ class FadingCounts:
         self._since: float | None = None
 
     def take_over(self, old: FadingCounts, places: Sequence[int | None]) -> None:
-        """Continue from the counts in ``old``.
-
-        ``places`` lists each count's index in ``old``, or None for a new count.
-        """
+        """Continue from ``old``'s counts. ``places`` lists each count's index in ``old``, or None for a new count."""
         self._since = old._since
         self.values = [0.0 if place is None else old.values[place] for place in places]
 

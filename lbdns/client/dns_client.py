@@ -1,7 +1,4 @@
-"""Send one DNS query to a server over UDP or TCP, and wait for the response.
-
-Messages are built and parsed with dnslib.
-"""
+"""Send one DNS query to a server over UDP or TCP, and await the response. Messages are built and parsed with dnslib."""
 
 from __future__ import annotations
 
@@ -35,10 +32,7 @@ class DnsReply:
 
 
 def make_query(name: str, rtype: str = "A", rclass: str = "IN", *, recursion: bool = True) -> DNSRecord:
-    """Return a DNS query with a random ID and an EDNS(0) OPT record.
-
-    Raises ValueError if ``name`` is not a valid domain name.
-    """
+    """Return a DNS query with a random ID and an EDNS(0) OPT record. Raises ValueError if ``name`` is invalid."""
     try:
         question = DNSQuestion(name, getattr(QTYPE, rtype), getattr(CLASS, rclass))
         query = DNSRecord(DNSHeader(rd=int(recursion)), q=question)

@@ -8,10 +8,7 @@ from lbdns_agent.kernel_files import KernelFile
 
 
 def parse_flat_keyed(text: bytes) -> dict[bytes, int]:
-    """Parse a flat-keyed file, which has one ``KEY NUMBER`` pair per line (cgroup-v2.rst, "Format").
-
-    Raises ValueError.
-    """
+    """Parse a flat-keyed file: one ``KEY NUMBER`` pair per line (cgroup-v2.rst, "Format"). Raises ValueError."""
     lines = (line.partition(b" ") for line in text.splitlines())
     return {name: int(value) for name, separator, value in lines if separator}
 

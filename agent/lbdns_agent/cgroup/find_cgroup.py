@@ -48,10 +48,7 @@ def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
 
 
 def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
-    """Return the group's path as it appears in /proc/PID/cgroup.
-
-    ``choice`` is either that path or a directory below a mount point.
-    """
+    """Return the group's path as in /proc/PID/cgroup. ``choice`` is that path or a directory below a mount point."""
     for mount in mounts:
         if Path(choice).is_relative_to(mount.point):
             below = "/" + str(Path(choice).relative_to(mount.point)).strip("./")

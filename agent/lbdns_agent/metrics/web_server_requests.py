@@ -26,10 +26,7 @@ class WorkerStatus:
 
 
 def parse(page: bytes) -> WorkerStatus:
-    """Parse the text of a server-status?auto page (mod_status).
-
-    Raises ValueError if the page is incomplete or not a status page.
-    """
+    """Parse a server-status?auto page (mod_status). Raises ValueError if the page is not a complete status page."""
     # Apache ends every line with a newline; text after the last one may be half a number
     fields: dict[bytes, bytes] = {}
     for line in page[: page.rfind(b"\n") + 1].splitlines():
@@ -59,10 +56,7 @@ def read(host: MeasuredHost) -> ReadingSteps[WorkerStatus]:
 
 
 def values(before: WorkerStatus | None, now: WorkerStatus, seconds: float) -> MetricValues:
-    """Return the metrics.
-
-    Requests/s are computed from the increase in Total Accesses, which restarts from 0 when the server restarts.
-    """
+    """Return the metrics. Requests/s come from the increase in Total Accesses, which a server restart resets to 0."""
     found: dict[str, float | str] = {"busy_workers": now.busy, "idle_workers": now.idle}
     if now.total is None:
         why = "the status page has no 'Total Accesses'; set 'ExtendedStatus On'"

@@ -33,10 +33,7 @@ class MonitoredWebServer:
         self._up_to_date = False
 
     def listen_queue(self) -> int:
-        """Return the number of connections waiting to be accepted, across all listening sockets of the server.
-
-        Raises MissingValueError.
-        """
+        """Return the total number of connections waiting in the server's accept queues. Raises MissingValueError."""
         self._read_sockets()
         return sum(listener.queue for listener in self._listeners)
 

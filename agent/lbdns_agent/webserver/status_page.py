@@ -192,10 +192,7 @@ def _whole_length(beginning: bytes) -> int:
 
 
 def _content_length(head: bytes) -> int | None:
-    """Return the length of the body, or None if the header doesn't state the length.
-
-    If the stated length is invalid, returns LARGEST.
-    """
+    """Return the length of the body; None if the header states no length, LARGEST if the stated length is invalid."""
     text = _field(head, b"content-length")
     if text is None:
         return None

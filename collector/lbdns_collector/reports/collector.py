@@ -1,7 +1,4 @@
-"""The collector: ties together the report sockets, the report table and the snapshot publisher.
-
-``lbdns serve`` embeds a collector.
-"""
+"""The collector: links the report sockets, report table and snapshot publisher. ``lbdns serve`` embeds a collector."""
 
 from __future__ import annotations
 

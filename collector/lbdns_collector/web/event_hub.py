@@ -63,10 +63,7 @@ class StreamQueue:
         self.ended = False
 
     def push(self, event: bytes) -> None:
-        """Queue an event.
-
-        A client that falls too far behind is disconnected. When the client reconnects, it receives the whole status.
-        """
+        """Queue an event. A client too far behind is disconnected and, on reconnecting, receives the whole status."""
         if self.ended:
             return
         full = len(self._events) >= MAX_WAITING or self._bytes + len(event) > MAX_WAITING_BYTES

@@ -59,10 +59,7 @@ class GuardRails:
         self.slow_start = SlowStart(members, ramp_up)
 
     def take_over(self, old: GuardRails, places: Sequence[int | None]) -> None:
-        """Continue from the state of ``old``.
-
-        ``places`` lists each member's index in ``old``, or None for a new member.
-        """
+        """Continue from ``old``'s state. ``places`` lists each member's index in ``old``, or None for a new member."""
         self.slow_start.take_over(old.slow_start, places)
         if old._black_hole and self._black_hole:
             for i, place in enumerate(places):

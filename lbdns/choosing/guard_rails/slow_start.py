@@ -18,10 +18,7 @@ LONGEST: Final = 8.0  # ... up to this multiple of the configured length
 
 
 class SlowStart:
-    """The members of a pool that are in slow start, keyed by member index.
-
-    ``seconds`` is the length of slow start (0: none).
-    """
+    """A pool's members in slow start, keyed by member index. ``seconds`` is the length of slow start (0: none)."""
 
     def __init__(self, members: int, seconds: float) -> None:
         self._seconds = seconds
@@ -32,10 +29,7 @@ class SlowStart:
         self._returns: list[tuple[float, ...]] = [()] * members  # when each member came back, within MEMORY
 
     def take_over(self, old: SlowStart, places: Sequence[int | None]) -> None:
-        """Continue from the state of ``old``.
-
-        ``places`` lists each member's index in ``old``, or None for a new member.
-        """
+        """Continue from ``old``'s state. ``places`` lists each member's index in ``old``, or None for a new member."""
         self._first_reports_until = old._first_reports_until
         self._candidates = tuple(i for i, place in enumerate(places) if place in old._candidates)
         self._seen = {i for i, place in enumerate(places) if place in old._seen}

@@ -1,7 +1,4 @@
-"""Spare capacity: which members a pool can do without because the other members can meet the demand.
-
-Pure functions.
-"""
+"""Spare capacity: which members a pool can do without because the other members can meet the demand. Pure functions."""
 
 from __future__ import annotations
 

@@ -7,10 +7,7 @@ from math import ceil
 
 
 def nearest_rank(count: int, percent: float) -> int:
-    """Return the rank, counted from 1, of the given percentile among ``count`` sorted values.
-
-    Raises ValueError.
-    """
+    """Return the rank, counted from 1, of the given percentile among ``count`` sorted values. Raises ValueError."""
     if not 0 <= percent <= 100:
         raise ValueError(f"a percentile must be between 0 and 100, not {percent:g}")
     # 1e-9: 95 % of 20 values is the 19th, although 0.95 * 20 may be slightly above 19

@@ -46,10 +46,7 @@ SETTLE: Final = 0.5  # seconds from the last report until the collector has acce
 
 
 def write_configuration(folder: Path, agents: int) -> tuple[Path, MasterKey]:
-    """Write a configuration with ``agents`` members, and its zone and key files.
-
-    Return the configuration's path and the key.
-    """
+    """Write configuration, zone and key files for ``agents`` members. Return the configuration's path and the key."""
     names = [f"m{number}" for number in range(agents)]
     (folder / "farm.zone").write_text(ZONE_HEAD + address_records(names))
     config = ['[server]\nstate_dir = "state"\n[[zone]]\nname = "farm"\nfile = "farm.zone"']

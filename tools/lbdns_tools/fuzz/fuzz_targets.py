@@ -61,10 +61,7 @@ def run_target(target: FuzzTarget, data: bytes) -> None:
 
 
 def shrink_input(target: FuzzTarget, data: bytes) -> bytes:
-    """Return ``data`` reduced to the parts that are needed to reproduce its failure.
-
-    Raises ValueError if ``data`` does not fail.
-    """
+    """Return ``data`` reduced to the parts that reproduce its failure. Raises ValueError if ``data`` does not fail."""
     expected = failure(target, data)
     if expected is None:
         raise ValueError("the input to shrink must fail, but does not")

@@ -112,10 +112,7 @@ def check(data: bytes) -> None:
 
 
 def _read(contents: Mapping[str, bytes]) -> Zone:
-    """Parse the zone in an input.
-
-    Creates a folder only if the zone includes other files, because creating a folder is the slowest step.
-    """
+    """Parse the zone in an input. Creates a folder, the slowest step, only if the zone includes other files."""
     try:
         text = contents["zone"].decode()
     except UnicodeDecodeError:

@@ -215,10 +215,7 @@ class ClientCrowd:
                 timings.connect_s = connection.connect_s
 
     def _count(self, timings: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
-        """Count a request.
-
-        Latency is measured from the time when the request was due. It excludes the lookup, unless the lookup failed.
-        """
+        """Count a request. Latency is measured from the due time, excluding the lookup unless the lookup failed."""
         self.done += 1
         self.failed += error != ""
         self.last_end = end - self._begin

@@ -67,10 +67,7 @@ class LoopTask:
 
 
 class Deadlines(Generic[Item]):
-    """Expires each item ``seconds`` after the item was added.
-
-    All items have the same lifetime, so the oldest item expires first.
-    """
+    """Expires items ``seconds`` after they are added. All items have the same lifetime, so the oldest expires first."""
 
     def __init__(self, loop: EpollLoop, seconds: float, expire: Callable[[Item], None]) -> None:
         self._loop, self.seconds, self._expire = loop, seconds, expire
@@ -137,10 +134,7 @@ class DescriptorWaiter:
             self._events = 0
 
     def unexpected(self) -> None:
-        """Handle an event on the descriptor while no task is waiting.
-
-        The default implementation does nothing.
-        """
+        """Handle an event on the descriptor while no task is waiting. The default implementation does nothing."""
 
     def _wake(self) -> None:
         if self._task is not None:

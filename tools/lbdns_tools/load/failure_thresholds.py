@@ -25,10 +25,7 @@ _PARTS: Final = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]*?)\s*(us|ms|s|%|k
 
 @dataclass(frozen=True, slots=True)
 class FailureThreshold:
-    """A condition that makes a measurement fail.
-
-    ``limit`` uses the same unit as the statistic: s, %, 1/s, Mbit/s or a count.
-    """
+    """A condition that makes a measurement fail. ``limit`` uses the statistic's unit: s, %, 1/s, Mbit/s or a count."""
 
     text: str  # as the user wrote it
     name: str

@@ -92,10 +92,7 @@ class LoadConnections:
 
 
 class HttpConnection(DescriptorWaiter):
-    """One HTTP connection.
-
-    ``connect_s`` is the time taken to connect, in seconds, and ``used`` is the number of responses received.
-    """
+    """One HTTP connection, which took ``connect_s`` seconds to connect and has received ``used`` responses."""
 
     __slots__ = ("_began", "_sock", "_sockets", "address", "connect_s", "is_open", "port", "used")
 

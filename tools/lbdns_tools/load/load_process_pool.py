@@ -44,10 +44,7 @@ class LoadPlace:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """The combined progress of all processes, including the warm-up.
-
-    ``share`` is the fraction of the run completed, from 0 to 1.
-    """
+    """The combined progress of all processes, including warm-up. ``share`` is the completed fraction, from 0 to 1."""
 
     label: str
     share: float

@@ -123,10 +123,7 @@ def columns(row: ResultRow) -> dict[str, Any]:
 
 
 def as_csv(rows: Sequence[ResultRow]) -> str:
-    """Return a CSV document with one line per load and repetition, and one share column per server.
-
-    An empty field means no result.
-    """
+    """Return CSV with a line per load and repetition, and a share column per server. An empty field means no result."""
     servers = sorted({server for row in rows for server in row.figures.shares})
     lines = [
         {

@@ -35,10 +35,7 @@ class SimulatedAgent:
         self._cpu = self._time = 0.0
 
     def check_alarm(self) -> Mapping[str, float] | None:
-        """If an overload has just begun, return the metrics to report immediately; otherwise, return None.
-
-        Call between reports.
-        """
+        """If an overload has just begun, return the metrics to report at once; otherwise None. Call between reports."""
         if self.alarm or not self._metrics or not self._server.up:
             return None
         metrics = self._metrics | {"listen_queue": float(len(self._server.waiting))}

@@ -62,10 +62,7 @@ class SimulatedDnsServer:
 
 
 class SimulatedLookups:
-    """Answers lookups according to ``policy``.
-
-    ``dead_since`` contains the time when each host died, or infinity for live hosts.
-    """
+    """Answers lookups using ``policy``. ``dead_since`` holds each host's time of death, or infinity for live hosts."""
 
     def __init__(self, scenario: Scenario, policy: str, seed: int, servers: Sequence[SimulatedWebServer]) -> None:
         self._scenario, self._servers = scenario, servers

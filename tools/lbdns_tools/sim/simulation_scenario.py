@@ -15,10 +15,7 @@ DEADLINE: Final = 10.0  # s; a request without a response within this time fails
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """A web server.
-
-    ``speed`` is the speed of one core. The server's capacity is ``speed * cores`` seconds of work per second.
-    """
+    """A web server. ``speed`` is one core's speed. The capacity is ``speed * cores`` seconds of work per second."""
 
     name: str
     speed: float = 1.0
@@ -84,10 +81,7 @@ class SimulatedClients:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """All settings of one simulation run except the policy and the seed.
-
-    Times are in virtual seconds since the start of the run.
-    """
+    """All settings of a simulation run except policy and seed. Times are in virtual seconds since the run's start."""
 
     servers: tuple[ServerSpec, ...]
     workload: str = "mix"  # a key of WORKLOADS

@@ -58,10 +58,7 @@ class QueryPattern:
 
 
 def query_from(port: int, queries: Sequence[bytes], addresses: int, seconds: float) -> DnsperfResult:
-    """Send ``queries`` from each client address in turn, in bursts of BURST queries.
-
-    Raises BenchmarkError if no answer arrives.
-    """
+    """Send ``queries`` from each address in turn, in bursts of BURST. Raises BenchmarkError if no answer arrives."""
     sent = answered = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("0.0.0.0", 0))

@@ -32,10 +32,7 @@ ZONE_HEAD: Final = "$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nn
 
 
 def zone_text(fixed: bool, ttl: int = 0) -> str:
-    """Return the master file of the zone hobbit.
-
-    If ``fixed`` is true, the names that lbdns would balance are aliases for one member.
-    """
+    """Return the master file of zone hobbit. If ``fixed``, names that lbdns would balance are aliases of one member."""
     members = "".join(f"{name} {0 if fixed else 60} A {address}\n" for name, address in MEMBERS.items())
     aliases = "".join(f"{name} {ttl} CNAME gandalf\n" for name in ("best", "round.robin")) if fixed else ""
     return f"$ORIGIN hobbit.\n{ZONE_HEAD}{members}{aliases}"
@@ -52,10 +49,7 @@ def address_records(names: Iterable[str]) -> str:
 
 
 def rate_limit(responses_per_second: int | None = None) -> str:
-    """Return a [rate_limit] section that applies to all sources, including loopback addresses.
-
-    A limit of None keeps the default.
-    """
+    """Return a [rate_limit] section for all sources, including loopback addresses. None keeps the default limit."""
     limit = "" if responses_per_second is None else f"responses_per_second = {responses_per_second}\n"
     return f"[rate_limit]\n{limit}exempt = []\n"
 

@@ -91,10 +91,7 @@ class MeasuredServer:
 def serving_peer(
     name: str, folder: Path, core: int, *, coredns: Path | None = None, ttl: int = 0
 ) -> Iterator[MeasuredServer]:
-    """Start a peer, wait until it answers, and stop it at the end of the with statement.
-
-    ``coredns`` is the path of the CoreDNS program.
-    """
+    """Start a peer, wait until it answers, and stop it after the with statement. ``coredns`` is the path of CoreDNS."""
     folder.mkdir()
     port = free_port()
     path = folder / "hobbit.zone"
@@ -138,10 +135,7 @@ def serving_beside_peers(
 
 
 def verified_plane(process: MeasuredProcess, expected: str) -> str:
-    """Return the plane that lbdns names in its log when it is ready.
-
-    Raises BenchmarkError if the plane is not ``expected``.
-    """
+    """Return the plane that lbdns logs when it is ready. Raises BenchmarkError if the plane is not ``expected``."""
     plane = process.await_log(r"ready: .*\b(\w+) plane", START, "which plane answers")[1]
     if expected not in ("auto", plane):
         raise BenchmarkError(f"{process.name} must use the {expected} plane, but uses the {plane} plane")

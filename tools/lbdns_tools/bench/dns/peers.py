@@ -98,10 +98,7 @@ def reference(name: str, names: Sequence[str]) -> str:
 
 
 def summary(rounds: list[dict[str, dict[str, float]]]) -> dict[str, command.Results]:
-    """Return each server's medians across the rounds.
-
-    Each ratio is the reference server's figure divided by the server's own figure.
-    """
+    """Return each server's medians across rounds. Ratios divide the reference server's figure by the server's own."""
     columns = {name: [samples[name] for samples in rounds] for name in rounds[0]}
     rate = {name: [one["queries_per_s"] for one in column] for name, column in columns.items()}
     cost = {name: [one["cpu_us_per_query"] for one in column] for name, column in columns.items()}

@@ -75,10 +75,7 @@ class LabFarm:
 
 @dataclass(frozen=True, slots=True)
 class LabMachine:
-    """A machine in a lab.
-
-    ``kind`` is hub, dns, web, proxy, resolver or client. ``address`` is the machine's first IPv4 address.
-    """
+    """A lab machine. ``kind`` is hub, dns, web, proxy, resolver or client. ``address`` is the first IPv4 address."""
 
     name: str
     kind: str

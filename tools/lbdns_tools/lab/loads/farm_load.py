@@ -193,10 +193,7 @@ class FarmLoad:
         target: str = "",
         repetition: int = 1,
     ) -> MeasuredOutcome:
-        """Run a measurement with ``load`` and return the outcome.
-
-        ``target`` is required only for balancers. Raises LbdnsError.
-        """
+        """Run a measurement with ``load``; return the outcome. Only balancers require ``target``. Raises LbdnsError."""
         target = target or target_of(lab, selection)
         resolve = "connection" if selection in NAMES.values() else ""
         case = MeasuredCase(selection, self.workload, resolve, target, farm, more)

@@ -100,10 +100,7 @@ class ControlGroup:
         return "sh", "-c", f'{moves} && exec "$@"', "sh", *argv
 
     def limit_cpu(self, cores: float, period_s: float) -> None:
-        """Limit the group's CPU use to ``cores`` cores, averaged over each period of ``period_s`` seconds.
-
-        Raises LbdnsError.
-        """
+        """Limit the group to ``cores`` cores, averaged over each period of ``period_s`` seconds. Raises LbdnsError."""
         period = round(period_s * 1e6)
         quota = round(cores * period)
         if not _LEAST_US <= period <= _LONGEST_US or quota < _LEAST_US:

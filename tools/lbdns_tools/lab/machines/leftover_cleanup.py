@@ -29,10 +29,7 @@ _TRIES: Final = 5  # attempts to write to the registry while another lab removes
 
 @dataclass(frozen=True, slots=True)
 class LabOwner:
-    """The process that runs a lab.
-
-    The start time and boot ID distinguish the process from a later process with the same ID.
-    """
+    """The process that runs a lab. Start time and boot ID distinguish the process from later ones with the same ID."""
 
     pid: int
     started: int  # clock ticks after the boot
@@ -164,10 +161,7 @@ def _end_processes(group: ControlGroup) -> list[str]:
 
 
 def _owner(pid: int) -> LabOwner:
-    """Return a ``LabOwner`` for the process with this ID.
-
-    Raises OSError or ValueError if the process does not exist or is a zombie.
-    """
+    """Return a ``LabOwner`` for process ``pid``. Raises OSError or ValueError if the process is missing or a zombie."""
     # proc_pid_stat(5): the name in parentheses may contain any byte; field 3 is the state, 22 the start time
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     if fields[0] in (b"Z", b"X"):

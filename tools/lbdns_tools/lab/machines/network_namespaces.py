@@ -86,10 +86,7 @@ def build(id: str, machines: Sequence[LabMachine]) -> None:
 
 
 def remove(id: str) -> list[str]:
-    """Remove a lab's network namespaces and its files in /etc/netns. Return one line of text per removed item.
-
-    Raises LbdnsError.
-    """
+    """Remove a lab's network namespaces and its /etc/netns files. Return a line per removed item. Raises LbdnsError."""
     removed, names = [], namespace_of(id, "*")
     for path in sorted(NAMESPACES.glob(names)):
         netns, _ = _pyroute2()

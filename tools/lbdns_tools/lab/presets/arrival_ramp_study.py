@@ -42,10 +42,7 @@ QUICK_ONE_S: Final = 5.0
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps.
-
-    The part that measures service times always uses its own farm, because M/M/c assumes whole processors.
-    """
+    """Return the study's steps. Service times are always measured on their own farm: M/M/c assumes whole processors."""
     selections = chosen(settings.selections, tuple(NAMES.values()), SELECTIONS)
     farm = farm or LabFarm(UNEQUAL)
     steps = (*_ramp_steps(settings, selections), *_service_steps(settings))

@@ -78,10 +78,7 @@ def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, conf
 
 
 def read_words(words: Sequence[str], reverse: bool = False) -> AskedQuestion:
-    """Return the question that the arguments describe; as in dig, the arguments may be in any order.
-
-    Raises ConfigError.
-    """
+    """Return the question that the arguments describe; as in dig, they may be in any order. Raises ConfigError."""
     plain = [word for word in words if word[0] not in "@+"]
     options = frozenset(word.lower() for word in words if word[0] == "+")
     servers = [word[1:] for word in words if word[0] == "@"]

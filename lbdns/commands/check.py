@@ -55,10 +55,7 @@ def check(config: Path) -> None:
 
 
 def read_all(path: Path) -> CheckResult:
-    """Read a configuration and the files it names: zones, keys and secrets.
-
-    Raises ConfigError with all errors found.
-    """
+    """Read a configuration and the zone, key and secret files it names. Raises ConfigError with all errors found."""
     config = load_config(path)
     findings: list[str] = []
     warnings: list[str] = []

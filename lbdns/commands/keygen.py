@@ -37,10 +37,7 @@ def keygen(agent: str | None, master: Path | None) -> None:
 
 
 def line_for(agent: str, master: Path) -> str:
-    """Return one host's key as a line for a key file.
-
-    Raises KeyFileError, or BadParameter if the host name is not valid.
-    """
+    """Return one host's key as a key file line. Raises KeyFileError, or BadParameter if the host name is not valid."""
     host = agent.lower()
     if not is_host_name(host):
         raise click.BadParameter(

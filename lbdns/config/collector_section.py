@@ -33,10 +33,7 @@ class CollectorConfig:
 
 
 def read_collector(root: TomlTable, scores: Iterable[str]) -> CollectorConfig:
-    """Return the section ``[collector]``, and record its errors.
-
-    ``scores`` contains the names of the configured scores.
-    """
+    """Return the section ``[collector]``; record its errors. ``scores`` contains the names of the configured scores."""
     known = (*SCORES, *scores)
 
     def check(collector: CollectorConfig, table: TomlTable) -> None:

@@ -147,10 +147,7 @@ class TomlTable:
         return tuple(value)
 
     def each(self, key: str, default: tuple[T, ...], read: Callable[[str], T]) -> tuple[T, ...]:
-        """Return a list of strings, each converted by ``read``.
-
-        If ``read`` raises ValueError, report the error and return the default.
-        """
+        """Convert a list's strings with ``read``. If ``read`` raises ValueError, report it and return the default."""
         before = len(self.findings.found)
         found = []
         for item in self.strings(key):

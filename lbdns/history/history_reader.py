@@ -145,10 +145,7 @@ def _gather(
     step: float,
     rest: Callable[[], None],
 ) -> tuple[tuple[float, ...], Mapping[str, tuple[float | None, ...]]]:
-    """Return the times of a series' points, and the values at these points, keyed by member.
-
-    ``place`` is a (pool, column) pair.
-    """
+    """Return the times and the values (keyed by member) of a series' points. ``place`` is a (pool, column) pair."""
     chunks = [
         (milliseconds, times.values)
         for milliseconds in db.chunks(tier, start, end)

@@ -143,10 +143,7 @@ class LiveHistory:
 
 
 class _HistoryWriter:
-    """The writer thread and its queue.
-
-    Each shared attribute is set by only one side: either the event loop or the thread.
-    """
+    """The writer thread and its queue. Each shared attribute is set by only one side: the event loop or the thread."""
 
     def __init__(
         self, path: Path, config: HistoryConfig, log: Callable[[str, int], None], commit_every: float, retry: float

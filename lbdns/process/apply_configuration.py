@@ -16,10 +16,7 @@ NewT = TypeVar("NewT")
 
 
 class PartlyAppliedError(LbdnsError):
-    """Raised if a part fails to commit, finish or roll back.
-
-    The message states which configuration the other parts use.
-    """
+    """Raised if a part cannot commit, finish or roll back. The message says which configuration the other parts use."""
 
 
 def _do_nothing() -> None:

@@ -22,10 +22,7 @@ class Program(Protocol):
     events: EventLog
 
     async def start(self) -> None:
-        """Open everything.
-
-        This method is called once, before any other method. On failure, closes everything and raises LbdnsError.
-        """
+        """Open everything. Called once, before any other method. On failure, close everything and raise LbdnsError."""
 
     async def reload(self) -> None:
         """Reread the configuration and apply it. The caller must await ``start`` first.

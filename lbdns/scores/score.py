@@ -1,7 +1,4 @@
-"""Scores: each score reduces a report's metrics to an integer, which is a weighted sum.
-
-Pure functions.
-"""
+"""Scores: each score reduces a report's metrics to an integer, which is a weighted sum. Pure functions."""
 
 from __future__ import annotations
 
@@ -59,10 +56,7 @@ class Score:
         return int(min(score * self._scale(present) + _ROUNDING, MAX_SCORE))
 
     def parts(self, metrics: Mapping[str, float]) -> dict[str, float]:
-        """Return the points that each metric in ``metrics`` adds to the score.
-
-        ``of`` returns the truncated sum of these points.
-        """
+        """Return the points that each metric in ``metrics`` adds to the score. ``of`` returns their truncated sum."""
         found: dict[str, float] = {}
         present = 0.0
         for metric, weight, slope, zero, end, beyond in self._lines:

@@ -56,10 +56,7 @@ def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
 
 
 def load_report_keys(config: Config) -> tuple[MasterKey, ...]:
-    """Return the master keys in ``[collector] key_file``, or none if no key file is configured.
-
-    Logs warnings. Raises ConfigError.
-    """
+    """Return the master keys in ``[collector] key_file``, or none if it is unset. Logs warnings. Raises ConfigError."""
     path = config.collector.key_file
     if path is None:
         return ()

@@ -58,10 +58,7 @@ class CollectorFollower:
         self._task = loop.create_task(self._follow())
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that adopts the members, URL and token of ``new``.
-
-        Raises ConfigError if the token cannot be read.
-        """
+        """Return a change that adopts ``new``'s members, URL and token. Raises ConfigError for an unreadable token."""
         headers = _headers(new.farm.config.collector)
         old: list[asyncio.Task[None]] = []
 

@@ -47,10 +47,7 @@ log = logging.getLogger("lbdns.server")
 
 
 class DnsServer:
-    """The DNS server, a ``lbdns.process.program.Program``.
-
-    The event loop must be running when the object is created. Raises ConfigError.
-    """
+    """The DNS server, a ``lbdns.process.program.Program``. Creation needs a running event loop. Raises ConfigError."""
 
     def __init__(
         self,

@@ -69,10 +69,7 @@ def make_ready(sock: socket.socket) -> None:
 
 
 def open_pair(endpoint: Endpoint) -> Pair:
-    """Return a UDP and a TCP socket on a port that no other program can share; port 0 means any free port.
-
-    Raises ListenError.
-    """
+    """Return a UDP and a TCP socket on a port no other program can share; 0 means any free port. Raises ListenError."""
     for attempt in range(_PORT_ZERO_TRIES):
         udp = open_udp(endpoint)
         try:

@@ -47,10 +47,7 @@ class PlainLine:
 
 
 def plain_lines(text: str, at: int, origin: dns.name.Name) -> Iterator[PlainLine]:
-    """Yield the plain lines of ``text`` from offset ``at`` up to the first line that is not plain.
-
-    ``origin`` completes relative names.
-    """
+    """Yield ``text``'s plain lines from offset ``at``; stop at any other line. ``origin`` completes relative names."""
     below = b"".join(bytes((len(label),)) + label for label in origin.labels)
     while match := _LINE.match(text, at):
         owner_text, ttl, type_text, data = match.groups()

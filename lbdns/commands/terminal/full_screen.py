@@ -51,10 +51,7 @@ class KeyDecoder:
         self.pending = b""  # the start of a sequence; if no more bytes follow, it was the Escape key
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the key presses that ``data`` completes.
-
-        To end an unfinished escape sequence, call this method with empty ``data``.
-        """
+        """Return the key presses that ``data`` completes; empty ``data`` ends an unfinished escape sequence."""
         text, self.pending = self.pending + data, b""
         if data and (started := _INCOMPLETE.search(text)):
             text, self.pending = text[: started.start()], started[0]
@@ -105,10 +102,7 @@ class Screen:
         self._live.update(Group(*lines), refresh=True)
 
     def keys(self, timeout: float) -> list[str]:
-        """Wait up to ``timeout`` seconds for input; return the keys pressed.
-
-        Raises EOFError if the terminal is closed.
-        """
+        """Wait up to ``timeout`` seconds for input; return the keys pressed. Raises EOFError if the terminal closes."""
         timeout = ESCAPE_PAUSE if self._keys.pending else timeout
         ready, _, _ = select.select([self._stdin, self._descriptor], [], [], max(0.0, timeout))
         if self._stdin not in ready:

@@ -1,7 +1,4 @@
-"""Format numbers, rates, events, overrides and sparklines for a terminal, and make untrusted text safe to print.
-
-Pure.
-"""
+"""Format numbers, rates, events, overrides and sparklines for a terminal; make untrusted text safe to print. Pure."""
 
 from __future__ import annotations
 

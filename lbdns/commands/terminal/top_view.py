@@ -1,7 +1,4 @@
-"""The user's choices in ``lbdns top`` (pool, sort order, filter, scroll position), and the keys that change them.
-
-Sans-I/O.
-"""
+"""The pool, sort order, filter and scroll position chosen in ``lbdns top``, and the keys that change them. Sans-I/O."""
 
 from __future__ import annotations
 

@@ -22,10 +22,7 @@ _UID_BITS: Final = 0xFFFFFFFF
 def server_commands(
     path: Path, server: program.Program, take_over: CommandHandler, status: ServerStatus
 ) -> Mapping[str, CommandHandler]:
-    """Return the handlers of the server-wide commands, keyed by command name.
-
-    ``path`` is the path of the configuration file.
-    """
+    """Return the server-wide commands' handlers, keyed by command name. ``path`` is the configuration file's path."""
 
     async def reload(command: ControlCommand) -> Mapping[str, Any]:
         await program.reload(server)

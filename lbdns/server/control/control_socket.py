@@ -230,10 +230,7 @@ def _inode(path: Path) -> int:
 
 
 def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
-    """Return a socket that listens at ``path`` and, if permissions allow, belongs to ``owner`` (user, group).
-
-    Raises OSError.
-    """
+    """Return a socket listening at ``path`` and, if permitted, owned by ``owner`` (user, group). Raises OSError."""
     if not path.parent.exists():
         path.parent.mkdir(FOLDER_MODE, parents=True)
         _give(path.parent, owner)

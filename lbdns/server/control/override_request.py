@@ -44,10 +44,7 @@ class OverrideRequest:
 
 
 def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
-    """Return the override request that the fields of a control command describe. Raises LbdnsError.
-
-    The command must be one of COMMANDS.
-    """
+    """Return the override request described by the fields of a control command (one of COMMANDS). Raises LbdnsError."""
     command = fields["command"]
     for field in fields:
         if field not in _FIELDS[command]:

@@ -135,10 +135,7 @@ class _OverriddenPool:
     now: float
 
     def usable(self) -> bool:
-        """Return whether any member of the pool can be selected.
-
-        A quarantined member counts only if it is forced up.
-        """
+        """Return whether any member of the pool can be selected. A quarantined member counts only if forced up."""
         return any(
             self._state(member) == "usable" and (self._forced_state(member) == "up" or not guard.quarantined)
             for member, guard in zip(self.pool.members, self.guards, strict=True)

@@ -179,10 +179,7 @@ class Predecessor:
             raise
 
     async def reports(self) -> Any:
-        """Stop the old server's collector and return the collector's state, or None if there is no collector.
-
-        Raises LbdnsError.
-        """
+        """Stop the old server's collector and return its state, or None if there is no collector. Raises LbdnsError."""
         return await self._ask("reports")
 
     async def finish(self) -> AnswerCounters:

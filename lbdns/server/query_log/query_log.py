@@ -163,10 +163,7 @@ class _LogFile:
         self._not_before, self._torn = 0.0, False
 
     def is_ready(self) -> bool:
-        """Return whether the file is open.
-
-        Open the file if necessary. After a failure, try only every RETRY seconds.
-        """
+        """Open the file if necessary; return whether it is open. After a failure, try only every RETRY seconds."""
         if self._failed and monotonic() < self._not_before:
             return False
         if self._descriptor < 0:

@@ -76,10 +76,7 @@ class QueryLogTap:
         return response
 
     def run_deferred(self, deferred: DeferredAnswer, reply: Reply) -> None:
-        """Run a deferred answer, and log the response if the query was sampled.
-
-        Must be called before the next call to ``respond``.
-        """
+        """Run a deferred answer; log the response if the query was sampled. Must precede the next ``respond`` call."""
         sampled, self._deferred = self._deferred, None
         if sampled is None or sampled[0] is not deferred:
             self._run_deferred(deferred, reply)

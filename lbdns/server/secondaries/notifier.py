@@ -109,10 +109,7 @@ class Secondaries:
         self._serial_file, self._notifier = SerialFile(), Notifier()
 
     def start(self, configuration: ServeConfiguration) -> None:
-        """Write the serials and notify secondaries.
-
-        The zones must be in force, because the secondaries then transfer them immediately.
-        """
+        """Write the serials and notify secondaries, which transfer the zones at once, so the zones must be in force."""
         self._serial_file.write(configuration.farm, configuration.serials)
         self._notifier.reload(configuration.farm)
 

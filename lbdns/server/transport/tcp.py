@@ -53,10 +53,7 @@ class TcpServer:
         self.run_deferred: RunDeferred  # to be set before ``start``
 
     def tap(self, tap: QueryLogTap | None) -> None:
-        """Let ``tap`` sample queries for the query log; None stops the sampling.
-
-        The caller must also set ``run_deferred``.
-        """
+        """Let ``tap`` sample queries for the query log; None stops sampling. Callers must also set ``run_deferred``."""
         self.respond = tap.respond if tap else self.responder.respond
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -59,10 +59,7 @@ class UdpServer:
         self.run_deferred: RunDeferred  # to be set before ``start``
 
     def tap(self, tap: QueryLogTap | None) -> None:
-        """Let ``tap`` sample queries for the query log; None stops the sampling.
-
-        The caller must also set ``run_deferred``.
-        """
+        """Let ``tap`` sample queries for the query log; None stops sampling. Callers must also set ``run_deferred``."""
         self._tap = tap
         self._respond = tap.respond if tap else self._responder.respond
         if self._batch:
@@ -200,8 +197,5 @@ def _from_ipv4(info: _Info) -> _Info:
 
 
 def _from_ipv6(info: _Info) -> _Info:
-    """Return the ancillary data for IPv6.
-
-    The data includes the interface, without which a link-local address is ambiguous.
-    """
+    """Return the ancillary data for IPv6, including the interface, without which a link-local address is ambiguous."""
     return [(level, kind, data) for level, kind, data in info if kind == socket.IPV6_PKTINFO]

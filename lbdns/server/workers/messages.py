@@ -70,11 +70,7 @@ def send_piece(sock: socket.socket, data: bytes | memoryview, descriptors: Seque
 
 
 def receive_piece(sock: socket.socket) -> tuple[bytes, list[int]]:
-    """Call recvmsg once.
-
-    Return the data (empty at the end of the stream) and the descriptors, marked as close-on-exec. Raises
-    OSError.
-    """
+    """Call recvmsg once. Return the data (empty at EOF) and the descriptors, marked close-on-exec. Raises OSError."""
     size = array.array("i").itemsize
     flags = socket.MSG_CMSG_CLOEXEC
     data, ancillary, _, _ = sock.recvmsg(_PIECE, socket.CMSG_SPACE(AT_ONCE * size), flags)

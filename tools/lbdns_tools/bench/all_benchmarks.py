@@ -153,10 +153,7 @@ def figures_file(checkout: Path = _CHECKOUT) -> Path:
 
 
 def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
-    """Return the recorded figures, keyed by benchmark and figure name.
-
-    Raises LbdnsError if the table is missing or malformed.
-    """
+    """Return the recorded figures, keyed by benchmark and name. Raises LbdnsError for a missing or malformed table."""
     lines = text.splitlines()
     begin, end = _table_rows(lines)
     figures = {}
@@ -174,10 +171,7 @@ def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
 
 
 def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
-    """Return ``text`` with ``figures`` written to its table. Rows for all other figures are unchanged.
-
-    Raises LbdnsError.
-    """
+    """Return ``text`` with ``figures`` written to its table. All other rows are unchanged. Raises LbdnsError."""
     lines = text.splitlines()
     begin, end = _table_rows(lines)
     kept = read_figures(text) | {(figure.benchmark, figure.figure): figure for figure in figures}

@@ -29,10 +29,7 @@ _CONDITIONS: Final = ("load_before", "cores", "python")
 
 
 class BenchmarkModule(Protocol):
-    """The attributes and functions that a benchmark module must define.
-
-    The module's docstring is the description that --help shows.
-    """
+    """The attributes and functions that a benchmark module must define. Its docstring is the --help description."""
 
     __doc__: str | None
     #: How long the benchmark runs with its default options
@@ -196,10 +193,7 @@ def side_by_side(title: str, servers: dict[str, Results]) -> Table:
 
 
 def figures(title: str, results: Results) -> Table:
-    """Return a table with one row per figure, without the conditions, the note and ``met``.
-
-    Figures in nested dicts are included.
-    """
+    """Return a table with one row per figure (even in nested dicts), without the conditions, the note and ``met``."""
     rows: list[tuple[str, object]] = []
     for name, found in results.items():
         if isinstance(found, dict):

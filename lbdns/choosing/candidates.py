@@ -142,7 +142,7 @@ class Candidates:
         caught = self.guard_rails.caught
         failing = [i for i in caught if i in self.liveness.candidates]
         serving = [i for i in members if i not in caught]
-        rates = self._pool.request_rates(self._pool.observed_capacities())
+        rates = self._pool.request_rates(capacity)
         demand = total_demand(rates, self._tally.recent.values, capacity, serving, failing)
         # Each answer to a crowd brings at least one request
         return max(demand, self._tally.crowd_rate(now))

@@ -112,7 +112,7 @@ def capacities(costs: Sequence[RequestCost], cores: Sequence[float]) -> tuple[fl
         return tuple(cores)
     # All speeds are in requests per CPU second
     requests = _credible_requests(costs)
-    common = sum(requests) / sum(cost.cpu_seconds for cost in costs)
+    common = min(MAX_SPEED, sum(requests) / sum(cost.cpu_seconds for cost in costs))
     speeds = [
         (served + PRIOR * common) / (cost.cpu_seconds + PRIOR) if cost.counted else common
         for cost, served in zip(costs, requests, strict=True)

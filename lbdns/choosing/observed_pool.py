@@ -122,12 +122,11 @@ class ObservedPool:
             return rates
         return [None if r is None else min(r, RATE_MARGIN * c) for r, c in zip(rates, capacity, strict=True)]
 
-    def weighted_capacities(self) -> tuple[float, ...]:
-        """Return each member's capacity, multiplied by the weight (if any) that an operator has set."""
-        found = self.observed_capacities()
+    def weighted(self, capacities: tuple[float, ...]) -> tuple[float, ...]:
+        """Return ``capacities``, each multiplied by the weight that an operator has set for the member, if any."""
         if not self.overrides.factors:
-            return found
-        return tuple(c * self.overrides.factors.get(name, 1.0) for name, c in zip(self.names, found, strict=True))
+            return capacities
+        return tuple(c * self.overrides.factors.get(name, 1.0) for name, c in zip(self.names, capacities, strict=True))
 
     def weighted_score(self, member: int, score: int) -> int:
         """Return ``score`` multiplied by the weight of ``member`` and truncated to an integer."""

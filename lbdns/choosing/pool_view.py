@@ -22,7 +22,8 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     """Return the pool as ``policy`` sees it at ``now`` (monotonic seconds)."""
     usable = set(candidates.liveness.candidates)
     unproven = candidates.quarantine_exempt | candidates.unproven
-    metrics, capacity = pool.metrics, pool.weighted_capacities()
+    metrics, observed = pool.metrics, pool.observed_capacities()
+    capacity = pool.weighted(observed)
     # A member with unproven health looks idle; without its metrics, it is assumed to be as loaded as the others
     trusted_metrics = [NO_METRICS if i in unproven else m for i, m in enumerate(metrics)] if unproven else metrics
     load = loads(trusted_metrics, capacity)
@@ -31,7 +32,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     intervals = [member.interval for i, member in enumerate(pool.members) if i in usable and member.reading]
     interval = statistics.median(intervals) if intervals else 1.0
     in_progress = [member.in_progress.value for i, member in enumerate(pool.members) if i in usable]
-    rates = [rate for rate in pool.request_rates(pool.observed_capacities()) if rate is not None]
+    rates = [rate for rate in pool.request_rates(observed) if rate is not None]
     return PoolView(
         members=tuple(
             MemberView(

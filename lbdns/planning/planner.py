@@ -181,7 +181,9 @@ class Planner:
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
         """Return the members' capacities in the pool's order, and whether they are observed rates in requests/s."""
         chooser = self._plans.choosers.get(pool)
-        return (chooser.pool.weighted_capacities(), chooser.pool.measured) if chooser else ((), False)
+        if chooser is None:
+            return (), False
+        return chooser.pool.weighted(chooser.pool.observed_capacities()), chooser.pool.measured
 
     def guards(self, pool: str) -> Sequence[Guard]:
         """Return each member's guard, in the pool's order."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.choosing.capacity_estimate import RequestCost, capacities, counted_cores, loads, plausible
+from lbdns.choosing.capacity_estimate import MAX_SPEED, RequestCost, capacities, counted_cores, loads, plausible
 
 
 def work(
@@ -101,6 +101,14 @@ def test_a_constant_cpu_counter_gives_a_finite_capacity(cores: float, seconds: i
     found = capacities([member, alone], [cores, cores])
     common = member.requests / member.cpu_seconds
     assert all(0 < capacity < 1000 * cores * common for capacity in found)
+
+
+@pytest.mark.parametrize("cpu", [5e-324, 1e-300, 1e-9])
+def test_next_to_no_cpu_time_gives_a_finite_capacity(cpu: float) -> None:
+    member = RequestCost()
+    member.observe({"requests_total": 0.0, "httpd_cpu_seconds": 0.0}, 1.0)
+    member.observe({"requests_total": 45.0, "httpd_cpu_seconds": cpu}, 1.0)
+    assert capacities([member], [4.0])[0] == pytest.approx(4.0 * MAX_SPEED, rel=0.01)
 
 
 def test_cpu_time_without_requests_does_not_change_their_cost() -> None:

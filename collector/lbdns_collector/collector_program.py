@@ -25,6 +25,7 @@ from lbdns_collector.reports.collector import Collector
 from lbdns_collector.status.history_sampler import HistorySampler
 from lbdns_collector.status.stat_file import StatFile
 from lbdns_collector.status.status_document import ShadowStatistics
+from lbdns_collector.status.status_source import NOT_SERVING
 from lbdns_collector.web.web_interface import WebInterface
 from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
 
@@ -152,6 +153,10 @@ class CollectorProgram:
     @property
     def history(self) -> LiveHistory | None:
         return self._history_sampler.history
+
+    @property
+    def fault(self) -> str:
+        return self._collector.fault if self.serving else NOT_SERVING
 
     @property
     def uptime_s(self) -> float:

@@ -45,6 +45,10 @@ class Answerer(Protocol):
     def restarts(self) -> int:
         """The number of answering processes that have been replaced so far."""
 
+    @property
+    def fault(self) -> str:
+        """Why some answering process does not answer queries now; empty if all processes answer."""
+
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Prepare every answering process for ``new``, and return the change that puts ``new`` into force.
 

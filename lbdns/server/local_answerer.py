@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from lbdns.answering.answer_table import AnswerTable
@@ -27,6 +27,7 @@ from lbdns.server.query_log.query_sampler import Reply
 from lbdns.server.transport.listeners import Listeners
 from lbdns.server.transport.rate_limit_log import RateLimitLog
 from lbdns.sockets.dns_sockets import NumberedSockets, duplicates
+from lbdns.sockets.read_watch import ReadWatch
 from lbdns_shared.errors import LbdnsError
 
 
@@ -60,6 +61,8 @@ class LocalAnswerer:
         loop = asyncio.get_running_loop()
         self._limit_log = RateLimitLog(self.responder)
         self._lag = EventLoopLag("main" if events else "worker")
+        self._wanted: Set[int] = frozenset()  # the sockets that this process must answer on
+        self._watch = ReadWatch(lambda: self.listeners.servers)
         self.planner = Planner(table.farm, table.cursors, loop, events=events)
         self.responder.explainer = self.explain_now
         self._past = NO_COUNTS  # counters of members and names that the configuration no longer has
@@ -84,8 +87,11 @@ class LocalAnswerer:
             self.listeners.log_queries(table.farm)
 
         async def finish() -> None:
-            await self.listeners.take_up(fresh)
-            await self.listeners.leave(self.listeners.numbers - wanted, for_good=True)
+            try:
+                await self.listeners.take_up(fresh)
+                await self.listeners.leave(self.listeners.numbers - wanted, for_good=True)
+            finally:
+                self._wanted = wanted
 
         async def rollback() -> None:
             for sock in fresh.values():
@@ -126,6 +132,13 @@ class LocalAnswerer:
         return found and {**found, "worker": self._number, "workers": self._servers}
 
     @property
+    def fault(self) -> str:
+        missing = len(self._wanted - self.listeners.numbers)
+        if missing or not self._wanted:
+            return f"not answering on {missing or 'any'} of its sockets"
+        return self._watch.fault
+
+    @property
     def queries(self) -> int:
         return self.durations.queries
 
@@ -155,6 +168,7 @@ class LocalAnswerer:
         self._forwarder.stop()
         self._limit_log.stop()
         self._lag.stop()
+        self._watch.stop()
         self.planner.stop()
 
     def _run_deferred(self, deferred: DeferredAnswer, reply: Reply) -> None:

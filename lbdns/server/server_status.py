@@ -20,6 +20,7 @@ from lbdns.scores.score import Score
 from lbdns.server.dns_service import Answerer
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 from lbdns_collector.status.status_document import ShadowStatistics
+from lbdns_collector.status.status_source import NOT_SERVING
 from lbdns_shared.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -193,11 +194,16 @@ class ServerProgram:
         self.recording: HistorySampler | None = None
         self.serving = False
         self.workers = answerer.workers
+        self._answerer = answerer
         self._started = time.monotonic()
 
     @property
     def history(self) -> LiveHistory | None:
         return self.recording.history if self.recording else None
+
+    @property
+    def fault(self) -> str:
+        return self._answerer.fault if self.serving else NOT_SERVING
 
     @property
     def uptime_s(self) -> float:

@@ -109,7 +109,7 @@ class FakeSource:
         self.refreshed = 0
         self.farm = farm
         self.snapshot: Snapshot = EMPTY_SNAPSHOT
-        self.uptime_s, self.queries, self.workers, self.serving = 12.5, 0, 1, True
+        self.uptime_s, self.queries, self.workers, self.fault = 12.5, 0, 1, ""
         self.report_counts: dict[str, int] = {"accepted": 3, "replay": 1}
         self.events = EventLog()
         self.overrides = NO_OVERRIDES

@@ -34,7 +34,9 @@ async def test_it_shows_the_live_objects() -> None:
     try:
         assert source.members.farm is farm
         assert source.program.workers == 1
-        assert not source.program.serving
+        assert source.program.fault == "not serving: starting or stopping"
+        source.program.serving = True
+        assert not source.program.fault
         assert source.program.uptime_s >= 0
         assert source.counters.queries == 0
         for name in ("round.robin", "weighted", "low", "low2", "low"):

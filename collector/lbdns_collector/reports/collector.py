@@ -18,6 +18,7 @@ from lbdns.model.farm import Farm
 from lbdns.model.snapshot import Snapshot
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.scores.score import Score
+from lbdns.sockets.read_watch import ReadWatch
 from lbdns_collector.reports.adaptive_weights import WeightSearch, WeightSearchSettings, WeightSearchStatus
 from lbdns_collector.reports.report_socket import ReportSocket
 from lbdns_collector.reports.report_table import ReportTable
@@ -47,6 +48,7 @@ class Collector:
         self._lost = 0  # overflows of closed sockets
         self._publisher: SnapshotPublisher | None = None
         self._paused = False
+        self._watch: ReadWatch | None = None  # None until the collector starts
 
     def open(self, inherited: Mapping[Endpoint, socket.socket] = NO_SOCKETS) -> None:
         """Open a socket for each configured address, except those in ``inherited``, which maps addresses to sockets.
@@ -70,6 +72,7 @@ class Collector:
         if not self._sockets:
             self.open()
         loop = asyncio.get_running_loop()
+        self._watch = ReadWatch(lambda: self._sockets)
         self._publisher = SnapshotPublisher(self.table.snapshot, deliver, loop.call_later, time.perf_counter)
         self._attach(self._sockets)
         self._log_authentication()
@@ -87,6 +90,8 @@ class Collector:
         publisher, self._publisher = self._publisher, None
         if publisher:
             publisher.stop()
+        if self._watch:
+            self._watch.stop()
         self._close(self._sockets, leave=self._paused or publisher is None)
         self._sockets = []
 
@@ -149,6 +154,11 @@ class Collector:
     def addresses(self) -> tuple[Endpoint, ...]:
         """The addresses that receive reports, with the actual port if port 0 was configured."""
         return tuple(sock.address for sock in self._sockets)
+
+    @property
+    def fault(self) -> str:
+        """Why the collector does not read reports now; empty while it does."""
+        return self._watch.fault if self._watch else "not started"
 
     @property
     def overflows(self) -> int:

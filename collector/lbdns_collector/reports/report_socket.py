@@ -63,6 +63,7 @@ class ReportSocket:
         Raises ListenError.
         """
         self.configured = endpoint
+        self.reads = 0  # wake-ups
         self._socket = inherited or bind(endpoint, socket.SOCK_DGRAM, "reports", "[collector] listen", share)
         enlarge(self._socket, RECEIVE_BUFFER)
         self.address = bound_endpoint(self._socket)
@@ -82,6 +83,12 @@ class ReportSocket:
         self._table, self._on_change, self._rejections, self._events = table, on_change, RejectionLog(), events
         self.resume(loop)
 
+    def __str__(self) -> str:
+        return f"{self.address} (reports)"
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def pause(self, loop: asyncio.AbstractEventLoop) -> None:
         """Stop reading. Until ``resume`` is called, new datagrams wait in the socket."""
         loop.remove_reader(self._socket)
@@ -98,6 +105,7 @@ class ReportSocket:
         table = self._table
         if table is None:
             return False
+        self.reads += 1
         receive, accept = self._socket.recvfrom, table.accept
         now, wall = time.monotonic(), time.time()
         changed, left = False, BATCH

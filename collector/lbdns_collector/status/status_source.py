@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from lbdns import __version__
 from lbdns.choosing.guard_rails.guard_rails import Guard
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from lbdns.history.live_history import LiveHistory
+
+
+NOT_SERVING: Final = "not serving: starting or stopping"  # the fault of a program whose sockets are not open
 
 
 class MemberSource(Protocol):
@@ -103,7 +106,7 @@ class ProgramSource(Protocol):
     def workers(self) -> int: ...  # number of processes that answer queries; 0 if the program answers none
 
     @property
-    def serving(self) -> bool: ...  # whether the program's sockets are open and it is not stopping
+    def fault(self) -> str: ...  # why the program does not do its work now; empty while it does
 
     @property
     def events(self) -> EventLog: ...  # the program's event log

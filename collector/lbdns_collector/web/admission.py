@@ -16,6 +16,8 @@ from lbdns_collector.web.render_scheduler import RenderLane
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 HEALTH: Final = "/healthz"
+LIVE: Final = "/livez"
+PROBES: Final = (HEALTH, LIVE)  # need no credentials, and have their own lane
 #: Seconds of CPU time to read a request and write its response head: 0.4 ms on an idle server, and about twice that if
 #: queries evict the processor's caches in between
 REQUEST_COST: Final = 0.0008
@@ -28,7 +30,7 @@ CHALLENGE: Final = 'Basic realm="lbdns", charset="UTF-8", Bearer realm="lbdns"'
 async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Return the handler's response, or an error response if the request is refused."""
     scheduler, connections = request.app[SCHEDULER], request.app[CONNECTIONS]
-    lane: RenderLane = "health" if request.path == HEALTH else "request"
+    lane: RenderLane = "health" if request.path in PROBES else "request"
     connections.touch(request.protocol)
     if scheduler.waiting(lane) >= MAX_WAITING:
         return _refuse(request, "busy", 503, "too many requests are waiting; retry later", Retry_After=RETRY)
@@ -44,7 +46,7 @@ async def _refusal(request: web.Request) -> web.Response | None:
     if not access.is_allowed(address):
         what = f"{address} is not allowed to read this server's pages; its network must be added to [web] allow"
         return _refuse(request, "network", 403, what)
-    if not access.credentials or request.path == HEALTH:
+    if not access.credentials or request.path in PROBES:
         return None
     header = request.headers.get("Authorization")
     if header is None:

@@ -18,7 +18,7 @@ from lbdns_collector.status.status_document import status_pieces
 from lbdns_collector.status.status_source import StatusSource, status_inputs
 from lbdns_collector.web import endpoints
 from lbdns_collector.web.access_control import AccessControl
-from lbdns_collector.web.admission import HEALTH, Handler, admit
+from lbdns_collector.web.admission import HEALTH, LIVE, Handler, admit
 from lbdns_collector.web.app_keys import ACCESS, HUB, METRICS, SCHEDULER, SOURCE, STATUS
 from lbdns_collector.web.event_hub import EventHub
 from lbdns_collector.web.http_responses import document, error, joined
@@ -45,6 +45,7 @@ ROUTES: Final[dict[str, Handler]] = {
     "/api/v1/events": endpoints.events,
     "/metrics": endpoints.metrics,
     HEALTH: endpoints.health,
+    LIVE: endpoints.live,
 }
 PATHS: Final = ("/", *ROUTES)
 

@@ -36,10 +36,14 @@ async def metrics(request: web.Request) -> web.StreamResponse:
 
 
 async def health(request: web.Request) -> web.Response:
-    """Return status 200 while the program is serving, and 503 otherwise."""
-    if request.app[SOURCE].program.serving:
-        return web.Response(text="ok\n")
-    return web.Response(status=503, text="not serving\n")
+    """Return status 200 while the program does its work, and 503 with the reason otherwise."""
+    fault = request.app[SOURCE].program.fault
+    return web.Response(status=503 if fault else 200, text=f"{fault or 'ok'}\n")
+
+
+async def live(_: web.Request) -> web.Response:
+    """Return status 200: the process lives, whether or not it does its work."""
+    return web.Response(text="ok\n")
 
 
 async def events(request: web.Request) -> web.StreamResponse:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from lbdns.answering.responder import Responder
@@ -28,6 +28,10 @@ class Listeners:
         self._open: dict[int, UdpServer | TcpServer] = {}
         self._query_log = QueryLog()
         self._closed: Counter[str] = Counter()  # counters of closed sockets
+
+    @property
+    def servers(self) -> Collection[UdpServer | TcpServer]:
+        return self._open.values()
 
     @property
     def numbers(self) -> set[int]:

@@ -52,6 +52,17 @@ class TcpServer:
         self._sweeper: asyncio.TimerHandle | None = None
         self.run_deferred: RunDeferred  # to be set before ``start``
 
+    def __str__(self) -> str:
+        return f"{self.endpoint} (TCP)"
+
+    @property
+    def reads(self) -> int:
+        """The number of connections that have been accepted."""
+        return self.accepted
+
+    def fileno(self) -> int:
+        return self.sock.fileno()
+
     def tap(self, tap: QueryLogTap | None) -> None:
         """Let ``tap`` sample queries for the query log; None stops sampling. Callers must also set ``run_deferred``."""
         self.respond = tap.respond if tap else self.responder.respond

@@ -39,6 +39,7 @@ class UdpServer:
         """The server takes ownership of ``sock``."""
         self.sock = sock
         self.endpoint = bound_endpoint(sock)
+        self.reads = 0  # wake-ups
         self.unsent = 0  # responses that the kernel refused
         self._overflows = -overflows(sock)  # since this server took the socket over
         self._closed = False
@@ -65,6 +66,12 @@ class UdpServer:
         if self._batch:
             self._batch.sample(tap.part if tap else 0.0, random.getrandbits(64))
 
+    def __str__(self) -> str:
+        return f"{self.endpoint} (UDP)"
+
+    def fileno(self) -> int:
+        return self.sock.fileno()
+
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.add_reader(self.sock, self._drain)
 
@@ -85,6 +92,7 @@ class UdpServer:
     def _drain(self) -> int:
         """Read and answer up to ``_most`` queries, and return how many. More would delay other work."""
         begin, now = perf_counter(), monotonic()
+        self.reads += 1
         responder = self._responder
         responder.tick(now, time())
         responder.sheds = self.shedder.sheds if now < self.shedder.until else None

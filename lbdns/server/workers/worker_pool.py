@@ -76,6 +76,11 @@ class WorkerPool:
     def restarts(self) -> int:
         return self._supervisor.restarts
 
+    @property
+    def fault(self) -> str:
+        starting = [str(worker.number) for worker in self._workers if not worker.active]
+        return f"not answering yet: workers {', '.join(starting)}" if starting else ""
+
     # Configurations
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:

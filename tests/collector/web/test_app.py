@@ -37,11 +37,12 @@ async def test_status(tmp_path: Path) -> None:
 
 async def test_health(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
-        for serving, status in ((True, 200), (False, 503)):
-            web.source.serving = serving
+        for fault, status in (("", 200), ("worker 1 has not replied for 2 s", 503)):
+            web.source.fault = fault
             async with web.session.get(web.url("/healthz")) as response:
-                assert response.status == status
-                assert await response.text() == ("ok\n" if serving else "not serving\n")
+                assert (response.status, await response.text()) == (status, f"{fault or 'ok'}\n")
+            async with web.session.get(web.url("/livez")) as response:
+                assert (response.status, await response.text()) == (200, "ok\n"), "whatever the fault"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""Read watch: finds the sockets of this process on which data waits but is not read."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+EVERY: Final = 0.5  # s between checks: two system calls for all sockets together
+
+
+class WatchedSocket(Protocol):
+    """A socket that its owner reads whenever data arrives. For a listening socket, to read is to accept."""
+
+    @property
+    def reads(self) -> int: ...  # how often the owner has read so far; any number that grows with each read will do
+
+    def fileno(self) -> int:
+        """Return the socket's descriptor, or -1 if the socket is closed."""
+
+    def __str__(self) -> str:
+        """Return the protocol and the address, for messages."""
+
+
+class ReadWatch:
+    """Checks sockets from its creation until ``stop`` is called. Needs a running event loop.
+
+    The event loop handles readable sockets before timers. A socket that is readable at two checks and was not read in
+    between is therefore not handled at all, however busy the loop is.
+    """
+
+    def __init__(self, sockets: Callable[[], Iterable[WatchedSocket]], every: float = EVERY) -> None:
+        """``sockets`` returns the sockets to check; they may change between checks."""
+        #: Which sockets are not read; empty while all are
+        self.fault = ""
+        self._sockets, self._every = sockets, every
+        self._loop = asyncio.get_running_loop()
+        self._reads: dict[WatchedSocket, int] = {}  # of the sockets that were readable at the last check
+        self._timer = self._loop.call_later(every, self._check)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        before, self._reads = self._reads, {sock: sock.reads for sock in _readable(self._sockets())}
+        stuck = [str(sock) for sock, reads in self._reads.items() if before.get(sock) == reads]
+        self.fault = f"not reading {', '.join(stuck)}" if stuck else ""
+        self._timer = self._loop.call_later(self._every, self._check)
+
+
+def _readable(sockets: Iterable[WatchedSocket]) -> list[WatchedSocket]:
+    by_descriptor = {sock.fileno(): sock for sock in sockets}
+    by_descriptor.pop(-1, None)
+    poll = select.poll()
+    for descriptor in by_descriptor:
+        poll.register(descriptor, select.POLLIN)
+    return [by_descriptor[descriptor] for descriptor, _ in poll.poll(0)]

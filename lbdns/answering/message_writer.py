@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from lbdns.answering.cookies import CLIENT, SERVER
@@ -51,13 +51,17 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnswerSections:
-    """The RCODE and records of a response that has not been written yet."""
+    """The RCODE and records of a response that has not been written yet.
+
+    ``dnssec`` contains the records that follow ``authority`` if the query has DO set.
+    """
 
     rcode: Rcode = Rcode.NOERROR
     authoritative: bool = True
     answer: tuple[Record, ...] = ()
     authority: tuple[Record, ...] = ()
     additional: tuple[Record, ...] = ()
+    dnssec: tuple[Record, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,23 @@ class ResponseBody:
     flags: int  # AA and RCODE
     counts: tuple[int, int, int]
     records: bytes
+    with_dnssec: ResponseBody | None = None  # the body for queries with DO, if it differs
+
+    def for_query(self, edns: Edns | None) -> ResponseBody:
+        """Return the body for a query whose OPT record is ``edns``."""
+        return self.with_dnssec if self.with_dnssec and edns and edns.dnssec_ok else self
 
 
 def write_body(sections: AnswerSections, qname: bytes) -> ResponseBody:
     """Write the body with ``sections`` for a question whose name is ``qname`` (lower-case wire form)."""
+    body = _write_body(sections, qname)
+    if not sections.dnssec:
+        return body
+    authority = sections.authority + sections.dnssec
+    return replace(body, with_dnssec=_write_body(replace(sections, authority=authority), qname))
+
+
+def _write_body(sections: AnswerSections, qname: bytes) -> ResponseBody:
     writer = RecordWriter(qname)
     for section in (sections.answer, sections.authority, sections.additional):
         writer.add(section)
@@ -112,6 +129,7 @@ def write_variant(
     UDP. ``options`` is the rdata of our OPT record. The opcode is copied from the query; RD is copied too if the opcode
     is QUERY (RFC 1035 section 4.1.1). The AD, CD and Z bits are clear (RFC 4035 section 3.1.6).
     """
+    body = body.for_query(edns)
     full = body.flags & 0xF if rcode is None else rcode
     copied = query_flags & OPCODE_MASK or query_flags & RD
     flags = QR | copied | (body.flags & ~0xF) | (full & 0xF)

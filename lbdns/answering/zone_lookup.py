@@ -6,7 +6,7 @@ Wildcards follow RFC 4592, DNAME records follow RFC 6672, and empty non-terminal
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lbdns.answering.dns_constants import Rcode, Type
@@ -69,11 +69,13 @@ def look_up(index: ZoneIndex, qname: bytes, qtype: int, follow_pools: bool = Tru
             return PoolMatch(name, aliases)
         if isinstance(found, AnswerSections):
             return _after_aliases(aliases, found)
+        if len(seen) == MAX_CHAIN:
+            return AnswerSections(answer=aliases)
         seen.add(name)
         # The chain may pass the same DNAME twice, but the answer has it once
         aliases += tuple(record for record in found.records if record not in aliases)
         name = found.target.lower()
-        if name in seen or len(seen) > MAX_CHAIN or not names.is_below(name, index.zone.origin):
+        if name in seen or not names.is_below(name, index.zone.origin):
             return AnswerSections(answer=aliases)
 
 
@@ -81,7 +83,7 @@ def _after_aliases(aliases: tuple[Record, ...], found: AnswerSections) -> Answer
     """Return ``aliases`` followed by ``found``. An answer with aliases is authoritative: its first name is ours."""
     if not aliases:
         return found
-    return AnswerSections(found.rcode, True, aliases + found.answer, found.authority, found.additional)
+    return replace(found, authoritative=True, answer=aliases + found.answer)
 
 
 def _step(index: ZoneIndex, name: bytes, qtype: int) -> AnswerSections | _Alias:
@@ -94,7 +96,7 @@ def _step(index: ZoneIndex, name: bytes, qtype: int) -> AnswerSections | _Alias:
         if Type.NS in node and ancestor != origin and not (ancestor == name and qtype == Type.DS):
             return _referral(index, ancestor, node[Type.NS])
         if Type.DNAME in node and ancestor != name:
-            return _redirect(name, ancestor, node[Type.DNAME])
+            return _redirect(name, ancestor, node[Type.DNAME], qtype)
     node = index.node(name)
     if node is not None:
         return _at_node(index, node, name, qtype)
@@ -137,22 +139,25 @@ def _at_node(index: ZoneIndex, node: Node, name: bytes, qtype: int) -> AnswerSec
 def _referral(index: ZoneIndex, cut: bytes, servers: RRset) -> AnswerSections:
     """Return the NS and DS records of the delegation at ``cut``, and its name servers' addresses (glue)."""
     node = index.node(cut) or {}
-    authority = records(cut, Type.NS, servers)
-    if Type.DS in node:
-        authority += records(cut, Type.DS, node[Type.DS])
+    dnssec = records(cut, Type.DS, node[Type.DS]) if Type.DS in node else ()
     glue: tuple[Record, ...] = ()
     for server in servers.rdatas:
         addresses = index.node(server.lower()) or {}
         for rtype in (Type.A, Type.AAAA):
             if rtype in addresses:
                 glue += records(server.lower(), rtype, addresses[rtype])
-    return AnswerSections(authoritative=False, authority=authority, additional=glue)
+    authority = records(cut, Type.NS, servers)
+    return AnswerSections(authoritative=False, authority=authority, dnssec=dnssec, additional=glue)
 
 
-def _redirect(name: bytes, owner: bytes, dname: RRset) -> AnswerSections | _Alias:
-    """Return the DNAME and the synthesized CNAME (RFC 6672 section 3.1), or YXDOMAIN if the target is too long."""
+def _redirect(name: bytes, owner: bytes, dname: RRset, qtype: int) -> AnswerSections | _Alias:
+    """Return the DNAME and the synthesized CNAME (RFC 6672 section 3.1), or YXDOMAIN if the target is too long.
+
+    A query for a CNAME is answered with the synthesized CNAME, which is not followed (RFC 6672 section 3.2).
+    """
     target = name[: -len(owner)] + dname.rdatas[0]
     found = records(owner, Type.DNAME, dname)
     if len(target) > names.MAX_NAME:
         return AnswerSections(Rcode.YXDOMAIN, answer=found)
-    return _Alias((*found, Record(name, Type.CNAME, dname.ttl, target)), target)
+    found += (Record(name, Type.CNAME, dname.ttl, target),)
+    return AnswerSections(answer=found) if qtype == Type.CNAME else _Alias(found, target)

@@ -12,24 +12,43 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from lbdns.answering.dns_constants import AA, UDP, Rcode, Type
-from lbdns.answering.message_writer import AnswerSections, Record, RecordWriter, ResponseBody, write_variant
+import dns.rdatatype
+
+from lbdns.answering.dns_constants import AA, MAX_TCP_MESSAGE, UDP, Rcode, Type
+from lbdns.answering.message_writer import (
+    AnswerSections,
+    Record,
+    RecordWriter,
+    ResponseBody,
+    without_records,
+    write_variant,
+)
 from lbdns.answering.query_reader import NO_SERIAL, Query
 from lbdns.answering.zone_lookup import records
 from lbdns.config import TransferPermit
 from lbdns.model.farm import Farm, Pool
+from lbdns.zones import names
 from lbdns.zones.master_file import RRset, Zone
+from lbdns_shared.errors import LbdnsError
 
 MESSAGE_SIZE: Final = 4096  # bytes: writing takes 0.7 ms, during which no query is answered (16 KiB would take 3 ms)
 POOL_TTL: Final = 30  # s: clients use a secondary only while we are down, which is brief
-_MAX_MESSAGE: Final = 65_535 - 1_024  # bytes: leaves room for the OPT and TSIG records
+_OPT: Final = 11  # bytes of an OPT record without options
+_MAX_TSIG: Final = 400  # bytes of a TSIG record, at most: a key's name of 255 bytes, an algorithm's name, a MAC, times
 _RR_FIXED: Final = 10  # bytes of a record without its owner and rdata
 _SERIAL_HALF: Final = 2**31
 
 
+class TransferError(LbdnsError):
+    """A zone that cannot be transferred."""
+
+
 @dataclass(frozen=True, slots=True)
 class ZoneTransfer:
-    """A zone to send over TCP. ``messages`` generates each message when the caller requests it."""
+    """A zone to send over TCP. ``messages`` generates each message when the caller requests it.
+
+    If the zone cannot be transferred, the last message is an error, after which ``messages`` raises TransferError.
+    """
 
     messages: Iterator[bytes]
     zone: str = ""
@@ -103,8 +122,10 @@ def messages(query: Query, zone: Zone, pools: Iterable[Pool]) -> Iterator[bytes]
     """Yield a transfer's messages, from SOA record to SOA record. Names keep their letter case (RFC 5936 section 3.4).
 
     Messages are generated one at a time. The messages depend only on the arguments, so a reload does not affect a
-    transfer in progress.
+    transfer in progress. If a record fits no message, the last message is SERVFAIL, so that the secondary does not take
+    the transfer for complete; then TransferError is raised.
     """
+    limit = MAX_TCP_MESSAGE - (_OPT if query.edns else 0) - (_MAX_TSIG if query.signature else 0)
     soa = _soa(zone)
     writer, count = RecordWriter(query.question[:-4], exact_case=True), 0
     for record in chain((soa,), content(zone, pools), (soa,)):
@@ -114,10 +135,10 @@ def messages(query: Query, zone: Zone, pools: Iterable[Pool]) -> Iterator[bytes]
             writer, count = RecordWriter(query.question[:-4], exact_case=True), 0
         writer.add((record,))
         count += 1
-        if writer.size > _MAX_MESSAGE:
-            # The record fits no message. Fail, so that the secondary does not take the transfer for complete
-            yield _joined(query, ResponseBody(Rcode.SERVFAIL, (0, 0, 0), b""))
-            return
+        if writer.size > limit:
+            yield _joined(query, without_records(Rcode.SERVFAIL))
+            what = f"the {dns.rdatatype.to_text(Type(record.rtype))} record of {names.to_text(record.owner)}"
+            raise TransferError(f"{what} ({len(record.rdata)} octets) does not fit into a message")
     yield _message(query, writer, count)
 
 

@@ -252,6 +252,19 @@ def test_a_delegation_has_no_aa_and_brings_glue() -> None:
     assert short(message.additional) == [("ns.sub.hobbit.", "A", "127.0.0.80"), ("ns.sub.hobbit.", "AAAA", "::80")]
 
 
+@pytest.mark.parametrize("name", ["sub.hobbit", "host.sub.hobbit"])
+def test_only_a_client_that_sets_do_gets_the_ds_records_of_a_delegation(name: str) -> None:
+    responder = make_responder(hobbit())
+    for _ in range(2):  # written, and precompiled
+        for payload, dnssec_ok in ((None, False), (1232, False), (1232, True)):
+            query = make_query(name, payload=payload, dnssec_ok=dnssec_ok)
+            message = read(responder.respond(query, client()))
+            assert [rrset.rdtype for rrset in message.authority] == [dns.rdatatype.NS, dns.rdatatype.DS][
+                : 1 + dnssec_ok
+            ]
+            assert not message.flags & dns.flags.AA
+
+
 def test_yxdomain() -> None:
     # "old" becomes "new" of the same length: a target that is longer is needed
     more = "grow DNAME " + "x" * 63 + ".hobbit.\n"

@@ -51,7 +51,7 @@ def long_way(query: bytes, transport: int = UDP) -> bytes | None:
 
 NAMES = [
     *(f"{name}.hobbit" for name in ("best", "round.robin", "www", "bilbo", "nowhere", "robin", "x.wild", "x.sub")),
-    *("hobbit", "a.old.hobbit", "odd.hobbit", "big.hobbit", "example.org", "."),
+    *("hobbit", "sub.hobbit", "a.old.hobbit", "odd.hobbit", "big.hobbit", "example.org", "."),
 ]
 TYPES = ["A", "AAAA", "CNAME", "ANY", "MX", "HTTPS", "TXT", "NS", "SOA", "DS", "TYPE97", "TYPE65280", "AXFR", "OPT"]
 WAYS: list[dict[str, Any]] = [

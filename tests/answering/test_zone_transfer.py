@@ -26,6 +26,7 @@ from lbdns.answering.responder import Responder
 from lbdns.answering.zone_transfer import (
     MESSAGE_SIZE,
     POOL_TTL,
+    TransferError,
     ZoneTransfer,
     content,
     is_ahead,
@@ -230,12 +231,26 @@ def test_a_reload_on_the_way_changes_nothing() -> None:
     assert zone.get_node(dns.name.from_text("n2999.hobbit")) is not None
 
 
-def test_a_record_that_fits_no_message_is_an_error_and_no_end() -> None:
-    long = "a TXT " + " ".join(['"' + "x" * 250 + '"'] * 258) + "\n"
-    responder = responder_for(with_secondaries(hobbit(more=long)))
-    wires = list(transfer(responder, query_for()))
+def long_record(strings: int) -> str:
+    """Return a TXT record with so many strings, each of 251 octets."""
+    return "a TXT " + " ".join(['"' + "x" * 250 + '"'] * strings) + "\n"
+
+
+@pytest.mark.parametrize(("strings", "key"), [(261, None), (260, dns_key())])
+def test_a_record_that_fits_no_message_is_an_error_and_no_end(strings: int, key: dns.tsig.Key | None) -> None:
+    messages = transfer(responder_for(with_secondaries(hobbit(more=long_record(strings)))), query_for(key=key))
+    wires: list[bytes] = []
+    reason = rf"the TXT record of a\.hobbit \({strings * 251} octets\) does not fit into a message"
+    with pytest.raises(TransferError, match=f"^{reason}$"):
+        wires.extend(messages)  # keeps the messages before the error
     assert read_plain(wires[-1]).rcode() == dns.rcode.SERVFAIL
     assert sum(rrset.rdtype == dns.rdatatype.SOA for w in wires for rrset in read_plain(w).answer) == 1
+
+
+@pytest.mark.parametrize(("strings", "key"), [(260, None), (258, dns_key())])
+def test_a_record_that_fits_a_response_also_fits_a_transfer(strings: int, key: dns.tsig.Key | None) -> None:
+    zone = hobbit_copy(query_for(key=key), responder_for(with_secondaries(hobbit(more=long_record(strings)))))
+    assert len(rdatas(zone, "a.hobbit", "TXT")[1].pop()) > strings * 250
 
 
 def test_a_record_that_has_a_message_for_itself() -> None:

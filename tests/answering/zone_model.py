@@ -22,6 +22,7 @@ class Expected:
     authoritative: bool = True
     answer: list[Line] = field(default_factory=list)
     authority: list[Line] = field(default_factory=list)
+    dnssec: list[Line] = field(default_factory=list)
     additional: list[Line] = field(default_factory=list)
 
 
@@ -38,10 +39,13 @@ class ModelZone:
         result = Expected()
         name = dns.name.from_text(qname)
         been: list[dns.name.Name] = []
-        # 16 links are followed for one question
-        while name.is_subdomain(self.origin) and name not in been and len(been) <= 16:
+        while name.is_subdomain(self.origin) and name not in been:
             been.append(name)
+            before = list(result.answer)
             target = self._one_step(name, qtype, result, first=len(been) == 1)
+            if target is not None and len(been) == 17:  # 16 links are followed for one question
+                result.answer = before
+                break
             if target is None:
                 break
             name = target
@@ -56,7 +60,8 @@ class ModelZone:
                 self._refer(here, records, result, first)
                 return None
             if here != name and "DNAME" in records:
-                return self._rename(name, here, records["DNAME"][0], result)
+                renamed = self._rename(name, here, records["DNAME"][0], result)
+                return None if qtype == "CNAME" else renamed
             if not self.exists(here):
                 star = dns.name.Name((b"*", *here.parent().labels))
                 if not self.exists(star):
@@ -72,8 +77,8 @@ class ModelZone:
 
     def _refer(self, cut: dns.name.Name, records: Records, result: Expected, first: bool) -> None:
         result.authoritative = not first
-        for rtype in ("NS", "DS"):
-            result.authority += [(str(cut), rtype, rdata) for rdata in records.get(rtype, [])]
+        result.authority += [(str(cut), "NS", rdata) for rdata in records["NS"]]
+        result.dnssec += [(str(cut), "DS", rdata) for rdata in records.get("DS", [])]
         for server in records["NS"]:
             for rtype in ("A", "AAAA"):
                 found = self.nodes.get(dns.name.from_text(server), {})

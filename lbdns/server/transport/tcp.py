@@ -12,7 +12,7 @@ from typing import Final, Protocol, cast
 from lbdns.answering.dns_constants import TCP
 from lbdns.answering.relayed_query import RelayedQuery
 from lbdns.answering.responder import Client, DeferredAnswer, Responder
-from lbdns.answering.zone_transfer import ZoneTransfer
+from lbdns.answering.zone_transfer import TransferError, ZoneTransfer
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.query_log.query_sampler import QueryLogTap, Respond, RunDeferred
 from lbdns.server.transport.error_counter import ErrorCounter
@@ -284,20 +284,28 @@ class _Connection(asyncio.Protocol):
             return False
         self.deadline = self._loop.time() + IDLE
         self._server.responder.tick(self._loop.time(), time())
+        zone = self._transfer.zone or "."
         try:
             message = next(self._transfer.messages, None)
+        except TransferError as error:
+            log.warning("zone %s: the transfer to %s failed: %s", zone, self.address, error)
+            return self._continue_after_transfer()
         except Exception:
             self._server.errors.report()
             self.transport.abort()  # so that the client does not mistake this for the end
             return False
         if message is None:
-            log.info("zone %s: transferred to %s", self._transfer.zone or ".", self.address)
-            self._end_transfer()
-            self._continue()
-            return False
+            log.info("zone %s: transferred to %s", zone, self.address)
+            return self._continue_after_transfer()
         self._reply(message)
         self._server.used(self)
         return True
+
+    def _continue_after_transfer(self) -> bool:
+        """Answer the queries that waited for the end of the transfer. Return False: no message is left to send."""
+        self._end_transfer()
+        self._continue()
+        return False
 
     def _end_transfer(self) -> None:
         if self._transfer is not None:

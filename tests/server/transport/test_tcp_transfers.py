@@ -161,6 +161,26 @@ async def test_a_mistake_on_the_way_ends_the_connection_and_not_the_server(
         assert await ask_tcp(server.endpoint, make_query("bilbo.hobbit"))
 
 
+async def test_a_transfer_that_ends_with_an_error_is_logged_as_failed(caplog: pytest.LogCaptureFixture) -> None:
+    long = "a TXT " + " ".join(['"' + "x" * 250 + '"'] * 261) + "\n"
+    async with tcp_server(responder_for(with_secondaries(hobbit(more=long)))) as server:
+        with caplog.at_level(logging.INFO, "lbdns.server"):
+            async with tcp_client(server.endpoint) as client:
+                await client.send(AXFR)
+                rcode = 0
+                while not rcode:
+                    rcode = (await client.receive())[3] & 0xF
+                assert rcode == dns.rcode.SERVFAIL
+                await until(lambda: bool(caplog.records))
+                # The connection stays usable: the error is complete in itself
+                assert (await client.ask(make_query("bilbo.hobbit")))[3] & 0xF == 0
+        (record,) = caplog.records
+        reason = "the TXT record of a.hobbit (65511 octets) does not fit into a message"
+        assert record.getMessage() == f"zone hobbit: the transfer to 127.0.0.1 failed: {reason}"
+        assert record.levelno == logging.WARNING
+        assert server.errors.count == 0
+
+
 class Recorder:
     """Sends a given number of messages."""
 

@@ -182,6 +182,7 @@ class CollectorProgram:
         except LbdnsError:
             await self.stop()
             raise
+        self._collector.start_saving()
         self._stat_file.start()
         await self._history_sampler.start()
         members = {member.full_name for pool in farm.pools for member in pool.members}

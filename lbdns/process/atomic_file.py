@@ -8,16 +8,16 @@ import tempfile
 from pathlib import Path
 
 
-def replace_file(path: Path, text: str, mode: int = 0o644, sync: bool = False) -> None:
-    """Write ``text`` to a temporary file, then rename it to ``path``.
+def replace_file(path: Path, content: str | bytes, mode: int = 0o644, sync: bool = False) -> None:
+    """Write ``content`` to a temporary file, then rename it to ``path``.
 
     If ``sync`` is true, the old or the new file is complete even after a power failure. Raises OSError.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with open(handle, "w", encoding="utf-8") as file:
+        with open(handle, "wb") as file:
             os.fchmod(file.fileno(), mode)
-            file.write(text)
+            file.write(content.encode() if isinstance(content, str) else content)
             if sync:
                 file.flush()
                 os.fsync(file.fileno())

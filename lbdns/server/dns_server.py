@@ -131,6 +131,8 @@ class DnsServer:
         except LbdnsError:
             await self.stop()
             raise
+        if self._collector:
+            self._collector.start_saving()
         self._stat_file.start()
         self._secondaries.start(self._current.value)
         await self._history.start()

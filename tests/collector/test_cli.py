@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_collector.reports.report_table import BURST
+from lbdns_collector.reports.reporting_peer import BURST
 from lbdns_shared.report import REASONS
 from tests.collector.collector_fixtures import ADDRESSES, KEY, OTHER_KEY, datagram, write_config, write_key
 from tests.collector.collector_process import PATIENCE, RunningCollector, eventually, running

@@ -22,6 +22,7 @@ from lbdns.sockets.read_watch import ReadWatch
 from lbdns_collector.reports.adaptive_weights import WeightSearch, WeightSearchSettings, WeightSearchStatus
 from lbdns_collector.reports.report_socket import ReportSocket
 from lbdns_collector.reports.report_table import ReportTable
+from lbdns_collector.reports.sequence_file import SequenceKeeper, sequence_path
 from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.keys import MasterKey
@@ -43,6 +44,7 @@ class Collector:
         self.table.adaptive = _adaptive(farm.config, None)
         #: Number of datagrams so far by result: "accepted", or a reason from ``lbdns_shared.report.REASONS``
         self.counts: Mapping[str, int] = self.table.counts
+        self._sequences = SequenceKeeper(sequence_path(farm.config), self.table, self._events)
         self._keyed = bool(keys)
         self._sockets: list[ReportSocket] = []
         self._lost = 0  # overflows of closed sockets
@@ -71,6 +73,7 @@ class Collector:
         """
         if not self._sockets:
             self.open()
+        await self._sequences.load()  # reports wait in the sockets meanwhile, so none is judged too early
         loop = asyncio.get_running_loop()
         self._watch = ReadWatch(lambda: self._sockets)
         self._publisher = SnapshotPublisher(self.table.snapshot, deliver, loop.call_later, time.perf_counter)
@@ -82,9 +85,14 @@ class Collector:
         self._sockets = [sock for sock in self._sockets if sock.configured in listen]
         self._changed()
 
-    async def stop(self) -> None:
-        """Process the reports that have arrived, then close the sockets. Snapshots are no longer delivered.
+    def start_saving(self) -> None:
+        """Start saving the sequence numbers to the state folder. Call this after dropping root privileges."""
+        self._sequences.start()
 
+    async def stop(self) -> None:
+        """Process the reports that have arrived, close the sockets, and save the sequence numbers.
+
+        Snapshots are no longer delivered.
         A paused collector leaves waiting reports in the sockets, so that another process can read them.
         """
         publisher, self._publisher = self._publisher, None
@@ -94,6 +102,7 @@ class Collector:
             self._watch.stop()
         self._close(self._sockets, leave=self._paused or publisher is None)
         self._sockets = []
+        await self._sequences.stop()
 
     def pause(self) -> None:
         """Stop reading reports. Until ``resume`` is called, new reports wait in the sockets."""
@@ -141,6 +150,7 @@ class Collector:
 
     def _use(self, new: CheckedConfiguration) -> None:
         self.farm = farm = new.farm
+        self._sequences.path = sequence_path(farm.config)
         self.table.max_interval = farm.config.collector.max_interval
         adaptive = self.table.adaptive = _adaptive(farm.config, self.table.adaptive)
         score = adaptive.score if adaptive else build_score(farm.config)

@@ -24,79 +24,17 @@ from lbdns.model.farm import ReportingHost
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot, read_reading, write_reading
 from lbdns.scores.score import Score
 from lbdns_collector.reports.adaptive_weights import WeightSearch
+from lbdns_collector.reports.reporting_peer import MAX_SKEW, HostRecord, ReportingPeer
 from lbdns_shared.errors import ReportError
 from lbdns_shared.keys import MasterKey
-from lbdns_shared.report import REASONS, AgentKey, Envelope, Report, decode_body, open_envelope
+from lbdns_shared.report import REASONS, Envelope, Report, decode_body, open_envelope
 
 ACCEPTED: Final = "accepted"
 RESULTS: Final = (ACCEPTED, *REASONS)
 
-MAX_SKEW: Final = 30.0  # seconds between an agent's clock and the collector's
-RATE: Final = 50.0  # reports a second from one host: five times the rate at the shortest interval, to allow for alarms
-MAX_REPLACED: Final = 64  # boots remembered per host; an agent that restarts more often in a minute harms only itself
-BURST: Final = 100.0  # reports at once, for example after a network outage
-
-_LONG_AGO: Final = float("-inf")
-
-
-class _ReportingHost:
-    __slots__ = ("boot", "filled", "host", "keys", "newest", "replaced", "seq", "skew", "tokens")
-
-    def __init__(self, host: ReportingHost) -> None:
-        self.host = host
-        self.keys: dict[bytes, AgentKey] = {}  # by key id, derived on first use
-        self.boot = self.seq = -1  # of the last accepted report
-        self.newest = _LONG_AGO  # latest time in any accepted report, Unix seconds
-        self.replaced: dict[int, float] = {}  # earlier boots, and until when to remember them, Unix seconds
-        self.skew = 0.0  # seconds by which its clock is ahead of the collector's
-        self.tokens = BURST
-        self.filled = _LONG_AGO  # when the tokens were counted, monotonic seconds
-
-    def may_send(self, now: float) -> bool:
-        self.tokens = min(BURST, self.tokens + (now - self.filled) * RATE)
-        self.filled = now
-        return self.tokens >= 1.0
-
-    def has_seen(self, report: Report, wall: float) -> bool:
-        """Return whether ``report`` is not newer than the last accepted report."""
-        # Another boot must be new, and later than every report before it: a clock set back must not revive an old boot
-        if report.boot == self.boot:
-            return report.seq <= self.seq
-        return report.time <= self.newest or wall <= self.replaced.get(report.boot, _LONG_AGO)
-
-    def note(self, report: Report, wall: float) -> None:
-        # Only accepted reports use a token: an attacker who replays or garbles datagrams cannot starve the host
-        self.tokens -= 1.0
-        if report.boot != self.boot and self.seq >= 0:
-            self._replace(wall)
-        self.boot, self.seq = report.boot, report.seq
-        self.newest = max(self.newest, report.time)
-        self.skew = report.time - wall
-
-    def state(self, now: float) -> list[Any]:
-        """Return the host's state as plain data. Monotonic times become ages at ``now``; unset times become None."""
-        filled = now - self.filled if self.filled > _LONG_AGO else None
-        newest = self.newest if self.newest > _LONG_AGO else None
-        return [self.boot, self.seq, newest, list(self.replaced.items()), self.skew, self.tokens, filled]
-
-    def restore(self, value: Any, now: float) -> None:
-        boot, seq, newest, replaced, skew, tokens, filled = value
-        self.boot, self.seq = int(boot), int(seq)
-        self.newest = _LONG_AGO if newest is None else float(newest)
-        self.replaced = {int(other): float(until) for other, until in replaced[-MAX_REPLACED:]}
-        self.skew, self.tokens = float(skew), min(BURST, float(tokens))
-        self.filled = _LONG_AGO if filled is None else now - float(filled)
-
-    def _replace(self, wall: float) -> None:
-        """Reject further reports from the current boot until the clock check would reject them anyway.
-
-        The rejection must expire: if two agents use the same name and one agent stops, reports from the remaining
-        agent must be accepted again.
-        """
-        self.replaced = {boot: until for boot, until in self.replaced.items() if until >= wall}
-        self.replaced[self.boot] = wall + 2 * MAX_SKEW
-        while len(self.replaced) > MAX_REPLACED:
-            del self.replaced[next(iter(self.replaced))]
+NOBODY: Final = ReportingHost((), frozenset())  # stands for a host that is not in the farm
+MAX_ABSENT: Final = 10_000  # hosts that are no longer in the farm, or not yet, whose sequence numbers are remembered
+FORGET_ABSENT: Final = 3600.0  # seconds; long before that, the clock check rejects all their recorded reports
 
 
 class ReportTable:
@@ -113,7 +51,8 @@ class ReportTable:
         self.max_interval = math.inf  # s; a longer interval counts as this, so that a silent host is noticed in time
         #: the search for better weights of the score, if adaptive weights are on
         self.adaptive: WeightSearch | None = None
-        self._peers: dict[str, _ReportingHost] = {}  # of known hosts only, so never more than the farm has
+        self._peers: dict[str, ReportingPeer] = {}  # of known hosts only, so never more than the farm has
+        self._absent: dict[str, HostRecord] = {}  # records of hosts that a reload removed and another may add
         self._readings: dict[str, Reading] = {}
         self._snapshot = EMPTY_SNAPSHOT
         self._changed = False
@@ -141,7 +80,7 @@ class ReportTable:
     @property
     def skews(self) -> dict[str, float]:
         """The seconds by which each reporting host's clock is ahead of the collector's, keyed by host name."""
-        return {name: peer.skew for name, peer in self._peers.items() if peer.seq >= 0}
+        return {name: peer.skew for name, peer in self._peers.items() if peer.has_reported}
 
     def reconfigure(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
@@ -155,6 +94,12 @@ class ReportTable:
         for name, peer in peers.items():
             peer.host = hosts[name]
             peer.keys.clear()
+        for name, peer in self._peers.items():
+            if name not in hosts and peer.accepted.seq >= 0:
+                self._keep_absent(name, peer.record())
+        for name in [name for name in self._absent if name in hosts]:
+            peers[name] = ReportingPeer(hosts[name])
+            peers[name].adopt(self._absent.pop(name), math.inf)
         readings = {name: reading for name, reading in self._readings.items() if name in members}
         must_rescore = score != self.score or shadow != self._shadow
         self.score, self._shadow = score, shadow
@@ -172,7 +117,7 @@ class ReportTable:
             host = self._hosts.get(envelope.host)
             if host is None:
                 return "unknown_host"
-            peer = self._peers[envelope.host] = _ReportingHost(host)
+            peer = self._peers[envelope.host] = ReportingPeer(host)
         if not self._is_authentic(envelope, peer, source):
             return "bad_tag"
         if not peer.may_send(now):
@@ -186,7 +131,7 @@ class ReportTable:
         self._record(peer.host.members, report, now)
         return ACCEPTED
 
-    def _is_authentic(self, envelope: Envelope, peer: _ReportingHost, source: str) -> bool:
+    def _is_authentic(self, envelope: Envelope, peer: ReportingPeer, source: str) -> bool:
         if not self._masters:
             return source in peer.host.addresses or plain_address(source) in peer.host.addresses
         key = peer.keys.get(envelope.key_id)
@@ -225,6 +170,54 @@ class ReportTable:
         score, shadow = self._scores(reading.metrics)
         return dataclasses.replace(reading, score=score, shadow_score=shadow)
 
+    def records(self, wall: float) -> dict[str, HostRecord]:
+        """Return what must survive a restart as plain data, by host name. Any thread may call this.
+
+        ``wall`` is the time in Unix seconds.
+        """
+        # ``copy`` is atomic, unlike a loop over a dictionary that the event loop's thread may change
+        found = {name: peer.record() for name, peer in self._peers.copy().items() if peer.accepted.seq >= 0}
+        for name, record in self._absent.copy().items():
+            if wall - record[0].received < FORGET_ABSENT:
+                found.setdefault(name, record)
+        return found
+
+    def remember(self, records: Mapping[str, Any], now: float, wall: float) -> int:
+        """Continue after the reports in ``records``, the result of ``records`` in an earlier process.
+
+        Hosts that have reported to this process are left alone. Members whose last report was a "bye" are silent.
+        Return the number of invalid records, which are ignored. ``now`` is in monotonic seconds, ``wall`` in Unix
+        seconds.
+        """
+        invalid = 0
+        for name, record in records.items():
+            host = self._hosts.get(name)
+            peer = ReportingPeer(host or NOBODY)
+            try:
+                peer.adopt(record, wall)
+            except (ValueError, TypeError):
+                invalid += 1
+                continue
+            if host is None:
+                self._keep_absent(name, peer.record())
+            elif name not in self._peers or self._peers[name].accepted.seq < 0:
+                self._peers[name] = peer
+                if peer.accepted.gone:
+                    self._record_bye(host.members, now - (wall - peer.accepted.received))
+        return invalid
+
+    def _keep_absent(self, name: str, record: HostRecord) -> None:
+        self._absent[name] = record
+        if len(self._absent) > MAX_ABSENT:
+            del self._absent[next(iter(self._absent))]
+
+    def _record_bye(self, members: tuple[str, ...], received: float) -> None:
+        score, shadow = self._scores({})
+        for member in members:
+            if member not in self._readings:
+                self._readings[member] = Reading(received, 1.0, score, {}, "", True, shadow)
+                self._changed = True
+
     def state(self, now: float) -> dict[str, Any]:
         """Return the table's state as plain data for another process.
 
@@ -235,6 +228,7 @@ class ReportTable:
             "version": self._snapshot.version,
             "readings": {name: write_reading(reading, now) for name, reading in self._readings.items()},
             "peers": {name: peer.state(now) for name, peer in self._peers.items()},
+            "records": self.records(-math.inf),  # older versions neither send nor read them
             "counts": dict(self.counts),
         }
 
@@ -249,14 +243,20 @@ class ReportTable:
             peers = {}
             for name, value in state["peers"].items():
                 if name in self._hosts:
-                    peers[name] = _ReportingHost(self._hosts[name])
+                    peers[name] = ReportingPeer(self._hosts[name])
                     peers[name].restore(value, now)
+            absent = {}
+            for name, record in state.get("records", {}).items():
+                peer = peers.get(name) or ReportingPeer(NOBODY)
+                peer.adopt(record, math.inf)
+                if name not in peers:
+                    absent[str(name)] = peer.record()
             counts = {result: int(state["counts"].get(result, 0)) for result in RESULTS}
             version = int(state["version"])
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise ValueError(f"not a valid collector state: {error!r}") from None
         self._readings = {name: self._rescored(reading) for name, reading in readings.items() if name in members}
-        self._peers, self._changed = peers, True
+        self._peers, self._absent, self._changed = peers, absent, True
         self._snapshot = Snapshot(max(version, self._snapshot.version), {})
         for result, count in counts.items():
             self.counts[result] += count

@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 
 from lbdns.model.farm import ReportingHost
 from lbdns.scores.thesis import THESIS
-from lbdns_collector.reports.report_table import (
-    BURST,
-    MAX_REPLACED,
-    MAX_SKEW,
-    RATE,
-    RESULTS,
-    ReportTable,
-    plain_address,
-)
+from lbdns_collector.reports.report_table import RESULTS, ReportTable, plain_address
+from lbdns_collector.reports.reporting_peer import BURST, MAX_REPLACED, MAX_SKEW, RATE
 from lbdns_shared.keys import MasterKey
 from lbdns_shared.report import MAX_DATAGRAM, REASONS
 from tests.collector.collector_fixtures import ADDRESSES, KEY, OTHER_KEY, WALL, datagram

@@ -65,7 +65,7 @@ class TestReport:
             report_target.check(report_target.seeds()["data"])
 
     def test_a_report_that_counts_twice_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("lbdns_collector.reports.report_table._ReportingHost.has_seen", lambda *_: False)
+        monkeypatch.setattr("lbdns_collector.reports.reporting_peer.ReportingPeer.has_seen", lambda *_: False)
         with pytest.raises(AssertionError, match="a report counted twice"):
             report_target.check(report_target.seeds()["data"])
 

@@ -19,7 +19,8 @@ import msgpack
 from lbdns.model.farm import ReportingHost
 from lbdns.scores.score import MAX_SCORE
 from lbdns.scores.thesis import THESIS
-from lbdns_collector.reports.report_table import ACCEPTED, MAX_SKEW, RESULTS, ReportTable
+from lbdns_collector.reports.report_table import ACCEPTED, RESULTS, ReportTable
+from lbdns_collector.reports.reporting_peer import MAX_SKEW
 from lbdns_shared.errors import ReportError
 from lbdns_shared.keys import KEY_LENGTH, MasterKey
 from lbdns_shared.report import MAGIC, MAX_DATAGRAM, REASONS, TAG_LENGTH, Report, decode_body, encode, open_envelope

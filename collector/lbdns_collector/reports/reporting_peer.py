@@ -1,0 +1,131 @@
+"""What the collector remembers about one reporting host, to limit its rate and to reject replays. Sans-I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from lbdns.model.farm import ReportingHost
+from lbdns_shared.report import AgentKey, Report
+
+MAX_SKEW: Final = 30.0  # seconds between an agent's clock and the collector's
+RATE: Final = 50.0  # reports a second from one host: five times the rate at the shortest interval, to allow for alarms
+MAX_REPLACED: Final = 64  # boots remembered per host; an agent that restarts more often in a minute harms only itself
+BURST: Final = 100.0  # reports at once, for example after a network outage
+
+_LONG_AGO: Final = -math.inf
+
+
+class AcceptedReport(NamedTuple):
+    """The newest accepted report of one host: everything that decides which later reports are newer.
+
+    ``latest`` is the latest timestamp in any accepted report, and ``received`` the time of receipt on the collector's
+    clock, both in Unix seconds. ``gone`` is true for a "bye" report.
+    """
+
+    boot: int
+    seq: int
+    latest: float
+    received: float
+    gone: bool
+
+
+#: A host's newest report, and for each replaced boot the time (Unix seconds) until which its reports are rejected
+HostRecord = tuple[AcceptedReport, Mapping[int, float]]
+
+NO_REPORT: Final = AcceptedReport(-1, -1, _LONG_AGO, _LONG_AGO, False)
+
+
+class ReportingPeer:
+    __slots__ = ("accepted", "filled", "has_reported", "host", "keys", "replaced", "skew", "tokens")
+
+    def __init__(self, host: ReportingHost) -> None:
+        self.host = host
+        self.keys: dict[bytes, AgentKey] = {}  # by key id, derived on first use
+        # One immutable object, so that another thread can read a consistent state
+        self.accepted = NO_REPORT
+        self.replaced: dict[int, float] = {}  # earlier boots, and until when to remember them, Unix seconds
+        self.skew = 0.0  # seconds by which its clock is ahead of the collector's
+        self.has_reported = False  # whether ``skew`` is known
+        self.tokens = BURST
+        self.filled = _LONG_AGO  # when the tokens were counted, monotonic seconds
+
+    def may_send(self, now: float) -> bool:
+        self.tokens = min(BURST, self.tokens + (now - self.filled) * RATE)
+        self.filled = now
+        return self.tokens >= 1.0
+
+    def has_seen(self, report: Report, wall: float) -> bool:
+        """Return whether ``report`` is not newer than the last accepted report."""
+        # Another boot must be new, and later than every report before it: a clock set back must not revive an old boot
+        last = self.accepted
+        if report.boot == last.boot:
+            return report.seq <= last.seq
+        return report.time <= last.latest or wall <= self.replaced.get(report.boot, _LONG_AGO)
+
+    def note(self, report: Report, wall: float) -> None:
+        # Only accepted reports use a token: an attacker who replays or garbles datagrams cannot starve the host
+        self.tokens -= 1.0
+        last = self.accepted
+        if report.boot != last.boot and last.seq >= 0:
+            self._replace(last.boot, wall)
+        latest = report.time if report.time > last.latest else last.latest
+        self.accepted = AcceptedReport(report.boot, report.seq, latest, wall, report.kind == "bye")
+        self.skew = report.time - wall
+        self.has_reported = True
+
+    def record(self) -> HostRecord:
+        """Return as plain data what must survive a restart, so that replays stay rejected. Any thread may call this."""
+        # The newest report is read first: if one arrives in between, its replaced boot is then already listed
+        return self.accepted, self.replaced
+
+    def adopt(self, record: Any, wall: float) -> None:
+        """Continue after the reports in ``record``, a HostRecord from another process.
+
+        ``wall`` is the collector's time in Unix seconds. Times far in the future, which come from a clock that was
+        ahead, are cut to what this clock allows: otherwise, they would lock out an agent for as long. Raises ValueError
+        or TypeError if ``record`` is invalid.
+        """
+        (boot, seq, latest, received, gone), replaced = record
+        if not isinstance(replaced, Mapping):
+            raise TypeError("the replaced boots must be a map")
+        numbers, times = [boot, seq, *replaced], [latest, received, *replaced.values()]
+        if not (
+            all(type(number) is int and 0 <= number < 2**64 for number in numbers)
+            and all(type(time) in (int, float) and math.isfinite(time) for time in times)
+            and type(gone) is bool
+        ):
+            raise ValueError("not a valid record of a host's reports")
+        self.accepted = AcceptedReport(boot, seq, min(latest, wall + MAX_SKEW), min(received, wall), gone)
+        newest = list(replaced.items())[-MAX_REPLACED:]
+        self.replaced = {other: min(until, wall + 2 * MAX_SKEW) for other, until in newest}
+
+    def state(self, now: float) -> list[Any]:
+        """Return the host's state as plain data. Monotonic times become ages at ``now``; unset times become None."""
+        filled = now - self.filled if self.filled > _LONG_AGO else None
+        last = self.accepted
+        latest = last.latest if last.latest > _LONG_AGO else None
+        return [last.boot, last.seq, latest, list(self.replaced.items()), self.skew, self.tokens, filled]
+
+    def restore(self, value: Any, now: float) -> None:
+        boot, seq, latest, replaced, skew, tokens, filled = value
+        latest = _LONG_AGO if latest is None else float(latest)
+        # Older versions send no time of receipt
+        self.accepted = AcceptedReport(int(boot), int(seq), latest, latest, gone=False)
+        self.replaced = {int(other): float(until) for other, until in replaced[-MAX_REPLACED:]}
+        self.skew, self.tokens = float(skew), min(BURST, float(tokens))
+        self.has_reported = int(seq) >= 0
+        self.filled = _LONG_AGO if filled is None else now - float(filled)
+
+    def _replace(self, boot: int, wall: float) -> None:
+        """Reject further reports from ``boot`` until the clock check would reject them anyway.
+
+        The rejection must expire: if two agents use the same name and one agent stops, reports from the remaining
+        agent must be accepted again.
+        """
+        replaced = {other: until for other, until in self.replaced.items() if until >= wall}
+        replaced[boot] = wall + 2 * MAX_SKEW
+        while len(replaced) > MAX_REPLACED:
+            del replaced[next(iter(replaced))]
+        self.replaced = replaced

@@ -23,6 +23,7 @@ from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.background_task import end_task
+from lbdns.sockets.acceptor import Acceptor
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import LbdnsError, ListenError
 
@@ -132,15 +133,13 @@ class ControlSocket:
         await asyncio.gather(*self._clients - {current}, return_exceptions=True)
 
     async def _accept(self, sock: socket.socket) -> None:
+        with contextlib.closing(Acceptor(sock, "control socket")) as acceptor:
+            await self._accept_from(acceptor)
+
+    async def _accept_from(self, acceptor: Acceptor) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            try:
-                client, _ = await loop.sock_accept(sock)
-            except OSError as error:
-                log.warning("control socket: accepting a connection failed: %s", error.strerror)
-                await asyncio.sleep(1.0)
-                continue
-            client.setblocking(False)
+            client = await acceptor.accept()
             if len(self._clients) >= MAX_CLIENTS:
                 client.close()
                 continue

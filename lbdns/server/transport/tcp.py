@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter, deque
+from functools import partial
 from time import perf_counter, time
 from typing import Final, Protocol, cast
 
@@ -16,6 +17,7 @@ from lbdns.answering.zone_transfer import TransferError, ZoneTransfer
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.query_log.query_sampler import QueryLogTap, Respond, RunDeferred
 from lbdns.server.transport.error_counter import ErrorCounter
+from lbdns.sockets.acceptor import Acceptor
 from lbdns.sockets.binding import bound_endpoint
 from lbdns.sockets.dns_sockets import BACKLOG
 
@@ -29,6 +31,7 @@ MAX_CONNECTIONS: Final = 1000
 MAX_PER_ADDRESS: Final = 100
 AT_ONCE: Final = 64  # queries of one connection before the next connection has its turn
 TRANSFERS_AT_ONCE: Final = 8  # in progress per listening socket; each holds a send buffer, and perhaps an old zone
+SPARED: Final = 1.0  # s without a query, after which a connection is closed if a new one needs its descriptor
 SWEEP: Final = 0.5  # s between checks for connections past their deadline
 
 
@@ -48,7 +51,8 @@ class TcpServer:
         self.connections: dict[_Connection, None] = {}  # in the order of their last query
         self._per_address: Counter[str] = Counter()
         self.transfers = TransferQueue()
-        self._server: asyncio.Server | None = None
+        self._acceptor = Acceptor(sock, str(self), self._make_room)
+        self._connecting: set[asyncio.Task[None]] = set()  # accepted connections that still need a transport
         self._sweeper: asyncio.TimerHandle | None = None
         self.run_deferred: RunDeferred  # to be set before ``start``
 
@@ -68,17 +72,38 @@ class TcpServer:
         self.respond = tap.respond if tap else self.responder.respond
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._server = await loop.create_server(lambda: _Connection(self, loop), sock=self.sock, backlog=BACKLOG)
+        self.sock.listen(BACKLOG)  # a service manager may have chosen another backlog
+        self._acceptor.start(partial(self._accept, loop))
         self._sweep(loop)
 
     async def stop(self) -> None:
         """Close the socket and every connection. Responses that are already buffered are sent first."""
         if self._sweeper:
             self._sweeper.cancel()
-        if self._server:
-            self._server.close()
+        self._acceptor.close()
+        self.sock.close()
+        await asyncio.gather(*self._connecting, return_exceptions=True)
         for connection in list(self.connections):
             connection.transport.close()
+
+    def _accept(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
+        task = loop.create_task(self._connect(sock, loop))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, sock: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            await loop.connect_accepted_socket(lambda: _Connection(self, loop), sock)
+        except OSError:
+            sock.close()  # the client has already disconnected
+
+    def _make_room(self) -> bool:
+        """Close the connection that has been idle longest, if it can be spared. Return whether it can."""
+        oldest = next(iter(self.connections), None)
+        spared = oldest is not None and oldest.deadline <= asyncio.get_running_loop().time() + IDLE - SPARED
+        if spared:
+            self._close_oldest(None)
+        return spared
 
     def opened(self, connection: _Connection) -> None:
         """Add a new connection. If it exceeds a limit, close the connection that has been idle longest."""

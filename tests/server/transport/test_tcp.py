@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import struct
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from time import perf_counter
 
 import dns.rcode
@@ -23,7 +24,8 @@ from lbdns.sockets.dns_sockets import BACKLOG, open_tcp, open_udp
 from lbdns_shared.endpoint import Endpoint
 from tests.answering.asking import make_query, make_responder, read, short
 from tests.answering.farms import hobbit
-from tests.server.clients import ask_tcp, ask_udp, framed, tcp_client, until, with_ids
+from tests.server.clients import PATIENCE, ask_tcp, ask_udp, framed, tcp_client, until, with_ids
+from tests.shortage import no_descriptors_left
 
 QUERY = make_query("round.robin.hobbit")
 LONG = make_query("huge.hobbit", "TXT")
@@ -265,6 +267,50 @@ async def test_all_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
         for client in (clients[0], clients[2], clients[3], late):
             assert await client.ask(QUERY)
         assert len(server.connections) == 4
+
+
+async def exchange(sock: socket.socket, endpoint: Endpoint) -> bytes:
+    """Connect, send a query and return its response. Needs no further descriptor."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(PATIENCE):
+        await loop.sock_connect(sock, (endpoint.host, endpoint.port))
+        await loop.sock_sendall(sock, framed(QUERY))
+        return (await loop.sock_recv(sock, 65535))[2:]
+
+
+def client_sockets(stack: ExitStack, count: int) -> list[socket.socket]:
+    found = [stack.enter_context(socket.socket()) for _ in range(count)]
+    for sock in found:
+        sock.setblocking(False)
+    return found
+
+
+async def test_without_free_descriptors_clients_are_answered_one_after_another(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with answering() as server:
+        with ExitStack() as stack:
+            socks = client_sockets(stack, 20)
+            with no_descriptors_left():
+                for sock in socks:
+                    assert ids([await exchange(sock, server.endpoint)]) == [0x1234]
+                    sock.close()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+async def test_without_free_descriptors_idle_connections_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp, "SPARED", 0.1)
+    async with answering() as server:
+        with ExitStack() as stack:
+            idle, later = client_sockets(stack, 30), client_sockets(stack, 10)
+            with no_descriptors_left() as held:
+                for _ in range(5):
+                    os.close(held.pop())
+                loop = asyncio.get_running_loop()
+                for sock in idle:
+                    await loop.sock_connect(sock, (server.endpoint.host, server.endpoint.port))
+                for sock in later:
+                    assert ids([await exchange(sock, server.endpoint)]) == [0x1234]
 
 
 async def test_the_kernel_queues_as_many_connections_as_we_say() -> None:

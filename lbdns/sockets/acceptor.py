@@ -1,0 +1,131 @@
+"""Accepts connections, even while the process has no file descriptors left, and never in a loop that burns a core.
+
+accept(2) fails without a free descriptor, but the connection stays in the queue and the socket stays readable. A server
+that tries again at once therefore uses all its CPU time for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Final
+
+log = logging.getLogger("lbdns")
+
+RETRY: Final = 0.1  # s between attempts while accepting fails
+QUIET: Final = 10.0  # s without a failed attempt until the shortage counts as over; limits the log to two lines in 10 s
+AT_ONCE: Final = 64  # connections accepted in a row; then other work of the event loop has its turn
+
+
+class Acceptor:
+    """Accepts the connections on one listening socket, either all at once (``start``) or one by one (``accept``).
+
+    One descriptor is kept in reserve. While no other descriptor is left, a connection is accepted in place of the
+    reserve, and the next one when a descriptor is free again: clients are then served one after another. ``close`` must
+    be called at the end; it leaves the socket open.
+    """
+
+    def __init__(self, sock: socket.socket, name: str, make_room: Callable[[], bool] = lambda: False) -> None:
+        """``name`` identifies the socket in log lines.
+
+        ``make_room`` is called when no descriptor is left. It makes a connection that can be spared close in the next
+        iteration of the event loop, and returns whether there was one.
+        """
+        self._sock, self._name, self._make_room = sock, name, make_room
+        self._loop = asyncio.get_running_loop()
+        self._reserve = _open_reserve()
+        self._short_until = 0.0  # loop time when the shortage is over unless another attempt fails
+        self._end: asyncio.TimerHandle | None = None  # checks for the end of the shortage; None: no shortage
+        self._retry: asyncio.TimerHandle | None = None
+
+    def start(self, on_connection: Callable[[socket.socket], None]) -> None:
+        """Pass every connection to ``on_connection``, as a non-blocking socket, until ``close`` is called."""
+        self._retry = None
+        self._loop.add_reader(self._sock, self._accept_waiting, on_connection)
+
+    def close(self) -> None:
+        """Accept no more connections, and release the reserve."""
+        self._loop.remove_reader(self._sock)
+        for timer in (self._end, self._retry):
+            if timer:
+                timer.cancel()
+        self._give_up_reserve()
+
+    async def accept(self) -> socket.socket:
+        """Wait for the next connection, and return it as a non-blocking socket.
+
+        Does not let other tasks run if a connection is waiting.
+        """
+        while True:
+            try:
+                return (await self._loop.sock_accept(self._sock))[0]
+            except ConnectionAbortedError:
+                continue  # the client has gone; this has removed the connection from the queue
+            except OSError as error:
+                await asyncio.sleep(self._make_do(error))
+
+    def _accept_waiting(self, on_connection: Callable[[socket.socket], None]) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                connection, _ = self._sock.accept()
+            except BlockingIOError:
+                return
+            except ConnectionAbortedError:
+                continue
+            except OSError as error:
+                if delay := self._make_do(error):
+                    self._loop.remove_reader(self._sock)
+                    self._retry = self._loop.call_later(delay, self.start, on_connection)
+                return
+            connection.setblocking(False)
+            on_connection(connection)
+
+    def _make_do(self, error: OSError) -> float:
+        """Make another attempt worthwhile, and return in how many seconds (0: in the next iteration)."""
+        self._note(error)
+        if self._make_room():
+            return 0.0
+        if self._reserve is not None:
+            self._give_up_reserve()
+            return 0.0
+        self._reserve = _open_reserve()
+        return RETRY
+
+    def _note(self, error: OSError) -> None:
+        self._short_until = self._loop.time() + QUIET
+        if self._end is None:
+            what = "%s: accepting connections failed: %s; clients are served one after another"
+            log.warning(what, self._name, error.strerror)
+            self._end = self._loop.call_at(self._short_until, self._end_shortage)
+
+    def _end_shortage(self) -> None:
+        self._reserve = _open_reserve() if self._reserve is None else self._reserve
+        if self._reserve is None or not _is_descriptor_left():
+            self._short_until = self._loop.time() + QUIET
+        if self._loop.time() < self._short_until:
+            self._end = self._loop.call_at(self._short_until, self._end_shortage)
+        else:
+            self._end = None
+            log.info("%s: accepting connections works again", self._name)
+
+    def _give_up_reserve(self) -> None:
+        if self._reserve is not None:
+            os.close(self._reserve)
+            self._reserve = None
+
+
+def _open_reserve() -> int | None:
+    with contextlib.suppress(OSError):
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    return None
+
+
+def _is_descriptor_left() -> bool:
+    descriptor = _open_reserve()
+    if descriptor is not None:
+        os.close(descriptor)
+    return descriptor is not None

@@ -211,3 +211,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     except LbdnsError as error:
         print(f"lbdns-agent: {error}", file=sys.stderr)
         return error.exit_status
+    finally:
+        log.finish()

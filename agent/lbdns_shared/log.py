@@ -1,5 +1,7 @@
 """Logs to standard error for all programs, one line per event, as text or JSON; suppresses floods of similar lines.
 
+A thread writes the lines, so logging never waits for the reader of standard error.
+
 Under the systemd journal, lines begin with their priority (sd-daemon(3)) and omit the time, because the journal adds
 the time.
 """
@@ -15,6 +17,8 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
+
+from lbdns_shared.log_writer import LogWriter, QueuedStream
 
 FORMATS: Final = ("text", "json")
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -37,8 +41,7 @@ class _JsonFormatter(logging.Formatter):
         if event := getattr(record, "event", None):
             about = {"kind": event.kind, "pool": event.pool, "member": event.member}
             line |= {key: value for key, value in about.items() if value}
-        if held := getattr(record, "held", 0):
-            line["held"] = held
+        line |= {key: count for key in ("held", "lost") if (count := getattr(record, key, 0))}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)
@@ -126,15 +129,19 @@ class LogSuppressor:
         return min((window.end for window in both if window.suppressed), default=None)
 
 
-class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscriptable before Python 3.11
-    """Writes log records, or suppresses them and later reports how many were suppressed.
+class _Handler(logging.Handler):
+    """Queues log records to be written, or suppresses them and later reports how many were suppressed.
 
     The number of suppressed records is written when the next record after the window arrives, or by a timer thread if
     none arrives.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(sys.stderr)
+        super().__init__()
+        replaced = sys.stderr.replaced if isinstance(sys.stderr, QueuedStream) else sys.stderr
+        self._writer = LogWriter(replaced, self._describe_loss)
+        # Python itself writes there too: uncaught exceptions, warnings, and errors while logging
+        self.stream = QueuedStream(replaced, self._writer)
         self._clock = clock
         self._suppressor = LogSuppressor()
         self._timer: threading.Timer | None = None
@@ -146,12 +153,12 @@ class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscrip
         kind = record.name, record.levelno, event and event.kind
         similar = (event.pool, event.member) if event else str(record.msg)
         if self._suppressor.admits(record, similar, kind, now):
-            super().emit(record)
+            self._write(record)
         elif self._timer is None or not self._timer.is_alive():  # a fork copies the timer but not its thread
             self._start_timer(now)
 
     def close(self) -> None:
-        """Report any suppressed records that have not been reported yet, then close the handler."""
+        """Report any suppressed records that have not been reported yet, and wait a limited time for all lines."""
         self.acquire()
         try:
             if self._timer:
@@ -160,7 +167,13 @@ class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscrip
             self._report(float("inf"))
         finally:
             self.release()
+        self.finish()
         super().close()
+
+    def finish(self) -> None:
+        """Wait until all lines have been written, for a limited time."""
+        self.stream.flush()
+        self._writer.close()
 
     def _report_later(self) -> None:
         self.acquire()
@@ -180,7 +193,18 @@ class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscrip
 
     def _report(self, now: float) -> None:
         for window, similar in self._suppressor.ended(now):
-            super().emit(_summary(window, similar))
+            self._write(_summary(window, similar))
+
+    def _write(self, record: logging.LogRecord) -> None:
+        try:
+            self._writer.put(self.format(record))
+        except Exception:  # a mistake in a call of a logger costs one line
+            self.handleError(record)
+
+    def _describe_loss(self, count: int, reason: str) -> str:
+        what = {"name": "lbdns.log", "levelno": logging.WARNING, "levelname": "WARNING", "lost": count}
+        lines = "1 log line was" if count == 1 else f"{count} log lines were"
+        return self.format(logging.makeLogRecord({**what, "msg": f"{lines} lost: {reason}"}))
 
 
 def _summary(window: _Window, similar: bool) -> logging.LogRecord:
@@ -208,10 +232,30 @@ def _is_journal() -> bool:
     return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
+def finish() -> None:
+    """Write the waiting lines, for a limited time. Each program calls this function once, when it ends."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _Handler):
+            handler.finish()
+
+
+def _open_standard_streams() -> None:
+    """Open /dev/null for each standard stream that is closed: otherwise, another file would get its descriptor."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
+
+
 def set_up(log_format: str = "text", level: str = "info") -> None:
     """Log to standard error. Each program calls this function once, from its command-line module."""
+    _open_standard_streams()
+    if sys.stderr is None:  # it was closed when Python started
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  # as long as the process
     journal = _is_journal()
     formatter = _JsonFormatter() if log_format == "json" else _TextFormatter(with_time=not journal)
     handler = _Handler()
     handler.setFormatter(_JournalFormatter(formatter) if journal else formatter)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    sys.stderr = handler.stream

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from lbdns_shared import log
 from lbdns_shared.errors import LbdnsError
 
 INTERRUPTED: Final = 130  # exit status after Ctrl-C: 128 + SIGINT, as shells report it
@@ -29,4 +30,6 @@ def run(command: click.Command, program: str, arguments: Sequence[str] | None = 
     except LbdnsError as error:
         print(error, file=sys.stderr)
         return error.exit_status
+    finally:
+        log.finish()
     return result if type(result) is int else 0

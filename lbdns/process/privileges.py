@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from lbdns.process.prctl import forbid_new_capabilities, give_up_capabilities
+from lbdns_shared import log_writer
 from lbdns_shared.errors import ConfigError
 
 _STATE_MODE: Final = 0o750  # the history shows the load of each host
@@ -101,7 +102,9 @@ def become(user: str) -> None:
         os.setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid)
         os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
     if os.geteuid() != 0:
+        log_writer.end_threads()  # threads keep the capabilities with which they start
         give_up_capabilities()
+        log_writer.start_threads()
 
 
 def _entry(user: str) -> pwd.struct_passwd:

@@ -16,6 +16,7 @@ from lbdns.server.server_configuration import ServeOptions, read_settings
 from lbdns.server.workers import worker
 from lbdns.server.workers.fork_server import start_fork_server
 from lbdns.sockets.inherited_sockets import sockets_from_service_manager
+from lbdns_shared import log_writer
 from lbdns_shared.errors import LbdnsError
 
 #: s after which a busy thread, such as one that reads a zone, lets the event loop run: with Python's default of 5 ms,
@@ -27,6 +28,7 @@ def run(path: Path, options: ServeOptions) -> None:
     """Run the DNS server until a signal stops it. Raises LbdnsError if the server cannot start or fails."""
     config = read_settings(path, options)
     inherited = sockets_from_service_manager(config, os.environ)
+    log_writer.end_threads()  # warnings about the configuration may have started one
     privileges.limit(config.server.user)
     _allow_many_files()
     sys.setswitchinterval(SWITCH_INTERVAL)

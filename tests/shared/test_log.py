@@ -21,13 +21,15 @@ from lbdns_shared import log
 @pytest.fixture(autouse=True)
 def _restore() -> Iterator[None]:
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers, level, errors = root.handlers[:], root.level, sys.stderr
     yield
     root.handlers[:] = handlers
+    sys.stderr = errors
     root.setLevel(level)
 
 
 def written(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    log.finish()
     captured = capsys.readouterr()
     assert captured.out == ""
     return captured.err.splitlines()
@@ -38,6 +40,40 @@ def test_text(capsys: pytest.CaptureFixture[str]) -> None:
     logging.getLogger("lbdns.server").info("zone %s read", "hobbit")
     (line,) = written(capsys)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ INFO    lbdns\.server: zone hobbit read", line)
+
+
+def test_messages_of_python_itself_pass_through_the_queue(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up()
+    print("printed\nlines", file=sys.stderr)
+    logging.getLogger("x").info("%d", "no number")
+    print("no end of the line", end="", file=sys.stderr, flush=True)
+    lines = written(capsys)
+    assert lines[:2] == ["printed", "lines"]
+    assert "TypeError" in "\n".join(lines)
+    assert lines[-1] == "no end of the line"
+
+
+def test_a_second_set_up_replaces_the_first(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up()
+    logging.getLogger("x").info("first")
+    log.set_up("json")
+    print("second", file=sys.stderr)
+    lines = written(capsys)
+    assert len(lines) == 2
+    assert lines[1] == "second"
+
+
+def test_lost_lines_are_reported_in_the_format_of_the_log() -> None:
+    for log_format in log.FORMATS:
+        log.set_up(log_format)
+        (handler,) = logging.getLogger().handlers
+        assert isinstance(handler, log._Handler)
+        line = handler._describe_loss(7, "No space left on device")
+        if log_format == "json":
+            found = json.loads(line)
+            assert (found["level"], found["logger"], found["lost"]) == ("warning", "lbdns.log", 7)
+            line = found["message"]
+        assert line.endswith("7 log lines were lost: No space left on device")
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,7 +53,8 @@ class Record(NamedTuple):
 class AnswerSections:
     """The RCODE and records of a response that has not been written yet.
 
-    ``dnssec`` contains the records that follow ``authority`` if the query has DO set.
+    ``dnssec`` contains the records that follow ``authority`` if the query has DO set. ``optional`` contains RRsets that
+    follow ``additional`` as far as they fit: a response without them is not truncated.
     """
 
     rcode: Rcode = Rcode.NOERROR
@@ -62,20 +63,36 @@ class AnswerSections:
     authority: tuple[Record, ...] = ()
     additional: tuple[Record, ...] = ()
     dnssec: tuple[Record, ...] = ()
+    optional: tuple[tuple[Record, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseBody:
-    """A response to one question, without the parts that depend on the query (id, copied flags and OPT record)."""
+    """A response to one question, without the parts that depend on the query (id, copied flags and OPT record).
+
+    ``cuts`` contains one item per optional RRset: the number of additional records, and the number of bytes of
+    ``records``, that precede the RRset.
+    """
 
     flags: int  # AA and RCODE
     counts: tuple[int, int, int]
     records: bytes
+    cuts: tuple[tuple[int, int], ...] = ()
     with_dnssec: ResponseBody | None = None  # the body for queries with DO, if it differs
 
     def for_query(self, edns: Edns | None) -> ResponseBody:
         """Return the body for a query whose OPT record is ``edns``."""
         return self.with_dnssec if self.with_dnssec and edns and edns.dnssec_ok else self
+
+    def shortened(self, length: int) -> ResponseBody:
+        """Return the body with as many optional RRsets, from the first one on, as fit into ``length`` bytes.
+
+        If the body does not fit even without optional RRsets, the result is longer than ``length``.
+        """
+        if len(self.records) <= length or not self.cuts:
+            return self
+        additional, end = max((cut for cut in self.cuts if cut[1] <= length), default=self.cuts[0])
+        return ResponseBody(self.flags, (*self.counts[:2], additional), self.records[:end])
 
 
 def write_body(sections: AnswerSections, qname: bytes) -> ResponseBody:
@@ -91,10 +108,18 @@ def _write_body(sections: AnswerSections, qname: bytes) -> ResponseBody:
     writer = RecordWriter(qname)
     for section in (sections.answer, sections.authority, sections.additional):
         writer.add(section)
+    cuts, begin, additional = [], HEADER_LENGTH + len(qname) + 4, len(sections.additional)
+    for rrset in sections.optional:
+        if writer.size > MAX_TCP_MESSAGE:
+            break
+        cuts.append((additional, writer.size - begin))
+        writer.add(rrset)
+        additional += len(rrset)
     return ResponseBody(
         flags=(AA if sections.authoritative else 0) | sections.rcode,
-        counts=(len(sections.answer), len(sections.authority), len(sections.additional)),
+        counts=(len(sections.answer), len(sections.authority), additional),
         records=b"".join(writer.parts),
+        cuts=tuple(cuts),
     )
 
 
@@ -167,6 +192,20 @@ class ResponseWriter:
             head = head[:2] + b"\0\0" + head[4:]  # there is no well-formed question to echo or count
         response = b"".join((query.id, head, query.question, tail))
         return query.signature.sign(response, wall) if query.signature else response
+
+    def write_within(
+        self, limit: int, query: Query, body: ResponseBody, options: EdnsOptions, wall: float
+    ) -> bytes | None:
+        """Return the response with as many optional RRsets as fit into ``limit`` bytes.
+
+        Return None if the response does not fit even without optional RRsets. ``wall`` is in Unix seconds.
+        """
+        body = body.for_query(query.edns)
+        response = self.write(query, body, options, wall)
+        excess = len(response) - limit
+        if excess > 0 and body.cuts:
+            response = self.write(query, body.shortened(len(body.records) - excess), options, wall)
+        return response if len(response) <= limit else None
 
     def limit(self, query: Query, options: EdnsOptions, transport: int) -> int:
         """Return the maximum length in bytes of a response that we send to this client.

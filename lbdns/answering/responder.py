@@ -211,8 +211,9 @@ class Responder:
             self.table.count((entry.zone, entry.qtype, TRANSPORTS[transport], entry.rcode))
         cursor, family = entry.cursor, entry.family
         body = entry.body(0 if cursor is None else self.selector.due(cursor, family, message, client, transport))
-        response = self._writer.write(query, body, options, self.wall)
-        if len(response) > self._writer.limit(query, options, transport):
+        limit = self._writer.limit(query, options, transport)
+        response = self._writer.write_within(limit, query, body, options, self.wall)
+        if response is None:
             self.truncated += 1
             return self._writer.write(query, truncated(body), options, self.wall)
         if cursor is not None:

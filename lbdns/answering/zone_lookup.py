@@ -5,15 +5,22 @@ Wildcards follow RFC 4592, DNAME records follow RFC 6672, and empty non-terminal
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from lbdns.answering.dns_constants import Rcode, Type
 from lbdns.answering.message_writer import AnswerSections, Record
+from lbdns.answering.query_reader import skip_name
 from lbdns.zones import names
 from lbdns.zones.master_file import Node, RRset, Zone
 
+#: The types whose records name a host that the client will connect to next, and the name's position in the rdata.
+TARGETS: Final[Mapping[int, int]] = {
+    Type.NS: 0, Type.MX: 2, Type.AFSDB: 2, Type.RT: 2, Type.KX: 2, Type.SRV: 6, Type.SVCB: 2, Type.HTTPS: 2,
+}  # fmt: skip
+MAX_TARGETS: Final = 64  # of one RRset whose addresses are looked up; no client needs more
 MAX_CHAIN: Final = 16  # aliases followed for one question; a longer chain is an error in the zone or an attack
 
 
@@ -126,7 +133,8 @@ def records(owner: bytes, rtype: int, rrset: RRset) -> tuple[Record, ...]:
 
 def _at_node(index: ZoneIndex, node: Node, name: bytes, qtype: int) -> AnswerSections | _Alias:
     if qtype in node:
-        return AnswerSections(answer=records(name, qtype, node[qtype]))
+        optional = tuple(_target_addresses(index, name, qtype, node[qtype])) if qtype in TARGETS else ()
+        return AnswerSections(answer=records(name, qtype, node[qtype]), optional=optional)
     if qtype == Type.ANY:
         # One RRset is a valid answer and amplifies little (RFC 8482 section 4.1)
         rtype = next(iter(node))
@@ -136,18 +144,73 @@ def _at_node(index: ZoneIndex, node: Node, name: bytes, qtype: int) -> AnswerSec
     return AnswerSections(authority=index.negative)
 
 
+def _target_addresses(index: ZoneIndex, owner: bytes, rtype: int, rrset: RRset) -> Iterator[tuple[Record, ...]]:
+    """Yield the address RRsets of the hosts that the records name, for the additional section.
+
+    Only an NS record's host may lie below a delegation: its addresses are glue, and not authoritative data. A pool's
+    name has no addresses here, because only a query for that name selects a member.
+    """
+    at = TARGETS[rtype]
+    found = [rdata[at : skip_name(rdata, at)].lower() for rdata in rrset.rdatas[:MAX_TARGETS]]
+    if rtype in (Type.SVCB, Type.HTTPS):
+        # In ServiceMode, the root stands for the owner (RFC 9460 section 2.5.2); in AliasMode, for no host at all
+        found = [
+            owner if target == names.ROOT and rdata[:at] != b"\0\0" else target
+            for target, rdata in zip(found, rrset.rdatas, strict=False)
+        ]
+    for target in dict.fromkeys(found):
+        if _is_delegated(index, target):
+            yield from _glue(index, target) if rtype == Type.NS else ()
+        else:
+            yield from _addresses(index, target)
+
+
+def _addresses(index: ZoneIndex, name: bytes) -> Iterator[tuple[Record, ...]]:
+    """Yield the A and AAAA RRsets of a name that is not delegated; none for an alias or a name outside the zone."""
+    if not names.is_below(name, index.zone.origin) or name in index.pool_owners:
+        return
+    for rtype in (Type.A, Type.AAAA):
+        found = _step(index, name, rtype)
+        if isinstance(found, AnswerSections) and found.answer:
+            yield found.answer
+
+
+def _is_delegated(index: ZoneIndex, name: bytes) -> bool:
+    origin = index.zone.origin
+    return names.is_below(name, origin) and any(
+        Type.NS in (index.node(ancestor) or ()) for ancestor in _ancestors(name, origin)[:-1]
+    )
+
+
+def _glue(index: ZoneIndex, name: bytes) -> Iterator[tuple[Record, ...]]:
+    node = index.node(name) or {}
+    for rtype in (Type.A, Type.AAAA):
+        if rtype in node:
+            yield records(name, rtype, node[rtype])
+
+
 def _referral(index: ZoneIndex, cut: bytes, servers: RRset) -> AnswerSections:
-    """Return the NS and DS records of the delegation at ``cut``, and its name servers' addresses (glue)."""
+    """Return the NS and DS records of the delegation at ``cut``, and its name servers' addresses.
+
+    Glue is never left out (RFC 9471). The addresses of servers that are not below a delegation are optional, because
+    clients can query for them.
+    """
     node = index.node(cut) or {}
     dnssec = records(cut, Type.DS, node[Type.DS]) if Type.DS in node else ()
-    glue: tuple[Record, ...] = ()
-    for server in servers.rdatas:
-        addresses = index.node(server.lower()) or {}
-        for rtype in (Type.A, Type.AAAA):
-            if rtype in addresses:
-                glue += records(server.lower(), rtype, addresses[rtype])
-    authority = records(cut, Type.NS, servers)
-    return AnswerSections(authoritative=False, authority=authority, dnssec=dnssec, additional=glue)
+    glue: list[Record] = []
+    optional: list[tuple[Record, ...]] = []
+    for server in map(bytes.lower, servers.rdatas):
+        if _is_delegated(index, server):
+            glue += chain.from_iterable(_glue(index, server))
+        else:
+            optional += _addresses(index, server)
+    return AnswerSections(
+        authoritative=False,
+        authority=records(cut, Type.NS, servers),
+        additional=tuple(glue),
+        dnssec=dnssec,
+        optional=tuple(optional),
+    )
 
 
 def _redirect(name: bytes, owner: bytes, dname: RRset, qtype: int) -> AnswerSections | _Alias:

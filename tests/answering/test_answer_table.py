@@ -265,6 +265,57 @@ def test_only_a_client_that_sets_do_gets_the_ds_records_of_a_delegation(name: st
             assert not message.flags & dns.flags.AA
 
 
+MANY_HOSTS = "".join(f"many MX 10 m{i}\nm{i} A 127.3.0.{i}\nm{i} AAAA ::3:{i}\n" for i in range(16))
+
+
+@pytest.mark.parametrize(
+    ("payload", "transport", "most"), [(None, UDP, 512), (512, UDP, 512), (1232, UDP, 1232), (None, TCP, 65_535)]
+)
+def test_addresses_of_hosts_are_in_the_answer_as_far_as_they_fit(
+    payload: int | None, transport: int, most: int
+) -> None:
+    responder = make_responder(hobbit(more=MANY_HOSTS))
+    for _ in range(3):
+        wire = responder.respond(make_query("many.hobbit", "MX", payload=payload), client(), transport)
+        message = read(wire)
+        assert not message.flags & dns.flags.TC
+        assert len(message.answer[0]) == 16
+        assert isinstance(wire, bytes)
+        found = short(message.additional)
+        whole = [(f"m{i}.hobbit.", rtype) for i in range(16) for rtype in ("A", "AAAA")]
+        assert [(owner, rtype) for owner, rtype, _ in found] == whole[: len(found)]
+        assert len(wire) <= most
+        assert len(found) == len(whole) or len(wire) > most - 28, "no room for another record"
+        assert (len(found) == len(whole)) == (most >= 1232)
+
+
+def test_a_response_with_the_addresses_of_its_hosts_is_precompiled() -> None:
+    responder = make_responder(hobbit())
+    messages = [read(responder.respond(make_query("hobbit", "MX"), client())) for _ in range(2)]
+    entry = responder.table.entries[make_query("hobbit", "MX")[12:]]
+    assert any(entry.variants)
+    assert [short(message.additional) for message in messages] == [[("mail.hobbit.", "A", "127.0.0.2")]] * 2
+
+
+def test_a_member_answer_has_the_addresses_of_the_members_hosts() -> None:
+    responder = make_responder(hobbit(more="".join(f"{member} MX 10 mail\n" for member in MEMBERS)))
+    message = ask(responder, "best.hobbit", "MX")
+    assert [rrset.rdtype for rrset in message.answer] == [dns.rdatatype.CNAME, dns.rdatatype.MX]
+    assert short(message.additional) == [("mail.hobbit.", "A", "127.0.0.2")]
+
+
+def test_glue_that_does_not_fit_makes_a_referral_too_long() -> None:
+    servers = "".join(f"cut NS n{i}.cut\nn{i}.cut A 127.3.0.{i}\nn{i}.cut AAAA ::3:{i}\n" for i in range(12))
+    responder = make_responder(hobbit(more=servers))
+    assert ask(responder, "x.cut.hobbit").flags & dns.flags.TC
+    assert len(ask(responder, "x.cut.hobbit", transport=TCP).additional) == 24
+    # The servers' addresses are no glue if they are in this zone's own data
+    others = "".join(f"cut NS n{i}\nn{i} A 127.3.0.{i}\nn{i} AAAA ::3:{i}\n" for i in range(12))
+    message = ask(make_responder(hobbit(more=others)), "x.cut.hobbit")
+    assert not message.flags & dns.flags.TC
+    assert 0 < len(message.additional) < 24
+
+
 def test_yxdomain() -> None:
     # "old" becomes "new" of the same length: a target that is longer is needed
     more = "grow DNAME " + "x" * 63 + ".hobbit.\n"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lbdns.answering.dns_constants import Rcode
 from lbdns.answering.message_writer import AnswerSections, Record
-from lbdns.answering.zone_lookup import MAX_CHAIN, PoolMatch, ZoneIndex, look_up
+from lbdns.answering.zone_lookup import MAX_CHAIN, MAX_TARGETS, PoolMatch, ZoneIndex, look_up
 from lbdns.zones import names
 from lbdns.zones.master_file import parse_zone
 from tests.answering.farms import HOBBIT
@@ -134,6 +134,94 @@ def test_a_delegation_is_a_referral(qname: str, qtype: str) -> None:
     ]
 
 
+TARGETS = """$TTL 9
+@ SOA ns hostmaster 1 2 3 4 5
+@ NS ns
+@ NS ns.sub
+@ NS ns.elsewhere.example.
+@ A 127.0.0.10
+@ MX 0 .
+ns A 127.0.0.1
+ns A 127.0.0.2
+ns AAAA ::1
+mail AAAA ::2
+mail MX 10 mail
+mail MX 20 MAIL
+mail MX 30 ns
+mail MX 40 alias
+mail MX 50 ns.sub
+mail MX 60 x.wild
+mail MX 70 mail.elsewhere.example.
+mail MX 80 best
+mail MX 90 nowhere
+mail MX 95 x.renamed
+alias CNAME ns
+*.wild A 127.0.0.3
+renamed DNAME wild
+sub NS ns.sub
+sub NS ns.sibling
+sub NS ns
+ns.sub A 127.0.0.4
+sibling NS ns.sibling
+ns.sibling A 127.0.0.5
+srv SRV 0 0 1 mail
+srv SRV 0 0 2 mail
+kx KX 1 mail
+afsdb AFSDB 1 mail
+rt RT 1 mail
+ptr PTR mail
+alias-mode HTTPS 0 mail
+service-mode SVCB 1 mail alpn=h2
+self HTTPS 1 . alpn=h2
+self A 127.0.0.6
+none HTTPS 0 .
+none A 127.0.0.7
+chain CNAME srv
+"""
+NS_ADDRESSES = ["ns.z. 9 A 127.0.0.1", "ns.z. 9 A 127.0.0.2", "ns.z. 9 AAAA ::1"]
+MAIL_ADDRESS = ["mail.z. 9 AAAA ::2"]
+
+
+@pytest.mark.parametrize(
+    ("qname", "qtype", "expected"),
+    [
+        ("z", "NS", [*NS_ADDRESSES, "ns.sub.z. 9 A 127.0.0.4"]),  # glue too
+        ("z", "MX", []),
+        # Once each, also by a wildcard; not for aliases, delegated names, pools or names outside the zone
+        ("mail.z", "MX", [*MAIL_ADDRESS, *NS_ADDRESSES, "x.wild.z. 9 A 127.0.0.3"]),
+        *((f"{owner}.z", owner, MAIL_ADDRESS) for owner in ("srv", "kx", "afsdb", "rt")),
+        ("chain.z", "SRV", MAIL_ADDRESS),
+        ("alias-mode.z", "HTTPS", MAIL_ADDRESS),
+        ("service-mode.z", "SVCB", MAIL_ADDRESS),
+        ("self.z", "HTTPS", ["self.z. 9 A 127.0.0.6"]),
+        ("none.z", "HTTPS", []),
+        ("ptr.z", "PTR", []),
+        ("z", "ANY", []),
+        ("alias.z", "CNAME", []),
+    ],
+)
+def test_the_addresses_of_hosts_that_records_name_are_optional(qname: str, qtype: str, expected: list[str]) -> None:
+    index = ZoneIndex(parse_zone("z", TARGETS, Path("z.zone")), [names.from_text("best.z")])
+    found = look(qname, qtype, index)
+    assert found.answer
+    assert found.additional == ()
+    assert [line(record) for rrset in found.optional for record in rrset] == expected
+    assert all(len({record[:2] for record in rrset}) == 1 for rrset in found.optional), "an RRset each"
+
+
+def test_a_referral_needs_its_glue_and_no_other_address() -> None:
+    found = look("x.sub.z", "A", ZoneIndex(parse_zone("z", TARGETS, Path("z.zone")), ()))
+    assert [line(record) for record in found.additional] == ["ns.sub.z. 9 A 127.0.0.4", "ns.sibling.z. 9 A 127.0.0.5"]
+    assert [line(record) for rrset in found.optional for record in rrset] == NS_ADDRESSES
+
+
+def test_the_hosts_whose_addresses_are_looked_up_are_limited() -> None:
+    hosts = "".join(f"@ MX 1 m{i}\nm{i} A 127.0.0.1\n" for i in range(MAX_TARGETS + 9))
+    text = "$TTL 9\n@ SOA ns hostmaster 1 2 3 4 5\n@ NS ns.x.\n" + hosts
+    found = look("z", "MX", ZoneIndex(parse_zone("z", text, Path("z.zone")), ()))
+    assert (len(found.answer), len(found.optional)) == (MAX_TARGETS + 9, MAX_TARGETS)
+
+
 def test_ds_below_a_delegation_is_the_childs_business() -> None:
     assert not look("x.sub.hobbit", "DS").authoritative
 
@@ -205,11 +293,14 @@ def targets(origin: str) -> st.SearchStrategy[str]:
 
 
 def data(origin: str) -> st.SearchStrategy[dict[str, list[str]]]:
-    return st.dictionaries(st.sampled_from(["A", "AAAA", "MX"]), st.booleans(), min_size=1).map(
-        lambda kinds: {
-            kind: {"A": ["127.0.0.1", "127.0.0.2"], "AAAA": ["::1"], "MX": [f"10 a.{origin}"]}[kind][: 1 + twice]
-            for kind, twice in kinds.items()
-        }
+    possible = {
+        "A": ["127.0.0.1", "127.0.0.2"],
+        "AAAA": ["::1"],
+        "MX": [f"10 a.{origin}", f"20 b.a.{origin}"],
+        "SRV": [f"0 0 1 b.{origin}", f"0 0 2 b.{origin}"],
+    }
+    return st.dictionaries(st.sampled_from(sorted(possible)), st.booleans(), min_size=1).map(
+        lambda kinds: {kind: possible[kind][: 1 + twice] for kind, twice in kinds.items()}
     )
 
 
@@ -259,7 +350,7 @@ def folded(records: tuple[Record, ...]) -> list[Line]:
     st.lists(
         st.tuples(
             names_below("z.", st.sampled_from(["a", "b", "c", "*"]), 0),
-            st.sampled_from(["A", "A", "AAAA", "MX", "CNAME", "NS", "DS", "DNAME", "SOA", "TXT"]),
+            st.sampled_from(["A", "A", "AAAA", "MX", "SRV", "CNAME", "NS", "DS", "DNAME", "SOA", "TXT"]),
         ),
         min_size=1,
         max_size=12,
@@ -285,5 +376,6 @@ def test_agrees_with_a_second_implementation(
         assert folded(found.answer) == expected.answer, where
         assert folded(found.authority) == expected.authority, where
         assert folded(found.dnssec) == expected.dnssec, where
-        assert sorted(folded(found.additional)) == sorted(expected.additional), where
+        additional = found.additional + tuple(record for rrset in found.optional for record in rrset)
+        assert sorted(folded(additional)) == sorted(expected.additional), where
         assert found.authoritative == expected.authoritative, where

@@ -22,8 +22,8 @@ class Expected:
     authoritative: bool = True
     answer: list[Line] = field(default_factory=list)
     authority: list[Line] = field(default_factory=list)
-    dnssec: list[Line] = field(default_factory=list)
     additional: list[Line] = field(default_factory=list)
+    dnssec: list[Line] = field(default_factory=list)
 
 
 class ModelZone:
@@ -79,10 +79,22 @@ class ModelZone:
         result.authoritative = not first
         result.authority += [(str(cut), "NS", rdata) for rdata in records["NS"]]
         result.dnssec += [(str(cut), "DS", rdata) for rdata in records.get("DS", [])]
-        for server in records["NS"]:
+        self._add_addresses("NS", records, result)
+
+    def _add_addresses(self, qtype: str, records: Records, result: Expected) -> None:
+        """Add the addresses of the hosts that the records name. Only name servers have glue (data below a cut)."""
+        for target in {dns.name.from_text(rdata.split()[-1]) for rdata in records[qtype]}:
+            if not target.is_subdomain(self.origin):
+                continue
+            is_cut_off = any("NS" in self.nodes.get(here, {}) for here in list(self._downwards(target))[1:])
             for rtype in ("A", "AAAA"):
-                found = self.nodes.get(dns.name.from_text(server), {})
-                result.additional += [(server, rtype, rdata) for rdata in found.get(rtype, [])]
+                if is_cut_off:
+                    rdatas = self.nodes.get(target, {}).get(rtype, []) if qtype == "NS" else []
+                    found = [(str(target), rtype, rdata) for rdata in rdatas]
+                else:
+                    step = Expected()
+                    found = [] if self._one_step(target, rtype, step, first=True) else step.answer
+                result.additional += found
 
     def _rename(self, name: dns.name.Name, owner: dns.name.Name, target: str, result: Expected) -> dns.name.Name | None:
         if (str(owner), "DNAME", target) not in result.answer:  # an RRset is in a message once (RFC 2181 section 5.2)
@@ -98,6 +110,8 @@ class ModelZone:
     def _read(self, name: dns.name.Name, records: Records, qtype: str, result: Expected) -> dns.name.Name | None:
         if qtype in records:
             result.answer += [(str(name), qtype, rdata) for rdata in records[qtype]]
+            if qtype in ("NS", "MX", "SRV"):
+                self._add_addresses(qtype, records, result)
             return None
         if "CNAME" in records:
             target = records["CNAME"][0]

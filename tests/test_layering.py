@@ -33,6 +33,7 @@ LAYERS: Final = (
     "lbdns.planning",
     "lbdns.history",
     "lbdns.client",
+    "lbdns_collector.checks",
     "lbdns_collector.reports",
     "lbdns_collector.status",
     "lbdns_collector.prometheus",
@@ -65,7 +66,7 @@ BANS = {
     "checks of reports depend on their arguments alone": Ban(
         of=(
             "lbdns.scores", "lbdns_collector.reports.adaptive_weights", "lbdns_collector.reports.report_table",
-            "lbdns_collector.status.status_document",
+            "lbdns_collector.checks.check_schedule", "lbdns_collector.status.status_document",
         ),
         forbidden=("asyncio", "socket", "time"),
     ),

@@ -63,10 +63,12 @@ class Candidates:
         due = now >= self.next_change
         forced = [self._pool.overrides.forced_state(name) for name in self._pool.names]
         readings = self._pool.readings
-        liveness = assess(readings, forced, now, self._stale_after, self._min_usable)
+        liveness = assess(readings, forced, now, self._stale_after, self._min_usable, self._pool.pool)
         unproven, self._forced_up = self.unproven, frozenset(i for i, state in enumerate(forced) if state == "up")
         self.unproven = frozenset(
-            i for i in self._forced_up if state_of(readings[i], now, self._stale_after) != "usable"
+            i
+            for i in self._forced_up
+            if state_of(readings[i], now, self._stale_after, pool=self._pool.pool) != "usable"
         )
         can_spare = partial(self._can_spare, now=now)
         alarmed = self._needed_despite_alarm(liveness, forced, now)

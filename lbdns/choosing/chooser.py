@@ -30,7 +30,8 @@ class Chooser:
 
     ``members`` are full names. ``stale_after`` is in report intervals. ``min_usable`` is a fraction of the members,
     from 0 to 1. ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow
-    start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing.
+    start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing. ``pool``
+    is the pool's name.
 
     The caller passes every snapshot to ``observe`` and calls ``plan`` for each policy when ``observe`` returns True.
     If no report has arrived by ``next_change``, the caller calls ``observe`` again.
@@ -47,10 +48,11 @@ class Chooser:
         ramp_up: float = RAMP_UP,
         black_hole: bool = True,
         max_cores: float = 0.0,
+        pool: str = "",
     ) -> None:
         self.members, self.servers = tuple(members), servers
         self._rng = rng
-        self.pool = ObservedPool(members, max_cores)
+        self.pool = ObservedPool(members, max_cores, pool)
         self._tally = AnswerTally(len(members), servers)
         self._candidates = Candidates(self.pool, self._tally, stale_after, min_usable, ramp_up, black_hole)
         self.guard_rails = self._candidates.guard_rails

@@ -66,9 +66,12 @@ class ObservedMember:
 class ObservedPool:
     """The observations of a pool's members, in the pool's order. ``names`` are full names."""
 
-    def __init__(self, names: Sequence[str], max_cores: float = 0.0) -> None:
-        """``max_cores`` is the most cores that count for a member; 0: a few times the pool's median."""
-        self.names, self._max_cores = tuple(names), max_cores
+    def __init__(self, names: Sequence[str], max_cores: float = 0.0, pool: str = "") -> None:
+        """``max_cores`` is the most cores that count for a member; 0: a few times the pool's median.
+
+        ``pool`` is the pool's name.
+        """
+        self.names, self._max_cores, self.pool = tuple(names), max_cores, pool
         self.members = [ObservedMember() for _ in names]
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
 

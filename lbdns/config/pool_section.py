@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from lbdns.config import value_readers as read
+from lbdns.config.check_setting import NO_CHECK, CheckConfig, read_check
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import HOST_NAME
 from lbdns.policies import POLICIES
@@ -73,6 +74,7 @@ class PoolConfig:
     ramp_up: float = read.number(RAMP_UP, 0.0, 3600.0)  # s of slow start after a member returns; 0: none
     black_hole: bool = read.flag(True)  # whether members that take requests and serve none are quarantined
     max_cores: float = read.number(0.0, 0.0, 1e6)  # most cores that count for a member; 0: 4 times the pool's median
+    check: CheckConfig = read.key(read_check, NO_CHECK)  # how the collector checks a member whose report is overdue
     shadow: str = read.key(_shadow, "")  # a policy to evaluate in shadow, alongside those that answer; empty: none
     coherence: float = read.number(
         2.0, 0.0, 60.0

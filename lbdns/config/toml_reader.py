@@ -104,6 +104,11 @@ class TomlTable:
             self.wrong(key, f"must be {expected}, not {value!r}")
         return default
 
+    def raw(self, key: str) -> Any:
+        """Return the value of ``key``, whatever its type, or None if the key is absent."""
+        self._asked.append(key)
+        return self.values.get(key)
+
     def string(self, key: str, default: str = "") -> str:
         return self.get(key, str, default, "a string")
 

@@ -167,7 +167,7 @@ class ColumnBuilder:
 
     def _group(self, pool: PoolHistorySample, sample: HistorySample) -> ColumnGroup:
         readings, fresh = pool.readings, self._fresh(pool)
-        current = [r if _holds(r, sample, new) else None for r, new in zip(readings, fresh, strict=True)]
+        current = [r if _holds(r, sample, new, pool.name) else None for r, new in zip(readings, fresh, strict=True)]
         metrics = [NO_METRICS if r is None else r.metrics for r in current]
         rows = {name: [m.get(name, ABSENT) for m in metrics] for name in self._metrics_of(pool.name, metrics)}
         rows["score"] = [ABSENT if r is None else float(r.score) for r in current]
@@ -223,11 +223,12 @@ def _with_new_names(known: dict[str, None], names: Iterable[str], limit: int) ->
     return known
 
 
-def _holds(reading: Reading | None, sample: HistorySample, fresh: float) -> bool:
+def _holds(reading: Reading | None, sample: HistorySample, fresh: float, pool: str) -> bool:
     """Return whether a reading is still valid. A silent member has no valid reading, so its line in the plot ends."""
     if reading is None:
         return False
-    return bool(fresh) or not (reading.gone or sample.now >= silent_at(reading, sample.stale_after))
+    silent = reading.gone or reading.failure(pool) or sample.now >= silent_at(reading, sample.stale_after)
+    return bool(fresh) or not silent
 
 
 def _difference(now: int, before: int) -> float:

@@ -19,16 +19,18 @@ _FORCED: Final[Mapping[ForcedState, State]] = {"drained": "drained", "up": "usab
 STATES: Final[tuple[State, ...]] = ("usable", "silent", "drained", "alarm", "unknown")
 
 
-def state_of(reading: Reading | None, now: float, stale_after: float, forced: ForcedState = "") -> State:
+def state_of(
+    reading: Reading | None, now: float, stale_after: float, forced: ForcedState = "", pool: str = ""
+) -> State:
     """Return the state of one member at ``now`` (monotonic seconds). ``stale_after`` is a number of report intervals.
 
-    A member that is forced down is in state "alarm".
+    A member that is forced down is in state "alarm". A member that fails the check of ``pool`` is silent.
     """
     if forced:
         return _FORCED[forced]
     if reading is None:
         return "unknown"
-    if reading.gone or now >= silent_at(reading, stale_after):
+    if reading.gone or now >= silent_at(reading, stale_after) or reading.failure(pool):
         return "silent"
     return "alarm" if reading.alarm else "usable"
 
@@ -53,16 +55,21 @@ class Liveness:
 
 
 def assess(
-    readings: Sequence[Reading | None], forced: Sequence[ForcedState], now: float, stale_after: float, min_usable: float
+    readings: Sequence[Reading | None],
+    forced: Sequence[ForcedState],
+    now: float,
+    stale_after: float,
+    min_usable: float,
+    pool: str = "",
 ) -> Liveness:
     """Return the states and candidates of a pool; ``readings`` and ``forced`` are in the order of its members.
 
     Normally, the candidates are the usable members. The pool fails open if no member is usable, or if too few members
     are usable because reports from many members stopped at the same time. Every member that is not drained is then a
     candidate. In such cases, a monitoring failure is more likely than a failure of all servers. ``min_usable`` is a
-    fraction of the members that are not drained.
+    fraction of the members that are not drained. ``pool`` is the name of the pool, whose check a member may fail.
     """
-    states = tuple(state_of(r, now, stale_after, f) for r, f in zip(readings, forced, strict=True))
+    states = tuple(state_of(r, now, stale_after, f, pool) for r, f in zip(readings, forced, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")
     every_index = tuple(range(len(states)))
     # If every member is drained, answering with any of them is still better than no answer
@@ -72,13 +79,13 @@ def assess(
             silent_at(r, stale_after)
             for r, f in zip(readings, forced, strict=True)
             # Also for members forced up: the load they report counts while reports arrive
-            if r is not None and f in ("", "up") and state_of(r, now, stale_after) in ("usable", "alarm")
+            if r is not None and f in ("", "up") and state_of(r, now, stale_after, pool=pool) in ("usable", "alarm")
         ),
         default=math.inf,
     )
     if not usable:
         why = "no member is usable"
-    elif len(usable) < min_usable * len(open_to) and _stopped_at_once(readings, states, stale_after):
+    elif len(usable) < min_usable * len(open_to) and _stopped_at_once(readings, states, stale_after, pool):
         why = f"reports from {states.count('silent')} of {len(open_to)} members stopped at the same time"
     else:
         return Liveness(states, usable, "", next_change)
@@ -90,15 +97,22 @@ def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: flo
     readings = [snapshot.readings.get(member.full_name) for member in pool.members]
     pool_overrides = overrides.for_pool(pool.name)
     forced = [pool_overrides.forced_state(member.full_name) for member in pool.members]
-    return assess(readings, forced, now, stale_after, pool.config.min_usable)
+    return assess(readings, forced, now, stale_after, pool.config.min_usable, pool.name)
 
 
-def _stopped_at_once(readings: Sequence[Reading | None], states: Sequence[State], stale_after: float) -> bool:
+def _stopped_at_once(
+    readings: Sequence[Reading | None], states: Sequence[State], stale_after: float, pool: str
+) -> bool:
     """Return whether members without a "bye" all fell silent within ``stale_after`` report intervals of each other.
 
-    Servers usually fail one after another; simultaneous failures point to the network or the collector.
+    Servers usually fail one after another; simultaneous failures point to the network or the collector. A member whose
+    agent reports that the web server has failed is not counted: both the agent and the network work.
     """
-    lost = [r for r, s in zip(readings, states, strict=True) if s == "silent" and r is not None and not r.gone]
+    lost = [
+        r
+        for r, s in zip(readings, states, strict=True)
+        if s == "silent" and r is not None and not r.gone and not (r.alarm and r.failure(pool))
+    ]
     if len(lost) < 2:
         return False
     times = [r.received for r in lost]

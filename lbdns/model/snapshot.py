@@ -6,14 +6,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
+class FailedCheck(NamedTuple):
+    """A member's failing check: the pool whose ``check`` fails, and how it fails (``tcp:80: connection refused``)."""
+
+    pool: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The newest accepted report of one member, with its score.
+    """The newest accepted report of one member, with its score, and the member's failing checks.
 
     ``received`` is in seconds on the receiver's monotonic clock; ``interval`` is the agent's declared interval in
     seconds. ``gone`` is true after a "bye" report. ``alarm`` states why the agent wants no traffic, or is empty if
@@ -28,6 +35,11 @@ class Reading:
     alarm: str = ""
     gone: bool = False
     shadow_score: int | None = None
+    failed_checks: tuple[FailedCheck, ...] = ()
+
+    def failure(self, pool: str) -> str:
+        """Return how the check of ``pool`` fails, or an empty string if the check does not fail."""
+        return next((check.reason for check in self.failed_checks if check.pool == pool), "")
 
 
 def write_reading(reading: Reading, now: float) -> list[Any]:
@@ -36,7 +48,9 @@ def write_reading(reading: Reading, now: float) -> list[Any]:
     Monotonic times are meaningless on another machine.
     """
     age = max(0.0, now - reading.received)
-    return [age, reading.interval, reading.score, dict(reading.metrics), reading.alarm, reading.gone]
+    # Older versions, which know no checks, read a list of six
+    checks = [[list(check) for check in reading.failed_checks]] if reading.failed_checks else []
+    return [age, reading.interval, reading.score, dict(reading.metrics), reading.alarm, reading.gone, *checks]
 
 
 def read_reading(value: Any, now: float) -> Reading:
@@ -44,11 +58,13 @@ def read_reading(value: Any, now: float) -> Reading:
 
     Raises ValueError or TypeError if ``value`` is not a valid reading.
     """
-    age, interval, score, metrics, alarm, gone = value
+    age, interval, score, metrics, alarm, gone, *checks = value
     numbers = {str(name): float(number) for name, number in metrics.items()}
     if not (0 < float(interval) < math.inf and math.isfinite(age) and all(map(math.isfinite, numbers.values()))):
         raise ValueError(f"not a valid reading: {value!r}")
-    return Reading(now - max(0.0, age), float(interval), int(score), numbers, str(alarm), bool(gone))
+    failed = tuple(FailedCheck(str(pool), str(reason)) for pool, reason in (checks[0] if checks else ()))
+    fields = float(interval), int(score), numbers, str(alarm), bool(gone)
+    return Reading(now - max(0.0, age), *fields, failed_checks=failed)
 
 
 @dataclass(frozen=True, slots=True)

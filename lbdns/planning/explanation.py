@@ -131,7 +131,7 @@ def _members(
                 "name": member.name,
                 "addresses": list(member.addresses),
                 "state": liveness.states[i],
-                "reason": reason(liveness.states[i], reading, in_force, now),
+                "reason": reason(liveness.states[i], reading, in_force, now, pool.name),
                 "guard": guards[i].text(now),
                 "candidate": i in candidates,
                 "suspect": seen.usable and i not in on_time,
@@ -238,8 +238,8 @@ def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
     return {metric: round(part, 2) for metric, part in found.items()} if fits else {}
 
 
-def reason(state: State, reading: Reading | None, overrides: Sequence[Override], now: float) -> str:
-    """Return why a member is in its state, or an empty string if the member is usable and has no override."""
+def reason(state: State, reading: Reading | None, overrides: Sequence[Override], now: float, pool: str) -> str:
+    """Return why a member of ``pool`` is in its state, or an empty string if it is usable and has no override."""
     if state == "usable" and not overrides:
         return ""
     by_slot = {override.slot: override for override in overrides}
@@ -251,16 +251,20 @@ def reason(state: State, reading: Reading | None, overrides: Sequence[Override],
     if state == "unknown":
         return "has never reported"
     if state == "silent":
-        return _silence(reading, now)
+        return _silence(reading, now, pool)
     texts = [forced.text()] if forced else []
     if "weight" in by_slot:
         texts.append(by_slot["weight"].text())
     return "; ".join(texts)
 
 
-def _silence(reading: Reading | None, now: float) -> str:
+def _silence(reading: Reading | None, now: float, pool: str) -> str:
     if reading is None:
         return "has never reported"
     seconds = max(0.0, now - reading.received)
     ago = f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"its agent stopped {ago} ago" if reading.gone else f"no report for {ago}"
+    if reading.gone:
+        return f"its agent stopped {ago} ago"
+    silence = f"alarm: {reading.alarm}" if reading.alarm else f"no report for {ago}"
+    failure = reading.failure(pool)
+    return f"{failure}; {silence}" if failure else f"no report for {ago}"

@@ -144,6 +144,7 @@ class FarmPlans:
             ramp_up=pool.config.ramp_up,
             black_hole=pool.config.black_hole and self._detects_black_holes,
             max_cores=pool.config.max_cores,
+            pool=pool.name,
         )
 
     def _carry_over(self, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:

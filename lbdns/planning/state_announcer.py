@@ -36,7 +36,7 @@ class StateAnnouncer:
         for member, was, state in zip(pool.members, before.states, after.states, strict=True):
             if was != state:
                 in_force = overrides.of(pool.name, member.full_name)
-                why = reason(state, snapshot.readings.get(member.full_name), in_force, now)
+                why = reason(state, snapshot.readings.get(member.full_name), in_force, now, pool.name)
                 # A drain is not a problem: an operator ordered it, and the order has its own event
                 level = logging.INFO if state in ("usable", "drained") else logging.WARNING
                 text = f"{member.name} is {state} (was {was}){': ' + why if why else ''}"

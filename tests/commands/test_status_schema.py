@@ -12,7 +12,7 @@ import pytest
 
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.model.overrides import KINDS, NO_OVERRIDES, Override
-from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.model.snapshot import FailedCheck, Reading, Snapshot
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 from lbdns_collector.status.status_document import ProgramStatus, ShadowStatistics, StatusInputs, build_status
@@ -38,8 +38,9 @@ def full(folder: Path) -> StatusInputs:
         overrides = overrides.put(
             Override(kind, f"{'frodo' if kind == 'up' else 'bilbo'}.hobbit", "", 0.5, "root", "x")
         )
+    refused = (FailedCheck("web", "tcp:80: connection refused"),)
     readings = {
-        "bilbo.hobbit": Reading(score=80, interval=1.0, received=NOW - 0.5, metrics=IDLE, shadow_score=7),
+        "bilbo.hobbit": Reading(NOW - 0.5, 1.0, 80, IDLE, shadow_score=7, failed_checks=refused),
         "frodo.hobbit": Reading(score=0, interval=1.0, received=NOW - 9.0, metrics={}, alarm="on fire", gone=True),
     }
     history = {"on": True, "ok": False, "error": "disk full", "dropped": 7, "bytes": 4096}

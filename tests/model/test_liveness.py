@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.model.liveness import Liveness, State, assess, state_of
-from lbdns.model.snapshot import Reading
+from lbdns.model.snapshot import FailedCheck, Reading
 
 NOW = 1000.0
 
@@ -44,6 +45,41 @@ class TestStateOf:
 
 def assessed(*readings: Reading | None, drained: tuple[int, ...] = (), min_usable: float = 0.5) -> Liveness:
     return assess(readings, ["drained" if i in drained else "" for i in range(len(readings))], NOW, 3.0, min_usable)
+
+
+def failed(reading: Reading, pool: str = "web") -> Reading:
+    return replace(reading, failed_checks=(FailedCheck(pool, "tcp:80: connection refused"),))
+
+
+def test_who_fails_the_pool_s_check_is_silent() -> None:
+    assert state_of(failed(heard(0)), NOW, 3.0, pool="web") == "silent"
+    assert state_of(failed(heard(0, alarm="x")), NOW, 3.0, pool="web") == "silent"
+    assert state_of(failed(heard(0), "mail"), NOW, 3.0, pool="web") == "usable"
+    assert state_of(failed(heard(0)), NOW, 3.0, "up", pool="web") == "usable"
+
+
+class TestFailedChecks:
+    def assessed(self, *readings: Reading) -> Liveness:
+        return assess(readings, [""] * len(readings), NOW, 3.0, 0.5, "web")
+
+    def test_one_that_fails_is_no_candidate_and_its_silence_is_no_change_to_wait_for(self) -> None:
+        found = self.assessed(heard(0), failed(heard(1.6)), heard(0.5))
+        assert (found.candidates, found.fail_open) == ((0, 2), "")
+        assert found.next_change == NOW + 2.5
+
+    def test_when_all_fail_all_are_candidates(self) -> None:
+        found = self.assessed(*(failed(heard(1.6)) for _ in range(3)))
+        assert (found.candidates, found.fail_open) == ((0, 1, 2), "no member is usable")
+
+    def test_when_most_fail_at_once_all_are_candidates(self) -> None:
+        found = self.assessed(heard(0), failed(heard(1.6)), failed(heard(1.7)))
+        assert found.candidates == (0, 1, 2)
+        assert "stopped at the same time" in found.fail_open
+
+    def test_when_the_agents_say_that_the_web_servers_failed_it_is_not_the_network(self) -> None:
+        alarm = heard(0.1, alarm="web server failed")
+        found = self.assessed(heard(0), failed(alarm), failed(alarm))
+        assert (found.candidates, found.fail_open) == ((0,), "")
 
 
 class TestAssess:

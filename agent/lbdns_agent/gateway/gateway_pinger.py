@@ -1,7 +1,4 @@
-"""Pings the gateway over IPv4 or IPv6, sending one ICMP echo request at a time.
-
-Uses a ping socket if permitted, otherwise a raw socket. Builds the echo requests, and recognises the replies.
-"""
+"""Pings the gateway over IPv4 or IPv6, sending one ICMP echo request at a time."""
 
 from __future__ import annotations
 
@@ -16,24 +13,21 @@ from typing import Final
 from lbdns_agent.gateway.default_route import Gateway, find_gateway
 from lbdns_agent.missing_values import MissingValueError
 from lbdns_agent.non_blocking_sensors import READABLE, DescriptorWait, ReadingSteps
+from lbdns_shared.icmp_echo import (
+    ECHO_REQUEST_4,
+    ECHO_REQUEST_6,
+    HOW_TO_ALLOW,
+    echo_request,
+    is_echo_reply,
+    open_echo_socket,
+    without_ip_header,
+)
 
 TIMEOUT: Final = 1.0  # seconds to wait for a reply
 ROUTE_INTERVAL: Final = 5.0  # seconds between two reads of the routing table; it is also read after a lost echo
 PAYLOAD: Final = 16  # random bytes: only a host that saw the request can answer it
-SOL_RAW: Final = 255  # linux/socket.h
-ICMP_FILTER: Final = 1  # linux/icmp.h
-ICMPV6_FILTER: Final = 1  # linux/icmpv6.h
 SO_TIMESTAMPNS: Final = 35  # asm-generic/socket.h
 _TIMESTAMP = struct.Struct("@ll")  # struct timespec
-# RFC 792, RFC 4443
-ECHO_REQUEST_4, ECHO_REPLY_4 = 8, 0
-ECHO_REQUEST_6, ECHO_REPLY_6 = 128, 129
-_HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence
-IDENTIFIER: Final = slice(4, 6)
-HOW_TO_ALLOW: Final = (
-    "ICMP is not permitted; allow it with 'sysctl net.ipv4.ping_group_range=\"0 2147483647\"' "
-    "or the capability CAP_NET_RAW"
-)
 
 
 class GatewayPinger:
@@ -79,21 +73,12 @@ class GatewayPinger:
         return self._gateway
 
     def _open(self, gateway: Gateway) -> socket.socket:
-        protocol = socket.IPPROTO_ICMP if gateway.family == socket.AF_INET else socket.IPPROTO_ICMPV6
-        self._raw = False
         try:
-            opened = socket.socket(gateway.family, socket.SOCK_DGRAM, protocol)
+            opened, self._raw = open_echo_socket(gateway.family)
         except PermissionError:
-            try:
-                opened = socket.socket(gateway.family, socket.SOCK_RAW, protocol)
-            except PermissionError:
-                raise MissingValueError(HOW_TO_ALLOW) from None
-            self._raw = True
+            raise MissingValueError(HOW_TO_ALLOW) from None
         try:
-            if self._raw:
-                _only_replies(opened, gateway.family)
             opened.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-            opened.setblocking(False)
             opened.connect(_address(gateway))
         except OSError:
             opened.close()
@@ -119,39 +104,6 @@ class GatewayPinger:
                 return (stamped if 0.0 <= stamped <= elapsed else elapsed) * 1000.0
 
 
-def echo_request(kind: int, identifier: int, sequence: int, payload: bytes) -> bytes:
-    """Return an echo request of type ``kind``. The checksum is valid for IPv4; for IPv6, the kernel replaces it."""
-    unsummed = _HEADER.pack(kind, 0, 0, identifier, sequence) + payload
-    return _HEADER.pack(kind, 0, checksum(unsummed), identifier, sequence) + payload
-
-
-def checksum(message: bytes) -> int:
-    """Return the Internet checksum (RFC 1071)."""
-    padded = message + bytes(len(message) % 2)
-    total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
-def without_ip_header(packet: bytes) -> bytes:
-    """Return the ICMP message in a packet from a raw socket (raw(7)), or b"" if the packet is not IPv4."""
-    return packet[(packet[0] & 0x0F) * 4 :] if packet and packet[0] >> 4 == 4 else b""
-
-
-def is_echo_reply(message: bytes, sent: bytes, any_identifier: bool) -> bool:
-    """Return whether ``message`` is an echo reply with the same sequence number and payload as the request ``sent``.
-
-    The identifier must match too, unless ``any_identifier`` is true. ``any_identifier`` is used for ping sockets,
-    because the kernel chooses their identifier.
-    """
-    if len(message) != len(sent) or len(message) < _HEADER.size:
-        return False
-    reply = ECHO_REPLY_4 if sent[0] == ECHO_REQUEST_4 else ECHO_REPLY_6
-    same_identifier = any_identifier or message[IDENTIFIER] == sent[IDENTIFIER]
-    return message[0] == reply and message[1] == 0 and same_identifier and message[6:] == sent[6:]
-
-
 def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
     """Return the Unix time when the kernel received a packet (socket(7), SO_TIMESTAMPNS), or infinity if unknown."""
     for level, kind, value in ancillary:
@@ -159,16 +111,6 @@ def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
             seconds, nanoseconds = _TIMESTAMP.unpack_from(value)
             return float(seconds) + float(nanoseconds) / 1e9
     return math.inf
-
-
-def _only_replies(raw: socket.socket, family: int) -> None:
-    """Make the kernel pass only echo replies to a raw ICMP socket (raw(7), RFC 3542 section 3.2)."""
-    if family == socket.AF_INET:
-        raw.setsockopt(SOL_RAW, ICMP_FILTER, struct.pack("=I", ~(1 << ECHO_REPLY_4) & 0xFFFFFFFF))
-    else:
-        blocked = [0xFFFFFFFF] * 8
-        blocked[ECHO_REPLY_6 // 32] &= ~(1 << ECHO_REPLY_6 % 32)
-        raw.setsockopt(socket.IPPROTO_ICMPV6, ICMPV6_FILTER, struct.pack("=8I", *blocked))
 
 
 def _address(gateway: Gateway) -> tuple[str | int, ...]:

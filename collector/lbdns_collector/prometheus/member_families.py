@@ -74,6 +74,7 @@ def member_families(inputs: StatusInputs) -> Iterator[Metric]:
         ("lbdns_member_score", "Score of the newest report", _scores),
         ("lbdns_member_usable", "1 if the member sends reports and is not drained, in alarm or quarantined", _usable),
         ("lbdns_member_report_age_seconds", "Time since the newest report", _ages),
+        ("lbdns_member_check_failed", "1 while the member fails the check of the pool", _failed_checks),
         ("lbdns_member_quarantined", "1 while the member is quarantined because it serves no requests", _quarantined),
         ("lbdns_member_ramp", "Fraction of the member's share that it receives; below 1 during slow start", _ramps),
         ("lbdns_member_capacity", _CAPACITY, _capacities),
@@ -104,6 +105,12 @@ def _usable(inputs: StatusInputs, pool: Pool) -> Iterable[float]:
 
 def _ages(inputs: StatusInputs, pool: Pool) -> Iterable[float | None]:
     return (None if reading is None else max(0.0, inputs.now - reading.received) for reading in inputs.readings(pool))
+
+
+def _failed_checks(inputs: StatusInputs, pool: Pool) -> Iterable[float]:
+    if pool.config.check.target is None:
+        return ()
+    return (bool(reading and reading.failure(pool.name)) for reading in inputs.readings(pool))
 
 
 def _quarantined(inputs: StatusInputs, pool: Pool) -> Iterable[float]:

@@ -1,4 +1,7 @@
-"""The collector: links the report sockets, report table and snapshot publisher. ``lbdns serve`` embeds a collector."""
+"""The collector: links the report sockets, report table, member checks and snapshot publisher.
+
+``lbdns serve`` embeds a collector.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from lbdns.model.snapshot import Snapshot
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.scores.score import Score
 from lbdns.sockets.read_watch import ReadWatch
+from lbdns_collector.checks.member_checker import MemberChecker
 from lbdns_collector.reports.adaptive_weights import WeightSearch, WeightSearchSettings, WeightSearchStatus
 from lbdns_collector.reports.report_socket import ReportSocket
 from lbdns_collector.reports.report_table import ReportTable
@@ -42,6 +46,9 @@ class Collector:
         self.table = ReportTable(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
         self.table.max_interval = farm.config.collector.max_interval
         self.table.adaptive = _adaptive(farm.config, None)
+        self._checker = MemberChecker(self.table, self._changed)
+        #: Number of checks so far by pool and result: "passed", "failed" or "not_made"
+        self.check_counts: Mapping[tuple[str, str], int] = self._checker.counts
         #: Number of datagrams so far by result: "accepted", or a reason from ``lbdns_shared.report.REASONS``
         self.counts: Mapping[str, int] = self.table.counts
         self._sequences = SequenceKeeper(sequence_path(farm.config), self.table, self._events)
@@ -55,21 +62,24 @@ class Collector:
     def open(self, inherited: Mapping[Endpoint, socket.socket] = NO_SOCKETS) -> None:
         """Open a socket for each configured address, except those in ``inherited``, which maps addresses to sockets.
 
-        Reports wait in the sockets until ``start`` is called. Raises ListenError if an address is not available; the
-        collector then has no open sockets.
+        Also opens the sockets for checks by ICMP. Reports wait in the sockets until ``start`` is called. Raises
+        ListenError if an address is not available, and ConfigError if ICMP is not permitted; the collector then has no
+        open sockets.
         """
         missing = [endpoint for endpoint in self.farm.config.collector.listen if endpoint not in inherited]
         taken = [ReportSocket(endpoint, inherited=sock) for endpoint, sock in inherited.items()]
         try:
+            self._checker.open(self.farm)
             self._sockets = taken + self._open(missing, [])
         except BaseException:
             self._close(taken, leave=True)
+            self._checker.stop()
             raise
 
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
         """Start receiving reports, and call ``deliver`` with a new snapshot whenever reports change a reading.
 
-        Opens the sockets if ``open`` was not called. Raises ListenError if an address is not available.
+        Opens the sockets if ``open`` was not called. Raises ListenError or ConfigError as ``open`` does.
         """
         if not self._sockets:
             self.open()
@@ -83,6 +93,7 @@ class Collector:
         listen = self.farm.config.collector.listen
         self._close([sock for sock in self._sockets if sock.configured not in listen])
         self._sockets = [sock for sock in self._sockets if sock.configured in listen]
+        self._checker.start(self.farm)
         self._changed()
 
     def start_saving(self) -> None:
@@ -100,13 +111,15 @@ class Collector:
             publisher.stop()
         if self._watch:
             self._watch.stop()
+        self._checker.stop()
         self._close(self._sockets, leave=self._paused or publisher is None)
         self._sockets = []
         await self._sequences.stop()
 
     def pause(self) -> None:
-        """Stop reading reports. Until ``resume`` is called, new reports wait in the sockets."""
+        """Stop reading reports, and stop checking. Until ``resume`` is called, new reports wait in the sockets."""
         self._paused = True
+        self._checker.pause()
         for sock in self._sockets:
             sock.pause(asyncio.get_running_loop())
 
@@ -114,6 +127,7 @@ class Collector:
         self._paused = False
         for sock in self._sockets:
             sock.resume(asyncio.get_running_loop())
+        self._checker.resume(self.farm)
 
     def duplicates(self) -> Iterator[tuple[Endpoint, socket.socket]]:
         """Yield the configured address and a duplicate of each socket, for use by another process."""
@@ -124,8 +138,9 @@ class Collector:
         """Open the additional sockets that the configuration ``new`` requires.
 
         Reports wait in the new sockets until the change is committed, so none is lost. Raises ListenError if an address
-        is not available.
+        is not available, and ConfigError if a new check by ICMP is not permitted.
         """
+        self._checker.open(new.farm)
         listen = new.farm.config.collector.listen
         kept = [sock for sock in self._sockets if sock.configured in listen]
         dropped = [sock for sock in self._sockets if sock.configured not in listen]
@@ -158,6 +173,7 @@ class Collector:
         if bool(new.keys) != self._keyed:
             self._keyed = bool(new.keys)
             self._log_authentication()
+        self._checker.use(farm)
         self._changed()
 
     @property
@@ -193,6 +209,8 @@ class Collector:
         if self.table.adaptive:
             for line in self.table.adaptive.take_changes():
                 log.info("score %s: %s", self.farm.config.collector.score, line)
+        if failed := self.table.take_failed_servers():
+            self._checker.hurry(failed)
         if self._publisher is not None:
             self._publisher.changed()
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from lbdns.model.farm import ReportingHost
@@ -27,7 +27,7 @@ from lbdns_collector.reports.adaptive_weights import WeightSearch
 from lbdns_collector.reports.reporting_peer import MAX_SKEW, HostRecord, ReportingPeer
 from lbdns_shared.errors import ReportError
 from lbdns_shared.keys import MasterKey
-from lbdns_shared.report import REASONS, Envelope, Report, decode_body, open_envelope
+from lbdns_shared.report import REASONS, WEB_SERVER_FAILED, Envelope, Report, decode_body, open_envelope
 
 ACCEPTED: Final = "accepted"
 RESULTS: Final = (ACCEPTED, *REASONS)
@@ -54,6 +54,7 @@ class ReportTable:
         self._peers: dict[str, ReportingPeer] = {}  # of known hosts only, so never more than the farm has
         self._absent: dict[str, HostRecord] = {}  # records of hosts that a reload removed and another may add
         self._readings: dict[str, Reading] = {}
+        self._failed_servers: set[str] = set()  # members whose agents have just reported that the web server failed
         self._snapshot = EMPTY_SNAPSHOT
         self._changed = False
 
@@ -76,6 +77,25 @@ class ReportTable:
             self._snapshot = Snapshot(self._snapshot.version + 1, self._readings.copy())
             self._changed = False
         return self._snapshot
+
+    def reading(self, member: str) -> Reading | None:
+        """Return the newest reading of ``member`` (full name), or None if there is none."""
+        return self._readings.get(member)
+
+    def replace(self, member: str, reading: Reading) -> None:
+        """Store a reading that a check of ``member`` (full name) has changed."""
+        self._readings[member], self._changed = reading, True
+
+    def members(self) -> Collection[str]:
+        """Return the full names of the members with a reading."""
+        return self._readings.keys()
+
+    def take_failed_servers(self) -> Collection[str]:
+        """Return the members whose agents have reported since the last call that the web server has failed."""
+        if not self._failed_servers:
+            return ()
+        found, self._failed_servers = self._failed_servers, set()
+        return found
 
     @property
     def skews(self) -> dict[str, float]:
@@ -151,14 +171,27 @@ class ReportTable:
         alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
         gone = report.kind == "bye"
         interval = min(report.interval, self.max_interval)
-        for member in members:
-            if report.kind != "data" and not metrics and (before := self._readings.get(member)):
-                # This report is about the agent, not about the load: the load known before stays valid
-                reading = dataclasses.replace(before, received=now, interval=interval, alarm=alarm, gone=gone)
-            else:
-                reading = Reading(now, interval, score, metrics, alarm, gone, shadow)
-            self._readings[member] = reading
+        if report.kind == "data":
+            reading = Reading(now, interval, score, metrics, "", False, shadow)
+            for member in members:
+                self._readings[member] = reading
+        else:
+            self._record_notice(members, Reading(now, interval, score, metrics, alarm, gone, shadow))
         self._changed = True
+
+    def _record_notice(self, members: tuple[str, ...], reading: Reading) -> None:
+        """Record an alarm or a "bye". A failed check remains in force, because only "data" proves it outdated."""
+        for member in members:
+            if before := self._readings.get(member):
+                kept: dict[str, Any] = {"failed_checks": before.failed_checks}
+                if not reading.metrics:
+                    # This report is about the agent, not about the load: the load known before stays valid
+                    kept |= {"score": before.score, "metrics": before.metrics, "shadow_score": before.shadow_score}
+                self._readings[member] = dataclasses.replace(reading, **kept)
+            else:
+                self._readings[member] = reading
+        if reading.alarm.startswith(WEB_SERVER_FAILED):
+            self._failed_servers.update(members)
 
     def _scores(self, metrics: Mapping[str, float]) -> tuple[int, int | None]:
         return self.score.of(metrics), self._shadow.of(metrics) if self._shadow else None

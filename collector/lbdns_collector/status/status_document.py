@@ -15,7 +15,7 @@ from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import Liveness, pool_liveness
 from lbdns.model.overrides import Overrides
-from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.model.snapshot import FailedCheck, Reading, Snapshot
 from lbdns.planning.explanation import ScoreParts, reason, score_parts
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 
@@ -194,14 +194,14 @@ def pool_document(inputs: StatusInputs, pool: Pool) -> tuple[dict[str, Any], Ite
             "name": member.name,
             "addresses": member.addresses,
             "state": state,
-            "reason": reason(state, reading, overrides, inputs.now),
+            "reason": reason(state, reading, overrides, inputs.now, pool.name),
             "guard": guard.text(inputs.now),
             "answers": count,
             "share": round(count / total, 4) if total else 0.0,
             "capacity": round(capacity, 3) if capacities else None,
             "capacity_share": round(capacity / whole, 4) if whole else None,
             "overrides": [override.document() for override in overrides],
-            **_reported(reading, inputs.now),
+            **_reported(reading, inputs.now, pool.name),
             "score_parts": score_parts(reading, inputs.parts) if reading else {},
         }
         for member, reading, state, overrides, guard, count, capacity in zip(
@@ -232,7 +232,7 @@ def _shadow(pool: Pool, figures: ShadowStatistics) -> dict[str, Any]:
     }
 
 
-def _reported(reading: Reading | None, now: float) -> dict[str, Any]:
+def _reported(reading: Reading | None, now: float, pool: str) -> dict[str, Any]:
     if reading is None:
         return {"score": None, "age_s": None, "interval_s": None, "metrics": {}, "alarm": "", "gone": False}
     return {
@@ -243,6 +243,7 @@ def _reported(reading: Reading | None, now: float) -> dict[str, Any]:
         "metrics": reading.metrics,
         "alarm": reading.alarm,
         "gone": reading.gone,
+        **({"check_failed": failure} if (failure := reading.failure(pool)) else {}),
     }
 
 
@@ -266,7 +267,7 @@ class ReportChanges:
         for full_name in members:
             for pool, zone, name in self._places.get(full_name, ()):
                 document = pools.setdefault(pool, {"name": pool, "zone": zone, "members": []})
-                document["members"].append({"name": name, **_reported(readings.get(full_name), now)})
+                document["members"].append({"name": name, **_reported(readings.get(full_name), now, pool)})
         return {"pools": list(pools.values())}
 
 
@@ -287,11 +288,16 @@ def read_status(document: object, now: float) -> dict[str, Reading | None]:
         zone = _value(pool, "zone", str)
         for member in _objects(pool, "members"):
             name = _value(member, "name", str)
-            readings[f"{name}.{zone}" if zone else name] = _reading(member, now)
+            full_name = f"{name}.{zone}" if zone else name
+            before = readings.get(full_name)  # of another pool, whose check may fail too
+            failed = before.failed_checks if before else ()
+            if failure := _value(member, "check_failed", str, ""):
+                failed = (*failed, FailedCheck(_value(pool, "name", str), failure))
+            readings[full_name] = _reading(member, now, failed)
     return readings
 
 
-def _reading(member: Mapping[str, Any], now: float) -> Reading | None:
+def _reading(member: Mapping[str, Any], now: float, failed_checks: tuple[FailedCheck, ...]) -> Reading | None:
     if member.get("age_s") is None:
         return None
     metrics = _value(member, "metrics", dict)
@@ -309,6 +315,7 @@ def _reading(member: Mapping[str, Any], now: float) -> Reading | None:
         gone=_value(member, "gone", bool, False),
         # Only a collector with a shadow score sends this key
         shadow_score=_value(member, "shadow_score", int) if "shadow_score" in member else None,
+        failed_checks=failed_checks,
     )
 
 

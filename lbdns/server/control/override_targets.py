@@ -152,14 +152,15 @@ class _OverriddenPool:
     def _why(self, member: Member, guard: Guard) -> str:
         reading = self.snapshot.readings.get(member.full_name)
         state = self._state(member)
-        why = reason(state, reading, self.overrides.of(self.pool.name, member.full_name), self.now)
+        in_force = self.overrides.of(self.pool.name, member.full_name)
+        why = reason(state, reading, in_force, self.now, self.pool.name)
         if state == "usable":
             why = guard.text(self.now) or why
         return f"{member.name}: {why or state}"
 
     def _state(self, member: Member) -> State:
         reading = self.snapshot.readings.get(member.full_name)
-        return state_of(reading, self.now, self.stale_after, self._forced_state(member))
+        return state_of(reading, self.now, self.stale_after, self._forced_state(member), self.pool.name)
 
     def _forced_state(self, member: Member) -> ForcedState:
         return self.overrides.for_pool(self.pool.name).forced_state(member.full_name)

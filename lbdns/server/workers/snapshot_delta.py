@@ -21,7 +21,7 @@ def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> b
         old = before.get(name)
         if old is not reading:
             metrics = None if old and old.metrics is reading.metrics else dict(reading.metrics)
-            rest = reading.alarm, reading.gone, reading.shadow_score
+            rest = reading.alarm, reading.gone, reading.shadow_score, reading.failed_checks
             changed[name] = (reading.received, reading.interval, reading.score, metrics, *rest)
     return pickle.dumps((snapshot.version, changed, before.keys() - after.keys()), pickle.HIGHEST_PROTOCOL)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import msgpack
 import pytest
 
 from lbdns.model.farm import Farm
-from lbdns.model.snapshot import Snapshot, read_reading, write_reading
+from lbdns.model.snapshot import FailedCheck, Snapshot, read_reading, write_reading
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.reports.collector import Collector
 from lbdns_collector.reports.report_table import ReportTable
@@ -109,6 +110,9 @@ def test_an_invalid_state_changes_nothing(change: dict[str, Any]) -> None:
 def test_a_reading_as_plain_data() -> None:
     reading = old_table().snapshot().readings["frodo.hobbit"]
     assert read_reading(write_reading(reading, NOW), NOW) == reading
+    assert len(write_reading(reading, NOW)) == 6  # as older versions expect it
+    failed = replace(reading, failed_checks=(FailedCheck("web", "tcp:80: connection refused"), FailedCheck("b", "x")))
+    assert read_reading(write_reading(failed, NOW), NOW) == failed
 
 
 async def test_reports_wait_while_paused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
 from lbdns.model.farm import Farm
 from lbdns.model.overrides import Override, Overrides
-from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.model.snapshot import FailedCheck, Reading, Snapshot
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.status.status_document import (
     ProgramStatus,
@@ -319,3 +319,36 @@ def test_farm_of_two_pools_shares_members(tmp_path: Path) -> None:
         ("web", ["frodo"]),
         ("static", ["frodo"]),
     ]
+
+
+def two_pools(folder: Path) -> Farm:
+    """Pools web and mail with the same members."""
+    more = pool_table(name="mail", more='names = { mail = "best" }')
+    return make_farm(folder, members=("gandalf",), more=more)
+
+
+@pytest.mark.parametrize("pools", [("web",), ("mail",), ("web", "mail")])
+def test_a_follower_reads_the_failed_checks_of_each_pool(tmp_path: Path, pools: tuple[str, ...]) -> None:
+    farm = two_pools(tmp_path)
+    failed = replace(reading(), failed_checks=tuple(FailedCheck(pool, f"{pool}: refused") for pool in pools))
+    document = build_status(status_inputs(farm, {"gandalf": failed}))
+    for pool in document["pools"]:
+        (member,) = pool["members"]
+        assert member["state"] == ("silent" if pool["name"] in pools else "usable")
+        assert member.get("check_failed", "") == failed.failure(pool["name"])
+        assert member["reason"] == (f"{pool['name']}: refused; no report for 0.5 s" if pool["name"] in pools else "")
+    read = read_status(json.loads(json.dumps(document)), NOW)["gandalf.hobbit"]
+    assert read is not None
+    assert read.failed_checks == failed.failed_checks
+    changes = ReportChanges(farm).build(["gandalf.hobbit"], {"gandalf.hobbit": failed}, NOW)
+    read = read_status(json.loads(json.dumps(changes)), NOW)["gandalf.hobbit"]
+    assert read is not None
+    assert read.failed_checks == failed.failed_checks
+
+
+def test_a_failed_server_s_reason(farm: Farm) -> None:
+    alarm = reading(alarm="web server failed", failed_checks=(FailedCheck("web", "tcp:80: connection refused"),))
+    (text,) = [
+        m["reason"] for m in members(build_status(status_inputs(farm, {"gandalf": alarm}))).values() if m["age_s"]
+    ]
+    assert text == "tcp:80: connection refused; alarm: web server failed"

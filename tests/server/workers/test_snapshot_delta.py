@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
+from dataclasses import replace
+
+from lbdns.model.snapshot import EMPTY_SNAPSHOT, FailedCheck, Reading, Snapshot
 from lbdns.server.workers.snapshot_delta import read_snapshot_delta, write_snapshot_delta
 
 OLD = Reading(1.0, 1.0, 50, {"cpu_idle": 50.0})
@@ -26,6 +28,15 @@ def test_what_did_not_change_stays_the_same_object() -> None:
     assert then == second
     assert then.readings["a.hobbit"] is there.readings["a.hobbit"]
     assert len(write_snapshot_delta(first.readings, second)) < len(write_snapshot_delta({}, second))
+
+
+def test_a_failed_check_leaves_the_metrics_the_same_object() -> None:
+    first = Snapshot(1, {"a.hobbit": OLD})
+    there = received(EMPTY_SNAPSHOT, first)
+    failed = replace(OLD, failed_checks=(FailedCheck("web", "icmp: no answer within 0.3 s"),))
+    then = received(first, Snapshot(2, {"a.hobbit": failed}), there)
+    assert then.readings["a.hobbit"] == failed
+    assert then.readings["a.hobbit"].metrics is there.readings["a.hobbit"].metrics
 
 
 def test_who_is_gone_is_gone() -> None:

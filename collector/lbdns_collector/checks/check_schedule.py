@@ -1,0 +1,166 @@
+"""The check schedule: decides which member is checked when, and how the results change members' readings. Sans-I/O.
+
+A member with an agent is checked once its report is overdue, once its agent reports that the web server has failed, and
+while it fails its check. If its agent has stopped, or has been silent for ``stale_after`` intervals, a check would
+change nothing, so there is none.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lbdns.config.check_setting import CheckConfig
+from lbdns.model.farm import Farm
+from lbdns.model.liveness import silent_at
+from lbdns.model.snapshot import FailedCheck, Reading
+from lbdns_collector.checks.probe_result import ProbeResult
+from lbdns_shared.report import WEB_SERVER_FAILED
+
+OVERDUE: Final = 1.5  # report intervals since the newest report, after which the next one is overdue
+
+
+@dataclass(frozen=True, slots=True)
+class MemberCheck:
+    """One member of one pool, and the check of that pool. ``member`` is a full name."""
+
+    pool: str
+    member: str
+    addresses: tuple[str, ...]
+    check: CheckConfig
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.pool, self.member
+
+
+def checks_of(farm: Farm) -> list[MemberCheck]:
+    """Return a check for each member of each pool that has one."""
+    return [
+        MemberCheck(pool.name, member.full_name, member.addresses, pool.config.check)
+        for pool in farm.pools
+        if pool.config.check.target
+        for member in pool.members
+    ]
+
+
+class _Entry:
+    __slots__ = ("check", "due", "passes", "running")
+
+    def __init__(self, check: MemberCheck) -> None:
+        self.check = check
+        self.due = math.inf  # monotonic seconds: when to look at this member again
+        self.passes = 0  # in a row, while the check counts as failed
+        self.running = False
+
+
+#: Returns a member's newest reading by the member's full name
+ReadingOf = Callable[[str], Reading | None]
+
+
+class CheckSchedule:
+    """The checks of all members. ``stale_after`` is in report intervals. Times are in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self.stale_after = math.inf
+        self._entries: dict[tuple[str, str], _Entry] = {}
+        self._by_member: Mapping[str, list[_Entry]] = {}
+        self._heap: list[tuple[float, int, _Entry]] = []  # an item whose time is not its entry's due time is outdated
+        self._numbers = itertools.count()
+
+    def use(self, checks: Iterable[MemberCheck], now: float) -> None:
+        """Replace the checks. A check of the same pool and member continues where it was."""
+        before, self._entries, self._heap = self._entries, {}, []
+        by_member: dict[str, list[_Entry]] = {}
+        for check in checks:
+            entry = before.get(check.key)
+            if entry is None or entry.check.check != check.check:
+                entry = _Entry(check)
+            entry.check = check
+            self._entries[check.key] = entry
+            by_member.setdefault(check.member, []).append(entry)
+            if not entry.running:
+                self._plan(entry, min(max(entry.due, now), now + check.check.interval))
+        self._by_member = by_member
+
+    @property
+    def next_due(self) -> float:
+        """The time at which ``take`` must be called again, or inf."""
+        return self._heap[0][0] if self._heap else math.inf
+
+    def hurry(self, members: Iterable[str], now: float) -> None:
+        """Check ``members`` now, because their agents report that the web server has failed."""
+        for member in members:
+            for entry in self._by_member.get(member, ()):
+                if not entry.running:
+                    self._plan(entry, now)
+
+    def take(self, reading_of: ReadingOf, now: float) -> MemberCheck | None:
+        """Look at the member that is due next. Return its check if the check must be made now.
+
+        The caller must make the check and then call ``finish``. Do not call this method before ``next_due``.
+        """
+        due, _, entry = heapq.heappop(self._heap)
+        if entry.due != due or entry.running or self._entries.get(entry.check.key) is not entry:
+            return None
+        check = entry.check
+        when = self._when(check, reading_of(check.member), now)
+        if when > now:
+            self._plan(entry, when)
+            return None
+        entry.running = True
+        return check
+
+    def finish(
+        self, check: MemberCheck, result: ProbeResult, began: float, reading_of: ReadingOf, now: float
+    ) -> Reading | None:
+        """Record the result of a check that ``began`` earlier. Return the member's new reading if it changes."""
+        entry = self._entries.get(check.key)
+        if entry is None or entry.check.check != check.check:
+            return None  # a reload has removed the check
+        entry.running = False
+        self._plan(entry, max(now, began + check.check.interval))
+        reading = reading_of(check.member)
+        if reading is None or reading.gone or result.passed is None:
+            return None
+        if reading.received > began and not reading.alarm.startswith(WEB_SERVER_FAILED):
+            return None  # the agent has reported meanwhile
+        failing = reading.failure(check.pool)
+        if not result.passed:
+            entry.passes = 0
+            return with_failure(reading, check.pool, f"{check.check.target}: {result.reason}")
+        entry.passes += 1
+        return with_failure(reading, check.pool, "") if failing and entry.passes >= check.check.up else None
+
+    def _when(self, check: MemberCheck, reading: Reading | None, now: float) -> float:
+        """Return when the member must be checked or, if that is not known yet, looked at again."""
+        if reading is None or reading.gone or now >= silent_at(reading, self.stale_after):
+            return now + check.check.interval
+        if reading.alarm.startswith(WEB_SERVER_FAILED) or reading.failure(check.pool):
+            return now
+        return reading.received + OVERDUE * reading.interval
+
+    def _plan(self, entry: _Entry, due: float) -> None:
+        entry.due = due
+        heapq.heappush(self._heap, (due, next(self._numbers), entry))
+
+
+def with_failure(reading: Reading, pool: str, reason: str) -> Reading | None:
+    """Return ``reading`` with the reason why the check of ``pool`` fails, or None if nothing changes.
+
+    An empty ``reason`` means that the check does not fail.
+    """
+    if reading.failure(pool) == reason:
+        return None
+    others = tuple(failed for failed in reading.failed_checks if failed.pool != pool)
+    return replace(reading, failed_checks=(*others, FailedCheck(pool, reason)) if reason else others)
+
+
+def without_failures(reading: Reading, known: Callable[[str], bool]) -> Reading | None:
+    """Return ``reading`` without the failures of pools that are not ``known``, or None if nothing changes."""
+    kept = tuple(failed for failed in reading.failed_checks if known(failed.pool))
+    return None if kept == reading.failed_checks else replace(reading, failed_checks=kept)

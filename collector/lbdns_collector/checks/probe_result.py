@@ -1,0 +1,15 @@
+"""The result of a probe or of a check."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class ProbeResult(NamedTuple):
+    """``passed`` is None if the probe could not be made. ``reason`` states why the probe did not pass."""
+
+    passed: bool | None
+    reason: str = ""
+
+
+PASSED: Final = ProbeResult(True)

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lbdns.config.toml_reader import TomlTable
-from lbdns.config.value_readers import Network, each, integer, key, optional_path, parse_network, string
+from lbdns.config.value_readers import (
+    HOST_NAME,
+    MAX_NAME,
+    Network,
+    each,
+    integer,
+    key,
+    optional_path,
+    parse_network,
+    string,
+)
 from lbdns_shared.endpoint import HTTP_PORT, Endpoint, parse_listen
 
 
@@ -20,12 +30,22 @@ def _listen(table: TomlTable, name: str, default: Endpoint) -> Endpoint | None:
         return default
 
 
+def _name(text: str) -> str:
+    """Return a host name as Host headers are compared with it: in lower case, without a final dot."""
+    name = text.lower().removesuffix(".")
+    if len(name) > MAX_NAME or not HOST_NAME.match(name):
+        raise ValueError(f"{text!r} is not a host name; write it without a port, such as dns.example.com")
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class WebConfig:
     """``listen`` is None if HTTP is off. ``allow`` contains the networks whose clients may read the pages."""
 
     listen: Endpoint | None = key(_listen, Endpoint("127.0.0.1", HTTP_PORT))  # None: HTTP is off
     allow: tuple[Network, ...] = each((), parse_network)  # networks that may read; the loopback always may
+    names: tuple[str, ...] = each((), _name)  # host names of this server, besides addresses and localhost
+    connections_per_client: int = integer(64, 4, 132)  # from one address (this machine excepted)
     user: str = string()  # with ``password_file``: HTTP basic authentication (RFC 7617)
     password_file: Path | None = optional_path()
     token_file: Path | None = optional_path()  # a bearer token (RFC 6750), accepted as well

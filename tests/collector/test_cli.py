@@ -81,7 +81,7 @@ def test_garbage_by_the_thousand(collector: RunningCollector) -> None:
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_signals_stop_it_cleanly_with_open_streams(collector: RunningCollector, how: signal.Signals) -> None:
     with socket.create_connection(collector.web, PATIENCE) as stream:
-        stream.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+        stream.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert stream.recv(100)
         assert collector.stop(how) == 0
     assert collector.messages()[-1] == "stopped"

@@ -76,3 +76,29 @@ class TestWhatClientsSee:
         with pytest.raises(ConfigError) as caught:
             load(ZONE + text)
         assert list(caught.value.findings) == [f"{tmp_path}/lbdns.toml{finding}"]
+
+
+class TestWebClients:
+    """Tests of the names and limits in ``[web]``."""
+
+    def test_defaults(self, load: Load) -> None:
+        web = load(ZONE).web
+        assert (web.names, web.connections_per_client) == ((), 64)
+
+    def test_names_are_compared_without_case_or_final_dot(self, load: Load) -> None:
+        web = load(ZONE + '[web]\nnames = ["DNS.Example.com.", "ns1"]\nconnections_per_client = 100\n').web
+        assert (web.names, web.connections_per_client) == (("dns.example.com", "ns1"), 100)
+
+    @pytest.mark.parametrize(
+        ("line", "finding"),
+        [
+            ('names = ["dns:8053"]', "'dns:8053' is not a host name; write it without a port, such as dns.example.com"),
+            ('names = ["*.example.com"]', "'*.example.com' is not a host name"),
+            ('names = [""]', "'' is not a host name"),
+            ("connections_per_client = 3", "must be a whole number from 4 to 132, not 3"),
+        ],
+    )
+    def test_mistakes(self, load: Load, line: str, finding: str) -> None:
+        with pytest.raises(ConfigError) as error:
+            load(ZONE + f"[web]\n{line}\n")
+        assert f":5: [web] {line.split()[0]}: {finding}" in str(error.value)

@@ -1,43 +1,56 @@
-"""Access control for HTTP clients: permitted networks, credentials, and a limit on failed attempts."""
+"""Access control for HTTP clients: networks, host names, credentials, and a limit on failed attempts."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import ipaddress
-import logging
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from lbdns.config.value_readers import Network
+from lbdns.config.web_section import WebConfig
 from lbdns.secrets.http_credentials import NO_CREDENTIALS, HttpCredentials
+from lbdns_collector.web.host_names import is_name_of_server
+from lbdns_collector.web.refusal_log import RefusalLog
 
-log = logging.getLogger("lbdns.web")
-
-RefusalReason = Literal["network", "nameless", "credentials", "tries", "busy"]
-REFUSAL_REASONS: Final[tuple[RefusalReason, ...]] = ("network", "nameless", "credentials", "tries", "busy")
+RefusalReason = Literal["network", "host", "nameless", "credentials", "tries", "busy", "slow", "replaced", "malformed"]
+REFUSAL_REASONS: Final[tuple[RefusalReason, ...]] = get_args(RefusalReason)
+#: What the log says; reasons without a text are not logged, because they are no attacks: a browser's first request has
+#: no credentials, and browsers and proxies keep idle connections
+_LOGGED: Final[dict[RefusalReason, str]] = {
+    "network": "is not in any network in [web] allow",
+    "host": "asked for a host that is not in [web] names",
+    "credentials": "sent a wrong password or token",
+    "tries": "sent too many wrong passwords or tokens",
+    "slow": "did not send a complete request in time",
+    "malformed": "sent something that is not valid HTTP",
+}
 
 DELAY: Final = 1.0  # seconds before a client learns that its credentials are wrong
 AT_ONCE: Final = 4  # pending refusals per network; with DELAY this limits the guesses per second
-QUIET: Final = 60.0  # seconds between two log lines about refusals
 _IPV6_PLACE: Final = 64  # bits: the network that a provider assigns to one customer
 
 
 class AccessControl:
     """The access rules in force, from the configuration section ``[web]``.
 
-    Loopback clients may always connect but, like all other clients, need credentials.
+    Clients on this machine may always connect but, like all other clients, need credentials.
     """
 
     def __init__(self, allow: Sequence[Network] = (), credentials: HttpCredentials = NO_CREDENTIALS) -> None:
-        self.allow = tuple(allow)
-        self.credentials = credentials
+        self.apply(WebConfig(allow=tuple(allow)), credentials)
         self.refused: Counter[RefusalReason] = Counter(dict.fromkeys(REFUSAL_REASONS, 0))
         self._wrong: Counter[str] = Counter()  # pending refusals, by network
-        self._logged_at = float("-inf")  # monotonic seconds of the last log line
-        self._unlogged = 0
+        self._log = RefusalLog()
+
+    def apply(self, web: WebConfig, credentials: HttpCredentials) -> None:
+        """Replace the rules in force by those in ``web``."""
+        self.allow = web.allow
+        self.names = frozenset(web.names)
+        self.connections_per_client = web.connections_per_client
+        self.credentials = credentials
 
     def is_allowed(self, address: str) -> bool:
         """Return whether a client at ``address`` may connect."""
@@ -47,30 +60,31 @@ class AccessControl:
             return False
         return found.is_loopback or any(found in network for network in self.allow)
 
-    def refuse(self, why: RefusalReason, address: str) -> None:
-        """Count a refusal, and log it unless another refusal was logged within the last minute."""
+    def is_named(self, host: str) -> bool:
+        """Return whether ``host``, from a Host header, names this server."""
+        return is_name_of_server(host, self.names)
+
+    def refuse(self, why: RefusalReason, address: str, detail: str = "") -> None:
+        """Count a refusal, and log it unless a similar refusal was logged within the last minute."""
         self.refused[why] += 1
-        if why in ("nameless", "busy"):  # a browser's first request has no credentials, and "busy" is not an attack
-            return
-        self._unlogged += 1
-        now = time.monotonic()
-        if now >= self._logged_at + QUIET:
-            what = "is not in any network in [web] allow" if why == "network" else "sent a wrong password or token"
-            more = f"; {self._unlogged - 1} others were refused since the last log line" if self._unlogged > 1 else ""
-            log.warning("refused: %s %s%s", address, what, more)
-            self._logged_at, self._unlogged = now, 0
+        if why in _LOGGED:
+            self._log.report(why, f"{address} {_LOGGED[why]}{detail and f': {detail}'}")
+
+    def warn(self, what: str) -> None:
+        """Log that connections cannot be accepted, unless this was logged within the last minute."""
+        self._log.report("accept", what)
 
     def may_try(self, address: str) -> bool:
         """Return whether credentials from a client at ``address`` may be checked now.
 
         To limit guesses, credentials are not checked while too many refusals are pending for the client's network.
         """
-        return self._wrong[_place(address)] < AT_ONCE
+        return self._wrong[client_network(address)] < AT_ONCE
 
     @contextlib.asynccontextmanager
     async def delayed_refusal(self, address: str) -> AsyncIterator[None]:
         """Wait DELAY seconds, then run the body of the ``async with``, which must send the refusal."""
-        place = _place(address)
+        place = client_network(address)
         self._wrong[place] += 1
         try:
             await asyncio.sleep(DELAY)
@@ -87,7 +101,16 @@ def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     return (found.ipv4_mapped or found) if found.version == 6 else found
 
 
-def _place(address: str) -> str:
+def is_this_machine(peer: str, own: str) -> bool:
+    """Return whether ``peer`` is an address of this machine. ``own`` is the address that the peer connected to."""
+    try:
+        return peer == own or _plain(peer).is_loopback
+    except ValueError:
+        return False
+
+
+def client_network(address: str) -> str:
+    """Return the network that counts as one client: the IPv4 address, or the IPv6 /64 network."""
     try:
         found = _plain(address)
     except ValueError:

@@ -1,51 +1,62 @@
-"""Admission control: schedules each HTTP request, and refuses requests from clients without read access."""
+"""Admission control: refuses requests for other hosts, requests with a body, and clients without valid credentials.
+
+The connection gate has checked the client's network and scheduled the request before aiohttp reads it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http import HttpVersion11
 
 from lbdns_collector.web.access_control import RefusalReason
-from lbdns_collector.web.app_keys import ACCESS, SCHEDULER
-from lbdns_collector.web.http_responses import error
-from lbdns_collector.web.http_server import CONNECTIONS
-from lbdns_collector.web.render_scheduler import RenderLane
+from lbdns_collector.web.app_keys import ACCESS
+from lbdns_collector.web.gated_connection import connection_of
+from lbdns_collector.web.http_responses import RETRY, error
+from lbdns_collector.web.request_heads import PROBES
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-HEALTH: Final = "/healthz"
-LIVE: Final = "/livez"
-PROBES: Final = (HEALTH, LIVE)  # need no credentials, and have their own lane
-#: Seconds of CPU time to read a request and write its response head: 0.4 ms on an idle server, and about twice that if
-#: queries evict the processor's caches in between
-REQUEST_COST: Final = 0.0008
-MAX_WAITING: Final = 32  # number of requests that may wait for a turn
-RETRY: Final = "2"  # seconds
+#: The authority of a request target in absolute form, which takes precedence over Host (RFC 9112, section 3.2.2)
+_ABSOLUTE: Final = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 CHALLENGE: Final = 'Basic realm="lbdns", charset="UTF-8", Bearer realm="lbdns"'
 
 
 @web.middleware
 async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Return the handler's response, or an error response if the request is refused."""
-    scheduler, connections = request.app[SCHEDULER], request.app[CONNECTIONS]
-    lane: RenderLane = "health" if request.path in PROBES else "request"
-    connections.touch(request.protocol)
-    if scheduler.waiting(lane) >= MAX_WAITING:
-        return _refuse(request, "busy", 503, "too many requests are waiting; retry later", Retry_After=RETRY)
-    async with scheduler.turn(lane, REQUEST_COST):
-        pass
-    response = await _refusal(request) or await handler(request)
-    connections.touch(request.protocol)
-    return response
+    connection = connection_of(request)
+    if request.body_exists:
+        connection.discard_body()
+    try:
+        response = _misdirected(request) or await _refusal(request) or await handler(request)
+        if request.body_exists:
+            response.force_close()
+        return response
+    finally:
+        connection.finished()
+
+
+def _misdirected(request: web.Request) -> web.Response | None:
+    """Return a refusal if the request names another host (DNS rebinding), or no host at all.
+
+    HTTP/1.0 requests need no Host header, and no browser sends them.
+    """
+    hosts = request.headers.getall("Host", [])
+    if len(hosts) != 1 and (hosts or request.version >= HttpVersion11):
+        return _refuse(request, "malformed", 400, "an HTTP/1.1 request must have one Host header")
+    for host in (*hosts, *_ABSOLUTE.findall(request.raw_path)):
+        if not request.app[ACCESS].is_named(host):
+            what = f"{host!r} is not a name of this server; if clients should use this name, add it to [web] names"
+            return _refuse(request, "host", 421, what, detail=repr(host))
+    return None
 
 
 async def _refusal(request: web.Request) -> web.Response | None:
     access, address = request.app[ACCESS], request.remote or ""
-    if not access.is_allowed(address):
-        what = f"{address} is not allowed to read this server's pages; its network must be added to [web] allow"
-        return _refuse(request, "network", 403, what)
     if not access.credentials or request.path in PROBES:
         return None
     header = request.headers.get("Authorization")
@@ -62,8 +73,10 @@ async def _refusal(request: web.Request) -> web.Response | None:
         return _refuse(request, "credentials", 401, what, WWW_Authenticate=CHALLENGE)
 
 
-def _refuse(request: web.Request, why: RefusalReason, status: int, what: str, **headers: str) -> web.Response:
-    request.app[ACCESS].refuse(why, request.remote or "")
+def _refuse(
+    request: web.Request, why: RefusalReason, status: int, what: str, detail: str = "", **headers: str
+) -> web.Response:
+    request.app[ACCESS].refuse(why, request.remote or "", detail)
     response = error(status, what, **headers)
     if status != web.HTTPUnauthorized.status_code:
         response.force_close()  # the client's next request must wait for a connection

@@ -18,12 +18,12 @@ from lbdns_collector.status.status_document import status_pieces
 from lbdns_collector.status.status_source import StatusSource, status_inputs
 from lbdns_collector.web import endpoints
 from lbdns_collector.web.access_control import AccessControl
-from lbdns_collector.web.admission import HEALTH, LIVE, Handler, admit
+from lbdns_collector.web.admission import Handler, admit
 from lbdns_collector.web.app_keys import ACCESS, HUB, METRICS, SCHEDULER, SOURCE, STATUS
 from lbdns_collector.web.event_hub import EventHub
 from lbdns_collector.web.http_responses import document, error, joined
-from lbdns_collector.web.http_server import CONNECTIONS, HttpConnections
 from lbdns_collector.web.render_scheduler import RenderScheduler
+from lbdns_collector.web.request_heads import HEALTH, LIVE
 from lbdns_collector.web.single_flight import SingleFlight
 
 log = logging.getLogger("lbdns.web")
@@ -71,9 +71,9 @@ _HEADERS: Final = {
 
 def make_app(source: StatusSource, access: AccessControl | None = None) -> web.Application:
     """Return the application, whose only state is its open connections and event streams."""
-    app = web.Application(middlewares=[_errors_as_json, admit], client_max_size=1024)
+    app = web.Application(middlewares=[admit, _errors_as_json], client_max_size=1024)
     scheduler = RenderScheduler(partial(_queries_here, source), partial(_member_count, source))
-    app[SOURCE], app[SCHEDULER], app[CONNECTIONS] = source, scheduler, HttpConnections()
+    app[SOURCE], app[SCHEDULER] = source, scheduler
     app[ACCESS] = access or AccessControl()
     app[STATUS] = SingleFlight(partial(_status, source, scheduler))
     app[METRICS] = SingleFlight(partial(_metrics, source, scheduler, app[ACCESS]))

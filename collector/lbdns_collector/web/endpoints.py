@@ -14,9 +14,9 @@ from lbdns.events.server_sent_events import KEEP_ALIVE
 from lbdns.text.suggestions import nearest
 from lbdns_collector.status.status_document import separated, to_json
 from lbdns_collector.web.app_keys import HUB, METRICS, SCHEDULER, SOURCE, STATUS
-from lbdns_collector.web.event_hub import MAX_STREAMS, StreamKind
-from lbdns_collector.web.http_responses import document, error, joined, send
-from lbdns_collector.web.http_server import CONNECTIONS
+from lbdns_collector.web.event_hub import StreamKind
+from lbdns_collector.web.gated_connection import connection_of
+from lbdns_collector.web.http_responses import document, error, joined, send, send_at_once
 from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
 
 LIMIT: Final = 200  # events, unless the client asks for another number
@@ -58,19 +58,19 @@ async def events(request: web.Request) -> web.StreamResponse:
     if request.method == "HEAD":
         await response.prepare(request)
         return response
-    if hub.streams >= MAX_STREAMS:
+    if not hub.has_room(kind):
         return error(
             503, "too many event streams are open; retry later, or read /api/v1/status instead", Retry_After="10"
         )
-    transport = request.transport
-    request.app[CONNECTIONS].is_stream(request.protocol)
-    stream, first = await hub.open(transport.abort if transport else lambda: None, kind)
+    connection = connection_of(request)
+    stream, first = await hub.open(connection.abort, kind)
+    connection.when_lost = stream.end
     try:
         await response.prepare(request)
         waiting: bytes | None = first
         while waiting is not None:
             if kind == "changes":
-                await response.write(waiting or KEEP_ALIVE)  # unscheduled, because DNS answers depend on it
+                await send_at_once(response, waiting or KEEP_ALIVE)
             else:
                 await send(request, response, waiting or KEEP_ALIVE)
             waiting = await stream.next()

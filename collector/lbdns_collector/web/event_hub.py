@@ -46,8 +46,10 @@ AT_ONCE: Final = 100  # members in one event for followers: about 2 ms of work b
 BREATH: Final = 0.005  # seconds between two such events: if CPU time is scarce, reports take precedence
 TICK: Final = 1.0  # seconds between checks for changes without a report, such as silent members and answer counts
 MAX_STREAMS: Final = 100  # concurrent streams; each open page uses one
+RESERVED_STREAMS: Final = 20  # of these for followers, whose DNS answers depend on the stream
 MAX_WAITING: Final = 64  # events queued for one client, enough for some seconds
-MAX_WAITING_BYTES: Final = 16 * 2**20
+MAX_WAITING_BYTES: Final = 16 * 2**20  # the streams share the events, so these bytes exist only once
+MAX_JOINED: Final = 64 * 1024  # bytes; a longer event is returned as it is, without a copy
 
 
 class StreamQueue:
@@ -93,7 +95,7 @@ class StreamQueue:
         self._wake.set()
 
     async def next(self) -> bytes | None:
-        """Return all queued events, concatenated, or None at the end of the stream.
+        """Return the next queued events, concatenated, or None at the end of the stream.
 
         Returns ``b""`` if no event has arrived for ``keep_alive`` seconds.
         """
@@ -104,10 +106,17 @@ class StreamQueue:
                 return b""
         if self.ended:
             return None
-        waiting = b"".join((*self._events, self._whole))
-        self._clear()
-        self._wake.clear()
-        return waiting
+        due: list[bytes] = []
+        length = 0
+        while self._events and (not due or length + len(self._events[0]) <= MAX_JOINED):
+            due.append(self._events.popleft())
+            length += len(due[-1])
+        self._bytes -= length
+        if not due:  # not joined with others: all streams share one event with the whole status
+            due, self._whole = [self._whole], b""
+        if not self._events and not self._whole:
+            self._wake.clear()
+        return b"".join(due)
 
     def _clear(self) -> None:
         self._events.clear()
@@ -126,6 +135,7 @@ class EventHub:
     def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight) -> None:
         self._source, self._scheduler, self._status = source, scheduler, status
         self._streams: dict[StreamKind, set[StreamQueue]] = {"page": set(), "log": set(), "changes": set()}
+        self._encoded = b"", b""  # the newest document with the whole status, and its event
         self._changes = ReportChanges(source.members.farm)
         self._pending: dict[str, None] = {}  # changed members that no event has named yet, oldest first
         self._turn: asyncio.Handle | None = None
@@ -160,6 +170,10 @@ class EventHub:
     def streams(self) -> int:
         return sum(map(len, self._streams.values()))
 
+    def has_room(self, kind: StreamKind) -> bool:
+        """Return whether another stream may be opened."""
+        return self.streams < MAX_STREAMS - (0 if kind == "changes" else RESERVED_STREAMS)
+
     async def open(self, abort: Callable[[], None], kind: StreamKind) -> tuple[StreamQueue, bytes]:
         """Return a new stream, and a first event with the whole status. Later changes are queued in the stream.
 
@@ -171,7 +185,7 @@ class EventHub:
             return stream, b""
         self._dirty.set()
         try:
-            return stream, encode_event("status", await self._status.get())
+            return stream, await self._whole_status()
         except BaseException:
             self.close(stream)
             raise
@@ -236,7 +250,7 @@ class EventHub:
                 if not reported and signature == before:
                     continue
                 before = signature
-                event = encode_event("status", await self._status.get())
+                event = await self._whole_status()
             except Exception:
                 log.exception("the status could not be sent to the clients of the live page")
                 await asyncio.sleep(TICK)
@@ -246,6 +260,13 @@ class EventHub:
             await asyncio.sleep(PAGES.pause_after(self._scheduler.spent - spent))
             while pages and all(stream.is_behind for stream in pages):  # noqa: ASYNC110  an event of each would cost more
                 await asyncio.sleep(PAGE_GAP)
+
+    async def _whole_status(self) -> bytes:
+        """Return an event with the whole status. Streams that wait at the same time receive the same object."""
+        document = await self._status.get()
+        if document is not self._encoded[0]:
+            self._encoded = document, encode_event("status", document)
+        return self._encoded[1]
 
     async def _wait(self, longest: float | None) -> bool:
         try:

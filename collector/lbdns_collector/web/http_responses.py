@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
 from lbdns_collector.status.status_document import to_json
+from lbdns_collector.web.access_control import RefusalReason
 from lbdns_collector.web.app_keys import SCHEDULER
 from lbdns_collector.web.render_scheduler import RenderScheduler
 
@@ -16,6 +19,34 @@ JSON: Final = "application/json"
 PIECE: Final = 32 * 1024  # bytes, which the kernel copies and sends over the loopback in about 30 us
 PATIENCE: Final = 20.0  # seconds that a client may take to read a piece
 POLL_PERIOD: Final = 0.01  # seconds between two checks of the write buffer
+RETRY: Final = "2"  # seconds
+MIN_RATE: Final = 32 * 1024  # bytes/s that a client must read on average, after the first PATIENCE seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a connection or request is refused before aiohttp reads it."""
+
+    reason: RefusalReason
+    status: int
+    what: str  # what is wrong, and how to correct it
+
+    @classmethod
+    def of_network(cls, address: str) -> Refusal:
+        """Return the refusal of a client outside all permitted networks."""
+        what = f"{address} is not allowed to read this server's pages; its network must be added to [web] allow"
+        return cls("network", HTTPStatus.FORBIDDEN, what)
+
+    def response(self) -> bytes:
+        """Return a whole response, after which the connection must be closed."""
+        body = to_json({"error": self.what})
+        retry = f"Retry-After: {RETRY}\r\n" if self.status == HTTPStatus.SERVICE_UNAVAILABLE else ""
+        head = (
+            f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}\r\nContent-Type: {JSON}\r\n"
+            f"Content-Length: {len(body)}\r\n{retry}Connection: close\r\nCache-Control: no-store\r\n"
+            f"X-Content-Type-Options: nosniff\r\nServer: lbdns\r\n\r\n"
+        )
+        return head.encode() + body
 
 
 def error(status: int, what: str, **headers: str) -> web.Response:
@@ -47,20 +78,31 @@ async def joined(scheduler: RenderScheduler, pieces: Iterable[bytes]) -> bytes:
 async def send(request: web.Request, response: web.StreamResponse, body: bytes) -> None:
     """Send ``body`` in pieces. Raises ConnectionError if the client has disconnected or reads too slowly."""
     view = memoryview(body)
+    patience = PATIENCE + len(view) / MIN_RATE
     for start in range(0, len(view), PIECE):
-        await _wait_until_read(request)
+        patience -= await _wait_until_read(request, min(patience, PATIENCE))
         async with request.app[SCHEDULER].turn("work"):
             await response.write(view[start : start + PIECE])  # does not wait: the buffer has room for a piece
 
 
-async def _wait_until_read(request: web.Request) -> None:
-    """Wait until the write buffer is empty, because a slice must never wait for a slow client."""
-    left = PATIENCE
+async def send_at_once(response: web.StreamResponse, body: bytes) -> None:
+    """Send ``body`` unscheduled, for programs whose DNS answers depend on it. Waits while the client does not read."""
+    view = memoryview(body)
+    for start in range(0, len(view), PIECE):  # the write buffer copies what it cannot send
+        await response.write(view[start : start + PIECE])
+
+
+async def _wait_until_read(request: web.Request, patience: float) -> float:
+    """Wait until the write buffer is empty, because a slice must never wait for a slow client.
+
+    Returns how many seconds the client took. Disconnects the client after ``patience`` seconds.
+    """
+    began = asyncio.get_running_loop().time()
     while (transport := request.transport) is not None and transport.get_write_buffer_size():
-        if left <= 0:
+        if asyncio.get_running_loop().time() - began > patience:
             transport.abort()
             break
-        left -= POLL_PERIOD
         await asyncio.sleep(POLL_PERIOD)
     if transport is None or transport.is_closing():
         raise ConnectionResetError("the client has disconnected")
+    return asyncio.get_running_loop().time() - began

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lbdns.web")
 
-BACKLOG: Final = 128
+BACKLOG: Final = 4096  # accepting as many takes less than a second on a server with few queries
 OFF: Final = WebConfig(listen=None)
 
 
@@ -81,7 +81,7 @@ class WebInterface:
 
         def commit() -> None:
             # Set before the new server accepts connections
-            self._access.allow, self._access.credentials = web.allow, credentials
+            self._access.apply(web, credentials)
             self._server, self._configured = fresh, web.listen
             for warning in warnings:
                 log.warning(warning)

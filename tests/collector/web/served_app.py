@@ -30,6 +30,7 @@ class Served:
     ) -> None:
         self.source, self.server, self.app, self.session = source, server, app, session
         self.hub: EventHub = app[HUB]
+        self.limits = server.gate.limits
 
     @property
     def server_streams(self) -> int:

@@ -8,7 +8,8 @@ import ipaddress
 import pytest
 
 from lbdns_collector.web import access_control as readers_module
-from lbdns_collector.web.access_control import AT_ONCE, REFUSAL_REASONS, AccessControl
+from lbdns_collector.web.access_control import AT_ONCE, REFUSAL_REASONS, AccessControl, is_this_machine
+from lbdns_collector.web.refusal_log import QUIET
 
 ALLOW = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32")))
 
@@ -41,24 +42,41 @@ def test_without_networks_the_loopback_alone() -> None:
     assert [AccessControl().is_allowed(address) for address in ("127.0.0.1", "::1", "10.0.0.1")] == [True, True, False]
 
 
+@pytest.mark.parametrize(
+    ("peer", "own", "is_local"),
+    [
+        ("127.0.0.1", "127.0.0.1", True),
+        ("127.8.9.10", "127.0.0.1", True),
+        ("::ffff:127.0.0.1", "::ffff:127.0.0.1", True),
+        ("10.0.0.1", "10.0.0.1", True),
+        ("10.0.0.2", "10.0.0.1", False),
+        ("", "10.0.0.1", False),
+    ],
+)
+def test_this_machine(peer: str, own: str, is_local: bool) -> None:
+    assert is_this_machine(peer, own) == is_local
+
+
 def test_refusals_are_counted_and_seldom_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr("lbdns_collector.web.access_control.time.monotonic", lambda: now)
+    monkeypatch.setattr("lbdns_collector.web.refusal_log.time.monotonic", lambda: now)
     readers = AccessControl()
     for refusal in REFUSAL_REASONS:
         readers.refuse(refusal, "192.0.2.1")
-    for _ in range(1000):
-        readers.refuse("credentials", "192.0.2.2")
-    now += readers_module.QUIET
+    assert "refused: 192.0.2.1 is not in any network in [web] allow" in caplog.messages
+    caplog.clear()
+    for number in range(1000):
+        for refusal in REFUSAL_REASONS:
+            readers.refuse(refusal, "192.0.2.2", f"number {number}")
+    assert not caplog.messages
+    now += QUIET
     readers.refuse("credentials", "192.0.2.3")
-    assert dict(readers.refused) == {"network": 1, "nameless": 1, "credentials": 1002, "tries": 1, "busy": 1}
-    first, second = caplog.messages
-    assert first == "refused: 192.0.2.1 is not in any network in [web] allow"
-    assert (
-        second == "refused: 192.0.2.3 sent a wrong password or token; 1002 others were refused since the last log line"
-    )
+    assert set(readers.refused.values()) == {1001, 1002}
+    assert caplog.messages == [
+        "refused: 192.0.2.3 sent a wrong password or token; 1000 others were refused since the last log line"
+    ]
 
 
 async def test_tries_from_one_place_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from lbdns.config.web_section import WebConfig
 from lbdns.secrets.http_credentials import NO_CREDENTIALS, HttpCredentials
 from lbdns_collector.web import access_control as readers_module
-from lbdns_collector.web import admission
+from lbdns_collector.web import connection_limits
 from lbdns_collector.web.access_control import AccessControl
 from lbdns_collector.web.app import PATHS
 from lbdns_collector.web.app_keys import SCHEDULER
@@ -101,7 +102,7 @@ async def test_other_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     readers = AccessControl((ipaddress.ip_network("127.0.0.2/32"),))
     async with served(tmp_path, readers) as web:
         monkeypatch.setattr("ipaddress.IPv4Address.is_loopback", False)
-        for address, status in (("127.0.0.1", 403), ("127.0.0.2", 200)):
+        for address, status in (("127.0.0.3", 403), ("127.0.0.2", 200)):
             connector = aiohttp.TCPConnector(local_addr=(address, 0))
             async with (
                 aiohttp.ClientSession(connector=connector) as session,
@@ -110,31 +111,69 @@ async def test_other_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
                 assert response.status == status
                 if status == 403:
                     error = (await response.json())["error"]
-                    assert error.startswith("127.0.0.1 is not allowed to read")
+                    assert error.startswith("127.0.0.3 is not allowed to read")
                     assert "[web] allow" in error
     assert readers.refused["network"] == 1
 
 
-async def test_too_many_requests_are_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "MAX_WAITING", 2)
+@pytest.mark.parametrize("path", ["/", "/healthz", "/api/v1/status"])
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8053", "[evil]"])
+async def test_dns_rebinding_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture, path: str, host: str) -> None:
+    readers = AccessControl()
+    async with served(tmp_path, readers) as web:
+        async with web.session.get(web.url(path), headers={"Host": host}) as response:
+            assert response.status == 421
+            error = (await response.json())["error"]
+            assert repr(host) in error
+            assert "[web] names" in error
+        assert readers.refused["host"] == 1
+        assert len([line for line in caplog.messages if host in line]) == 1
+
+
+async def test_names_of_this_server(tmp_path: Path) -> None:
+    readers = AccessControl()
+    readers.apply(WebConfig(names=("dns.example.com",)), NO_CREDENTIALS)
+    async with served(tmp_path, readers) as web:
+        for host in ("dns.example.com", "DNS.Example.com.:8053", "localhost", "192.0.2.1:80", "[2001:db8::1]:80"):
+            async with web.session.get(web.url("/healthz"), headers={"Host": host}) as response:
+                assert response.status == 200, host
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /healthz HTTP/1.0\r\n\r\n", 200),
+        (b"GET /healthz HTTP/1.1\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 400),
+        (b"GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 421),
+        (b"GET /healthz HTTP/1.1\r\nHost: \r\n\r\n", 421),
+    ],
+)
+async def test_host_headers(tmp_path: Path, head: bytes, status: int) -> None:
+    async with served(tmp_path) as web:
+        reader, writer = await asyncio.open_connection(web.server.address.host, web.server.address.port)
+        writer.write(head)
+        async with asyncio.timeout(20):
+            assert (await reader.readline()).split()[1] == str(status).encode()
+        writer.close()
+
+
+async def test_too_many_requests_of_one_client_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_limits, "MAX_WAITING", 2)
     readers = AccessControl()
     async with served(tmp_path, readers) as web:
         statuses: list[int] = []
         scheduler = web.app[SCHEDULER]
 
-        async def ask(session: aiohttp.ClientSession, path: str) -> None:
-            async with session.get(web.url(path)) as response:
+        async def ask(session: aiohttp.ClientSession) -> None:
+            async with session.get(web.url("/api/v1/status")) as response:
                 await response.read()
                 statuses.append(response.status)
 
         async with contextlib.AsyncExitStack() as stack:
             sessions = [await stack.enter_async_context(aiohttp.ClientSession()) for _ in range(4)]
-            # Accepting a connection needs the scheduler too, so each session opens its connection first
-            for session in sessions:
-                await ask(session, "/healthz")
-            statuses.clear()
             await scheduler._enter("work")
-            asking = [asyncio.create_task(ask(session, "/api/v1/status")) for session in sessions]
+            asking = [asyncio.create_task(ask(session)) for session in sessions]
             await until(lambda: len(statuses) == 2)
             assert statuses == [503, 503]
             scheduler._leave(0.0)

@@ -11,7 +11,7 @@ import pytest
 
 from lbdns.events.server_sent_events import encode_event
 from lbdns_collector.status import status_document
-from lbdns_collector.web import endpoints, event_hub
+from lbdns_collector.web import event_hub
 from tests.collector.collector_fixtures import make_farm, reading, until
 from tests.collector.web.served_app import served
 
@@ -186,7 +186,7 @@ async def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         host, port = web.server.address.host, web.server.address.port
         _, writer = await asyncio.open_connection(host, port, limit=1)
-        writer.write(b"GET /api/v1/events?changes=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(b"GET /api/v1/events?changes=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await until(lambda: web.server_streams == 1)
         text = "x" * 100_000
         for score in range(2000):
@@ -201,7 +201,8 @@ async def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
 
 
 async def test_there_is_a_limit_and_room_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "MAX_STREAMS", 2)
+    monkeypatch.setattr(event_hub, "MAX_STREAMS", 3)
+    monkeypatch.setattr(event_hub, "RESERVED_STREAMS", 1)
     async with served(tmp_path) as web:
         async with web.events() as one, web.events("?changes=1") as two:
             await one.next()
@@ -209,9 +210,20 @@ async def test_there_is_a_limit_and_room_again(tmp_path: Path, monkeypatch: pyte
             async with web.session.get(web.url("/api/v1/events")) as refused:
                 assert refused.status == 503
                 assert "too many" in (await refused.json())["error"]
+            async with web.events("?changes=1") as follower:
+                await follower.next()
         await until(lambda: web.server_streams == 0)
         async with web.events() as again:
             await again.next()
+
+
+async def test_streams_share_the_whole_status(tmp_path: Path) -> None:
+    """A hundred slow clients of a large farm must not take a hundred copies of the status."""
+    async with served(tmp_path) as web:
+        opened = await asyncio.gather(*(web.hub.open(lambda: None, "page") for _ in range(3)))
+        assert len({id(first) for _, first in opened}) == 1
+        for stream, _ in opened:
+            web.hub.close(stream)
 
 
 async def test_stop_ends_streams_at_once(tmp_path: Path) -> None:
@@ -227,5 +239,6 @@ async def test_stop_ends_streams_at_once(tmp_path: Path) -> None:
 
 
 def test_limits_match_the_manual() -> None:
-    assert (event_hub.MAX_STREAMS, event_hub.PAGE_GAP, event_hub.TICK) == (100, 0.1, 1.0)
+    assert (event_hub.MAX_STREAMS, event_hub.RESERVED_STREAMS) == (100, 20)
+    assert (event_hub.PAGE_GAP, event_hub.TICK) == (0.1, 1.0)
     assert (status_document.FOLLOWER_KEEP_ALIVE, status_document.PAGE_KEEP_ALIVE) == (2.0, 15.0)

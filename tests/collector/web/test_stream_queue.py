@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lbdns_collector.web.event_hub import MAX_WAITING, MAX_WAITING_BYTES, StreamQueue
+from lbdns_collector.web.event_hub import MAX_JOINED, MAX_WAITING, MAX_WAITING_BYTES, StreamQueue
 
 
 class Reader:
@@ -27,6 +27,20 @@ async def test_waiting_events_arrive_in_order_and_together() -> None:
     await asyncio.sleep(0)
     stream.push(b"3")
     assert await waiting == b"3"
+
+
+async def test_long_events_are_not_copied() -> None:
+    stream = Reader().stream
+    long = [bytes(MAX_JOINED), bytes(MAX_JOINED)]
+    whole = bytes(10)
+    stream.push(b"1")
+    for event in long:
+        stream.push(event)
+    stream.replace(whole)
+    assert await stream.next() == b"1"
+    for event in (*long, whole):
+        assert await stream.next() is event
+    assert not stream.is_behind
 
 
 async def test_nothing_for_a_while_is_a_keep_alive() -> None:

@@ -1,0 +1,161 @@
+"""Limits on HTTP connections and requests, for each client and for all.
+
+A connection is either waiting for a request or busy with one. At a limit, a new connection replaces the one that has
+waited longest, so idle connections and half-sent requests cannot lock readers out. Busy connections are never replaced;
+further requests are refused. Some places are reserved for this machine and for health checks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from lbdns_collector.web.access_control import AccessControl
+from lbdns_collector.web.event_hub import MAX_STREAMS
+from lbdns_collector.web.http_responses import Refusal
+from lbdns_collector.web.render_scheduler import RenderLane, RenderScheduler
+
+#: Seconds of CPU time to read a request and write its response head: 0.4 ms on an idle server, and about twice that if
+#: queries evict the processor's caches in between
+REQUEST_COST: Final = 0.0008
+MAX_WAITING: Final = 32  # requests of one client in one lane that may wait for their turn
+MAX_BUSY: Final = MAX_STREAMS + 64  # requests in progress; each takes 10 to 50 kB
+RESERVED: Final = 32  # of these for this machine; health checks have as many in addition
+MAX_OPEN: Final = MAX_BUSY + RESERVED + 60  # connections
+SPARE: Final = 8  # connections of one client that may wait for a request, however many are busy
+
+
+class LimitedConnection(Protocol):
+    """What the limits need of a connection."""
+
+    @property
+    def client(self) -> WebClient: ...
+
+    @property
+    def address(self) -> str:
+        """The peer's address."""
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+
+    def check_deadline(self, now: float) -> None:
+        """Close the connection if its deadline, in loop time, has passed."""
+
+
+@dataclass(eq=False)
+class WebClient:
+    """The connections and requests of one client: an IPv4 address, an IPv6 /64 network, or this machine."""
+
+    name: str
+    is_local: bool
+    waiting: dict[LimitedConnection, None] = field(default_factory=dict)  # the longest-waiting connection first
+    busy: set[LimitedConnection] = field(default_factory=set)
+    queued: Counter[RenderLane] = field(default_factory=Counter)  # requests that wait for their turn
+    turns: defaultdict[RenderLane, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+    def __len__(self) -> int:
+        return len(self.waiting) + len(self.busy)
+
+    @property
+    def replaceable(self) -> int:
+        """The number of connections that other clients' connections may replace."""
+        return len(self.waiting) - (RESERVED if self.is_local else 0)
+
+
+class ConnectionLimits:
+    """The connections of one server, by client."""
+
+    def __init__(self, access: AccessControl, scheduler: RenderScheduler) -> None:
+        self.access = access
+        self._scheduler = scheduler
+        self._clients: dict[str, WebClient] = {}
+        self._open = self._busy = 0  # connections
+
+    @property
+    def waiting(self) -> int:
+        """The number of connections that wait for a request."""
+        return self._open - self._busy
+
+    def client(self, name: str, is_local: bool) -> WebClient:
+        """Return the client called ``name``, which is new if it has no open connection."""
+        return self._clients[name] if name in self._clients else WebClient(name, is_local)
+
+    def connections(self) -> list[LimitedConnection]:
+        """Return all open connections."""
+        return [connection for each in self._clients.values() for connection in (*each.waiting, *each.busy)]
+
+    def opened(self, connection: LimitedConnection) -> None:
+        """Add a connection that waits for a request; at a limit, it replaces the one that has waited longest."""
+        client = self._clients.setdefault(connection.client.name, connection.client)
+        client.waiting[connection] = None
+        self._open += 1
+        if len(client) > self._limit(client) and len(client.waiting) > SPARE:
+            self._replace(client)
+        elif self._open > MAX_OPEN:
+            self._replace(max(self._clients.values(), key=lambda each: each.replaceable))
+
+    def closed(self, connection: LimitedConnection) -> None:
+        """Remove a connection, if it has not been removed already."""
+        client = connection.client
+        if connection in client.busy:
+            client.busy.discard(connection)
+            self._busy -= 1
+        elif client.waiting.pop(connection, self) is self:
+            return
+        self._open -= 1
+        if not len(client):
+            self._clients.pop(client.name, None)
+
+    def refusal(self, connection: LimitedConnection, lane: RenderLane) -> Refusal | None:
+        """Return why the request on a connection must be refused, or None if it may begin."""
+        client = connection.client
+        if not (client.is_local or self.access.is_allowed(connection.address)):  # since a reload
+            return Refusal.of_network(connection.address)
+        if client.queued[lane] >= MAX_WAITING:
+            return Refusal("busy", 503, "too many requests are waiting; retry later")
+        most = MAX_BUSY + RESERVED if lane == "health" else MAX_BUSY if client.is_local else MAX_BUSY - RESERVED
+        if self._busy >= most:
+            return Refusal("busy", 503, "too many requests are in progress; retry later")
+        if lane != "health" and len(client.busy) >= (limit := self._limit(client)):
+            what = f"{limit} requests from {client.name} are already in progress ([web] connections_per_client)"
+            return Refusal("busy", 503, what)
+        return None
+
+    def began(self, connection: LimitedConnection) -> None:
+        """Record that a request has begun on a connection."""
+        del connection.client.waiting[connection]
+        connection.client.busy.add(connection)
+        self._busy += 1
+
+    def ended(self, connection: LimitedConnection) -> None:
+        """Record that a connection waits for its next request."""
+        connection.client.busy.discard(connection)
+        connection.client.waiting[connection] = None
+        self._busy -= 1
+
+    def close_waiting(self) -> None:
+        """Close the connections that wait for a request."""
+        for client in tuple(self._clients.values()):
+            for connection in tuple(client.waiting):
+                connection.abort()
+
+    async def turn(self, client: WebClient, lane: RenderLane) -> None:
+        """Wait until a client's request may be read. Clients take turns, however many requests each of them sends."""
+        client.queued[lane] += 1
+        try:
+            async with client.turns[lane], self._scheduler.turn(lane, REQUEST_COST):
+                pass
+        finally:
+            client.queued[lane] -= 1
+
+    def _limit(self, client: WebClient) -> int:
+        return MAX_OPEN if client.is_local else self.access.connections_per_client
+
+    def _replace(self, client: WebClient) -> None:
+        """Close the connection of a client that has waited longest for a request."""
+        if oldest := next(iter(client.waiting), None):
+            self.access.refused["replaced"] += 1
+            self.closed(oldest)
+            oldest.abort()

@@ -1,0 +1,66 @@
+"""Tests of attacks on the web interface: idle connections and half-sent requests must not lock readers out."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.end_to_end.harness import Site, new_site, serving
+
+FARM: Final = {"gandalf": ["127.0.0.18"], "frodo": ["127.0.0.17"]}
+#: Seconds in which a reader gets a page: without limits, readers waited for 24 s. On an idle machine it takes 10 ms
+SOON: Final = 5.0
+HALF: Final = b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nX-Half: "
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, hard) if hard != resource.RLIM_INFINITY else 8192, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextlib.contextmanager
+def attackers(site: Site, count: int, sent: bytes) -> Iterator[list[socket.socket]]:
+    """Open connections without waiting for the server, and send ``sent`` on each that is established."""
+    with contextlib.ExitStack() as stack:
+        opened = []
+        for number in range(count):
+            sock = stack.enter_context(socket.socket())
+            sock.bind((f"127.0.{number % 50}.9", 0))
+            sock.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                sock.connect((site.address, site.http_port))
+            opened.append(sock)
+            if sent:
+                with contextlib.suppress(OSError):
+                    sock.send(sent)
+        yield opened
+
+
+def seconds_to_read(site: Site, path: str) -> float:
+    began = time.monotonic()
+    site.page(path)
+    return time.monotonic() - began
+
+
+@pytest.mark.usefixtures("many_descriptors")
+@pytest.mark.parametrize(("count", "sent"), [(5000, b""), (1000, HALF)])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_readers_are_not_locked_out(tmp_path: Path, count: int, sent: bytes, workers: int) -> None:
+    site = new_site(tmp_path, FARM)
+    site.write()
+    with serving(site, "--workers", str(workers)) as server, attackers(site, count, sent):
+        for path in ("/healthz", "/api/v1/status", "/metrics"):
+            took = seconds_to_read(site, path)
+            print(f"{count} connections, {path}: {took * 1000:.0f} ms")
+            assert took < SOON
+        assert "Traceback" not in server.errors

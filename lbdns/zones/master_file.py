@@ -19,6 +19,7 @@ import dns.tokenizer
 import dns.transaction
 import dns.zonefile
 
+from lbdns.zones import obsolete_types
 from lbdns.zones.names import is_below
 from lbdns.zones.plain_lines import PlainLine, plain_lines
 from lbdns.zones.zone_records import AAAA, SOA, A, Node, RRset, UnservableError, ZoneRecords, wire_name
@@ -30,6 +31,15 @@ MAX_GENERATED: Final = 2**20  # records from all $GENERATE lines of a zone: as m
 MAX_INCLUDED: Final = 10_000  # files of one zone; files that include each other several times multiply without end
 #: The exceptions that the library raises for values that do not fit a field or break one of its rules.
 _UNFIT: Final = (dns.exception.DNSException, ArithmeticError, ValueError, RecursionError, struct.error)
+
+
+#: Errors of dnspython that do not name the solution, and what to say instead
+_CLEARER: Final = {
+    r"^generic rdata does not start with .*": r"data of this type must be written as \\# LENGTH HEX (RFC 3597)",
+    r"^unknown rdatatype ('.*')$": r"unknown record type \1; perhaps write it as TYPE and its number,"
+    r" followed by \\# LENGTH HEX (RFC 3597)",
+}
+obsolete_types.register()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +226,8 @@ class _Reader(dns.zonefile.Reader):
             # dnspython adds the position to syntax errors only, and the class name to errors in rdata
             reason = str(error).removeprefix("{}:{}: ".format(*self.tok.where()))
             reason = re.sub(r"^caught exception <class '[^']*'>: ", "", reason)
+            for pattern, replacement in _CLEARER.items():
+                reason = re.sub(pattern, replacement, reason, flags=re.DOTALL)
             raise self._error(what, f"{reason.rstrip('.')}, near {self.tok.near!r}") from None
         except OSError as error:
             raise self._error(what, f"$INCLUDE {error.filename}: {error.strerror}") from None

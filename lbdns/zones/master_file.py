@@ -33,6 +33,12 @@ MAX_INCLUDED: Final = 10_000  # files of one zone; files that include each other
 _UNFIT: Final = (dns.exception.DNSException, ArithmeticError, ValueError, RecursionError, struct.error)
 
 
+#: The types at the apex of a zone file that a signer has written
+_SIGNED: Final = {dns.rdatatype.RRSIG, dns.rdatatype.DNSKEY, dns.rdatatype.NSEC, dns.rdatatype.NSEC3PARAM}
+_UNSIGNED: Final = (
+    "the zone is signed (DNSSEC), but lbdns does not send signatures with its answers: if the parent zone has DS records"
+    " for it, validating resolvers reject every answer; remove those records"
+)
 #: Errors of dnspython that do not name the solution, and what to say instead
 _CLEARER: Final = {
     r"^generic rdata does not start with .*": r"data of this type must be written as \\# LENGTH HEX (RFC 3597)",
@@ -83,16 +89,18 @@ def parse_zone(name: str, text: str, path: Path) -> Zone:
     except dns.exception.DNSException as error:
         raise ZoneFileError(f"{path}: zone {name}: {error}") from None
     records = ZoneRecords(origin)
-    outside: list[str] = []
+    warnings: list[str] = []
     tokenizer = dns.tokenizer.Tokenizer(io.StringIO(text), str(path))
-    _Reader(tokenizer, records, outside).read_all(f"zone {name}")
+    _Reader(tokenizer, records, warnings).read_all(f"zone {name}")
     nodes, apex = records.nodes(), wire_name(origin)
     if SOA not in nodes.get(apex, ()):
         what = f"the file must have an SOA record at {name}. Is this the file of another zone?"
         raise ZoneFileError(f"{path}: zone {name}: {what}")
     if dns.rdatatype.NS not in nodes[apex]:
         raise ZoneFileError(f"{path}: zone {name}: the file must have an NS record at {name} that names this server.")
-    return Zone(name, apex, nodes, tuple(outside))
+    if _SIGNED & nodes[apex].keys():
+        warnings.append(f"{path}: zone {name}: {_UNSIGNED}")
+    return Zone(name, apex, nodes, tuple(warnings))
 
 
 def _never_ends(path: Path) -> bool:

@@ -138,6 +138,28 @@ class TestRecords:
         assert found.warnings == ("hobbit.zone:6: gandalf.orc.: lies outside the zone and is ignored",)
         assert names.from_text("gandalf.orc") not in found.nodes
 
+    SIGNED = """
+@ RRSIG SOA 13 1 300 20300101000000 20200101000000 1 hobbit. AAAA
+www CNAME gandalf
+www RRSIG CNAME 13 2 300 20300101000000 20200101000000 1 hobbit. AAAA
+www NSEC hobbit. CNAME RRSIG NSEC
+www RRSIG NSEC 13 2 300 20300101000000 20200101000000 1 hobbit. AAAA
+"""
+
+    @pytest.mark.parametrize("line", ["", "@ DNSKEY 257 3 13 AAAA\n", "@ NSEC3PARAM 1 0 0 -\n"])
+    def test_a_signed_zone_is_read_with_a_warning(self, line: str) -> None:
+        found = zone(self.SIGNED + line)
+        assert set(found.nodes[names.from_text("www.hobbit")]) == {CNAME, 46, 47}
+        (warning,) = found.warnings
+        assert warning == (
+            "hobbit.zone: zone hobbit: the zone is signed (DNSSEC), but lbdns does not send signatures with its "
+            "answers: if the parent zone has DS records for it, validating resolvers reject every answer; remove those records"
+        )
+
+    def test_keys_alone_are_a_signed_zone_too_but_not_the_ds_records_of_delegations(self) -> None:
+        assert zone("@ DNSKEY 257 3 13 AAAA\n").warnings
+        assert not zone("sub NS ns.sub\nsub DS 1 13 2 " + "00" * 32 + "\n").warnings
+
 
 class TestInclude:
     def write(self, folder: Path, files: Mapping[str, str]) -> Path:

@@ -36,8 +36,8 @@ _UNFIT: Final = (dns.exception.DNSException, ArithmeticError, ValueError, Recurs
 #: The types at the apex of a zone file that a signer has written
 _SIGNED: Final = {dns.rdatatype.RRSIG, dns.rdatatype.DNSKEY, dns.rdatatype.NSEC, dns.rdatatype.NSEC3PARAM}
 _UNSIGNED: Final = (
-    "the zone is signed (DNSSEC), but lbdns does not send signatures with its answers: if the parent zone has DS records"
-    " for it, validating resolvers reject every answer; remove those records"
+    "the zone is signed (DNSSEC), but lbdns does not send signatures with its answers: if the parent zone has DS"
+    " records for it, validating resolvers reject every answer; remove those records"
 )
 #: Errors of dnspython that do not name the solution, and what to say instead
 _CLEARER: Final = {

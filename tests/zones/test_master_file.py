@@ -153,7 +153,8 @@ www RRSIG NSEC 13 2 300 20300101000000 20200101000000 1 hobbit. AAAA
         (warning,) = found.warnings
         assert warning == (
             "hobbit.zone: zone hobbit: the zone is signed (DNSSEC), but lbdns does not send signatures with its "
-            "answers: if the parent zone has DS records for it, validating resolvers reject every answer; remove those records"
+            "answers: if the parent zone has DS records for it, validating resolvers reject every answer; remove those "
+            "records"
         )
 
     def test_keys_alone_are_a_signed_zone_too_but_not_the_ds_records_of_delegations(self) -> None:

@@ -91,7 +91,7 @@ class CollectorStatus:
         self.program = program
         self.selection = self.counters = self
         self.capacities = self.members.planner.capacities
-        self.report_counts = collector.counts
+        self.report_counts, self.report_table = collector.counts, collector.table
         self.lag: EventLoopLag | None = None
 
     def answers(self, pool: str) -> Sequence[int]:

@@ -70,6 +70,7 @@ def print_status(status: Mapping[str, Any], console: Console) -> None:
         ),
         *_history(server.get("history", {})),
     ]
+    rejected = list(_rejected(status.get("reports", {})))  # absent in older servers and in followers
     tables = [(_table(pool), [*_member_notes(pool, now), *_shadows(pool)]) for pool in status["pools"]]
     for line in head:
         console.print(line)
@@ -77,6 +78,10 @@ def print_status(status: Mapping[str, Any], console: Console) -> None:
         console.print()
         for item in (table, *lines):
             console.print(item)
+    if rejected:
+        console.print()
+    for line in rejected:
+        console.print(line)
 
 
 def _history(history: Mapping[str, Any]) -> Iterator[Text]:
@@ -86,6 +91,22 @@ def _history(history: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"history: cannot be written: {printable(history['error'])}", "bold red")
     if history["dropped"]:
         yield Text(f"history: {int(history['dropped'])} records lost since startup", "red")
+
+
+def _rejected(reports: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield a line for each sender of rejected reports, with the advice for the newest reason."""
+    senders = reports.get("rejected", ())
+    if senders:
+        yield Text("rejected reports of the last 10 minutes:", "bold red")
+    for sender in senders[:MOST_LINES]:
+        claimed = f" as {printable(sender['host'])}" if sender["host"] else ""
+        key = f", key {printable(sender['key_id'])}" if sender["key_id"] else ""
+        counts = ", ".join(f"{int(count)} {printable(reason)}" for reason, count in sender["counts"].items())
+        age = format_duration(float(sender["age_s"]))
+        yield Text(f"{printable(sender['source'])}{claimed}{key}: {counts}, last {age} ago", "red")
+        yield Text(f"  {printable(sender['reason'])}: {printable(sender['advice'])}", "dim")
+    if len(senders) > MOST_LINES:
+        yield Text(f"... and {len(senders) - MOST_LINES} more; --json shows all", "dim")
 
 
 def _table(pool: Mapping[str, Any]) -> Table:

@@ -19,6 +19,7 @@ from lbdns.process.duty_cycle import DutyCycle
 from lbdns.scores.score import Score
 from lbdns.server.dns_service import Answerer
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
+from lbdns_collector.reports.report_table import ReportTable
 from lbdns_collector.status.status_document import ShadowStatistics
 from lbdns_collector.status.status_source import NOT_SERVING
 from lbdns_shared.errors import UnknownNameError
@@ -115,6 +116,10 @@ class ServerCounters:
     @property
     def report_counts(self) -> Mapping[str, int]:
         return self._scoring.collector.counts if self._scoring.collector else {}
+
+    @property
+    def report_table(self) -> ReportTable | None:
+        return self._scoring.collector.table if self._scoring.collector else None
 
     def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
         began = time.monotonic()

@@ -18,6 +18,7 @@ from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
 from lbdns.scores.score import Score
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
+from lbdns_collector.reports.report_table import ReportTable
 from lbdns_collector.status.status_document import ShadowStatistics
 from lbdns_shared.errors import UnknownNameError
 from lbdns_shared.keys import KEY_LENGTH, MasterKey
@@ -111,6 +112,7 @@ class FakeSource:
         self.snapshot: Snapshot = EMPTY_SNAPSHOT
         self.uptime_s, self.queries, self.workers, self.fault = 12.5, 0, 1, ""
         self.report_counts: dict[str, int] = {"accepted": 3, "replay": 1}
+        self.report_table: ReportTable | None = None
         self.events = EventLog()
         self.overrides = NO_OVERRIDES
         self.score: Score = THESIS

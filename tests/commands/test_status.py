@@ -252,3 +252,33 @@ def test_nothing_steers_the_terminal() -> None:
             "members": members, "shadow": [tried]}  # fmt: skip
     server = {**STATUS["server"], "version": nasty}  # type: ignore[dict-item]
     assert all(line.isprintable() for line in shown({"pools": [pool], "server": server}))
+
+
+def rejected_sender(**changes: Any) -> dict[str, Any]:
+    return {
+        "source": "192.0.2.9", "host": "typo", "key_id": "0badc0de", "member_address": False, "reason": "bad_tag",
+        "advice": "check the key", "count": 9, "counts": {"unknown_host": 2, "bad_tag": 7}, "age_s": 2.0, **changes,
+    }  # fmt: skip
+
+
+def test_rejected_reports_are_listed_below_the_pools() -> None:
+    output = io.StringIO()
+    senders = [rejected_sender(), rejected_sender(source="\x1b[31m", host="", key_id="", counts={"malformed": 1})]
+    print_status({**STATUS, "reports": {"counts": {}, "rejected": senders}}, Console(file=output, width=80))
+    lines = output.getvalue().splitlines()
+    after = lines[lines.index("rejected reports of the last 10 minutes:") + 1 :]
+    assert after == [
+        "192.0.2.9 as typo, key 0badc0de: 2 unknown_host, 7 bad_tag, last 2s ago",
+        "  bad_tag: check the key",
+        "\\x1b[31m: 1 malformed, last 2s ago",
+        "  bad_tag: check the key",
+    ]
+
+
+def test_only_some_rejected_reports_are_listed() -> None:
+    output = io.StringIO()
+    reports = {"counts": {}, "rejected": [rejected_sender(source=f"192.0.2.{n}") for n in range(20)]}
+    print_status({**STATUS, "reports": reports}, Console(file=output, width=80))
+    assert "192.0.2.9 as" in output.getvalue()
+    assert "192.0.2.10 as" not in output.getvalue()
+    assert "... and 10 more" in output.getvalue()

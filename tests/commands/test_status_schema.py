@@ -15,9 +15,16 @@ from lbdns.model.overrides import KINDS, NO_OVERRIDES, Override
 from lbdns.model.snapshot import FailedCheck, Reading, Snapshot
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
-from lbdns_collector.status.status_document import ProgramStatus, ShadowStatistics, StatusInputs, build_status
+from lbdns_collector.reports.rejected_reports import RejectedReports
+from lbdns_collector.status.status_document import (
+    ProgramStatus,
+    RejectedStatus,
+    ShadowStatistics,
+    StatusInputs,
+    build_status,
+)
 from lbdns_collector.status.status_source import status_inputs
-from tests.collector.collector_fixtures import IDLE, FakeSource, make_farm
+from tests.collector.collector_fixtures import IDLE, WALL, FakeSource, datagram, make_farm
 from tests.commands.schema import misfits
 from tests.commands.terminal.documents import override, status
 
@@ -44,6 +51,8 @@ def full(folder: Path) -> StatusInputs:
         "frodo.hobbit": Reading(score=0, interval=1.0, received=NOW - 9.0, metrics={}, alarm="on fire", gone=True),
     }
     history = {"on": True, "ok": False, "error": "disk full", "dropped": 7, "bytes": 4096}
+    rejected = RejectedReports()
+    rejected.note("bad_tag", datagram(), "192.0.2.9", WALL)
     server = ProgramStatus("1.2", 60.0, 9, 1, 1.7e9, {"A": 9}, {"NOERROR": 9}, history)
     return StatusInputs(
         make_farm(folder), Snapshot(1, readings), NOW, overrides, {"web": (1, 0, 3)}, server, THESIS.parts,
@@ -51,6 +60,7 @@ def full(folder: Path) -> StatusInputs:
         {"web": [ShadowStatistics("best", "weighted", "other", (1, 2, 3), 2)]},
         WeightSearchStatus("thesis", {"cpu_idle": 19.5}, 7, 3, 0.05),
         {"web": (Guard(ramp=0.5), Guard("it fails", NOW - 9.0, True), Guard())},
+        RejectedStatus(1, {"accepted": 3, "bad_tag": 1}, rejected.documents(WALL + 2)),
     )  # fmt: skip
 
 
@@ -69,6 +79,7 @@ def test_every_key_of_the_schema_is_told(tmp_path: Path) -> None:
     told = {
         "pool": pool, "member": pool["members"][0], "override": override_told, "shadow": pool["shadow"][0],
         "server": document["server"], "adaptive": document["adaptive"],
+        "reports": document["reports"], "rejected": document["reports"]["rejected"][0],
     }  # fmt: skip
     assert told.keys() == SCHEMA["$defs"].keys()
     for name, value in told.items():

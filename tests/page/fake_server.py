@@ -47,6 +47,7 @@ class FakeFarm:
         default_factory=dict
     )  # member -> fields that replace those of its status
     events: list[dict[str, Any]] = field(default_factory=list)
+    rejected: list[dict[str, Any]] = field(default_factory=list)  # senders of rejected reports
     has_history: bool = True
     is_current: bool = True  # False: a server of the first versions, which sent fewer fields
     started: float = field(default_factory=lambda: time.time() - 4000)
@@ -135,6 +136,7 @@ class FakeFarm:
                 "rcodes": self.counts(uptime, NOERROR=39.5, NXDOMAIN=1.2, REFUSED=0.3),
                 "history": {"on": self.has_history, "ok": True, "error": "", "dropped": 0, "bytes": 12_400_000},
             }  # fmt: skip
+            document["reports"] = {"counts": {}, "rejected": self.rejected}
         return document
 
     @staticmethod

@@ -139,6 +139,30 @@ async def test_fail_open_and_shadow_policies_are_shown(browser: Browser) -> None
         assert "would receive 30.0 % of the answers if weighted replaced best" in await page.text(".details")
 
 
+async def test_rejected_reports_are_shown_while_there_are_some(browser: Browser) -> None:
+    farm = demo_farm()
+    farm.now = NOW
+    async with open_page(browser, farm) as (server, page):
+        hidden = "document.getElementById('rejected').hidden"
+        assert await page.run(hidden) is True
+        farm.rejected.append({
+            "source": "192.0.2.9", "host": "gandlaf", "key_id": "", "member_address": True, "reason": "unknown_host",
+            "advice": "no member has this name", "count": 1234, "counts": {"unknown_host": 1234}, "age_s": 0.4,
+        })  # fmt: skip
+        await pass_time(server)
+        await page.until(f"!{hidden}")
+        rows = "[...document.querySelectorAll('.rejected tbody tr')].map(row => row.innerText.split('\\t'))"
+        assert await page.run(rows) == [[
+            "192.0.2.9", "gandlaf", "unsigned", "1,234", "0.4 s ago", "unknown_host: no member has this name",
+        ]]  # fmt: skip
+        assert await page.run("document.querySelector('.rejected').tHead.innerText.includes('Claims to be')")
+        assert await faint_texts(page) == []
+        assert await overflow(page) <= 0
+        farm.rejected.clear()
+        await pass_time(server)
+        await page.until(hidden)
+
+
 async def test_a_large_pool_is_sorted_filtered_and_paged_by_keyboard(browser: Browser) -> None:
     farm = large_farm(2, 200)
     farm.now, farm.started = NOW, NOW - 4000  # so that the scores don't change

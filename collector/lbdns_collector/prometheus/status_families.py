@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import platform
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from types import MappingProxyType
@@ -99,14 +100,21 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
     yield from families("lbdns_checks", "counter", text, ("pool", "result"), list(collector.check_counts.items()))
     text = "Datagrams that the kernel dropped because the receive buffer was full"
     yield family("lbdns_report_overflows", "counter", text, collector.overflows)
+    text = "Rejected reports by source, claimed host and reason; only the ten most persistent senders"
+    rows = [
+        ((sender.source, sender.host, reason), count)
+        for sender in collector.table.rejected.exported(time.time())
+        for reason, count in sender.counts.items()
+    ]
+    yield from families("lbdns_rejected_reports", "counter", text, ("source", "host", "reason"), rows)
     skews = collector.table.skews
     text = "Largest absolute difference between a host's clock and the collector's"
     if skews:
         yield family("lbdns_host_clock_skew_max_seconds", "gauge", text, max(map(abs, skews.values())))
     if has_member_series(collector.farm):
-        rows = [((host,), seconds) for host, seconds in skews.items()]
+        by_host = [((host,), seconds) for host, seconds in skews.items()]
         text = "Seconds by which the host's clock is ahead of the collector's"
-        yield from families("lbdns_host_clock_skew_seconds", "gauge", text, ("host",), rows)
+        yield from families("lbdns_host_clock_skew_seconds", "gauge", text, ("host",), by_host)
 
 
 def lag_families(looks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from lbdns.events.event_log import EventKind, EventLog
 from lbdns.sockets.binding import bind, bound_endpoint, enlarge, overflows
+from lbdns_collector.reports.rejected_reports import ADVICE
 from lbdns_collector.reports.report_table import ACCEPTED, ReportTable
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.report import MAX_DATAGRAM
@@ -20,16 +21,6 @@ _KINDS: Final[Mapping[str, EventKind]] = {"bad_tag": "key", "clock": "clock"}
 BATCH: Final = 64  # datagrams per wake-up, about a millisecond of work, so that other tasks in this event loop can run
 RECEIVE_BUFFER: Final = 4 * 2**20  # bytes requested from the kernel; room for ten thousand reports at one moment
 LOG_INTERVAL: Final = 60.0  # seconds, per reason: garbage from the network must not fill a disk
-
-ADVICE: Final = {
-    "too_long": "check whether another program sends datagrams to this port",
-    "malformed": "check whether another program sends datagrams to this port",
-    "unknown_host": "no member of any pool has this name; check the agent's --name option",
-    "bad_tag": "check that both hosts use the same key; without keys, the source must be the member's address",
-    "rate": "the host sends more than 50 reports/s; check whether several agents run on that host",
-    "clock": "the clocks differ by more than 30 s; check that time is synchronised on both hosts",
-    "replay": "the datagram was repeated, or two agents with different clocks use the same name",
-}
 
 
 class RejectionLog:

@@ -24,6 +24,7 @@ from lbdns.model.farm import ReportingHost
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot, read_reading, write_reading
 from lbdns.scores.score import Score
 from lbdns_collector.reports.adaptive_weights import WeightSearch
+from lbdns_collector.reports.rejected_reports import RejectedReports
 from lbdns_collector.reports.reporting_peer import MAX_SKEW, HostRecord, ReportingPeer
 from lbdns_shared.errors import ReportError
 from lbdns_shared.keys import MasterKey
@@ -45,6 +46,8 @@ class ReportTable:
     ) -> None:
         """``score`` is applied to new reports. ``shadow`` is a second score, computed for comparison only."""
         self.counts = dict.fromkeys(RESULTS, 0)
+        #: The senders of rejected reports
+        self.rejected = RejectedReports(_addresses(hosts))
         self._hosts = hosts
         self._masters = {key.key_id: key for key in keys}
         self.score, self._shadow = score, shadow
@@ -69,6 +72,8 @@ class ReportTable:
         except ReportError as error:
             result = error.reason
         self.counts[result] += 1
+        if result is not ACCEPTED:
+            self.rejected.note(result, datagram, source, wall)
         return result
 
     def snapshot(self) -> Snapshot:
@@ -102,6 +107,23 @@ class ReportTable:
         """The seconds by which each reporting host's clock is ahead of the collector's, keyed by host name."""
         return {name: peer.skew for name, peer in self._peers.items() if peer.has_reported}
 
+    def host_document(self, name: str, source: str, wall: float) -> dict[str, Any]:
+        """Return what is known about the reports of host ``name`` at ``wall`` (Unix seconds), for the host's agent.
+
+        ``rejected`` also contains the rejected reports from address ``source``, whatever host they claim to come from.
+        """
+        peer = self._peers.get(name)
+        last = peer.accepted if peer and peer.has_reported else None
+        return {
+            "host": name,
+            "known": name in self._hosts,
+            "time": round(wall, 3),
+            "accepted_age_s": round(max(0.0, wall - last.received), 3) if last else None,
+            # In hex, because many JSON parsers round integers above 2**53
+            "boot": f"{last.boot:016x}" if last else "",
+            "rejected": [sender.document(wall) for sender in self.rejected.of_host(name, source, wall)],
+        }
+
     def reconfigure(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
     ) -> None:
@@ -127,6 +149,7 @@ class ReportTable:
             readings = {name: self._rescored(reading) for name, reading in readings.items()}
         self._hosts, self._masters = hosts, {key.key_id: key for key in keys}
         self._peers = peers
+        self.rejected.addresses = _addresses(hosts)
         self._changed = self._changed or readings != self._readings
         self._readings = readings
 
@@ -293,6 +316,10 @@ class ReportTable:
         self._snapshot = Snapshot(max(version, self._snapshot.version), {})
         for result, count in counts.items():
             self.counts[result] += count
+
+
+def _addresses(hosts: Mapping[str, ReportingHost]) -> frozenset[str]:
+    return frozenset(address for host in hosts.values() for address in host.addresses)
 
 
 def plain_address(text: str) -> str:

@@ -56,6 +56,18 @@ class ShadowStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class RejectedStatus:
+    """The report counts by result, and the senders of rejected reports, as plain data.
+
+    ``version`` increases with every rejected report.
+    """
+
+    version: int
+    counts: Mapping[str, int]
+    senders: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class StatusInputs:
     """All data needed to build a status document, as of ``now`` (monotonic seconds).
 
@@ -75,6 +87,7 @@ class StatusInputs:
     shadows: Mapping[str, Sequence[ShadowStatistics]] = field(default_factory=dict)
     adapted: WeightSearchStatus | None = None
     guards: Mapping[str, Sequence[Guard]] = field(default_factory=dict)
+    rejected: RejectedStatus | None = None  # None if another program receives the reports
 
     def guards_of(self, pool: Pool) -> Sequence[Guard]:
         """Return one guard per member, or NO_GUARD for each member while a reload is replacing the members."""
@@ -102,7 +115,9 @@ def build_status(inputs: StatusInputs) -> dict[str, Any]:
 
 def program_document(inputs: StatusInputs) -> dict[str, Any]:
     """Return the part of the status document that describes the program."""
-    server, adaptive = inputs.server, {}
+    server, adaptive, reports = inputs.server, {}, {}
+    if rejected := inputs.rejected:
+        reports["reports"] = {"counts": rejected.counts, "rejected": rejected.senders}
     if figures := inputs.adapted:
         weights = {metric: round(weight, 2) for metric, weight in figures.weights.items()}
         adaptive["adaptive"] = asdict(figures) | {"weights": weights, "gain": round(figures.gain, 4)}
@@ -117,6 +132,7 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
             "rcodes": dict(server.rcodes),
             "history": server.history or {"on": False, "ok": True, "error": "", "dropped": 0, "bytes": 0},
         },
+        **reports,
         **adaptive,
     }
 
@@ -167,7 +183,7 @@ def change_signature(inputs: StatusInputs) -> tuple[object, float]:
         answers = tuple(inputs.answers.get(pool.name, ()))
         signature.append((liveness.states, liveness.fail_open, answers, shadows, guards))
         next_change = min(next_change, liveness.next_change)
-    signature.append(inputs.overrides)
+    signature.append((inputs.overrides, inputs.rejected and inputs.rejected.version))
     return signature, next_change
 
 

@@ -15,7 +15,8 @@ from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot
 from lbdns.scores.score import Score
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
-from lbdns_collector.status.status_document import ProgramStatus, ShadowStatistics, StatusInputs
+from lbdns_collector.reports.report_table import ReportTable
+from lbdns_collector.status.status_document import ProgramStatus, RejectedStatus, ShadowStatistics, StatusInputs
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -85,6 +86,9 @@ class CounterSource(Protocol):
 
     @property
     def report_counts(self) -> Mapping[str, int]: ...  # see ``Collector.counts``; empty if another program counts
+
+    @property
+    def report_table(self) -> ReportTable | None: ...  # None if another program receives the reports
 
     def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Return the numbers of queries by type name, and the numbers of responses by rcode name."""
@@ -160,6 +164,7 @@ def status_inputs(source: StatusSource) -> StatusInputs:
     inputs, selection, history = member_inputs(source), source.selection, source.program.history
     types, rcodes = source.counters.type_and_rcode_counts()
     recording = asdict(history.status) if history else None
+    table, now = source.counters.report_table, time.time()
     return replace(
         inputs,
         answers={pool.name: tuple(selection.answers(pool.name)) for pool in inputs.farm.pools},
@@ -167,4 +172,7 @@ def status_inputs(source: StatusSource) -> StatusInputs:
         parts=source.scoring.score.parts,
         shadows=selection.shadows(),
         adapted=source.scoring.adapted,
+        rejected=RejectedStatus(table.rejected.version, dict(table.counts), table.rejected.documents(now))
+        if table
+        else None,
     )

@@ -39,6 +39,7 @@ TYPES: Final = {
 INDEX: Final = "index.html"
 ROUTES: Final[dict[str, Handler]] = {
     "/api/v1/status": endpoints.status,
+    "/api/v1/reports": endpoints.reports,
     "/api/v1/log": endpoints.events_so_far,
     "/api/v1/explain": endpoints.explain,
     "/api/v1/history": endpoints.history,

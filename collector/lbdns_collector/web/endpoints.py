@@ -18,6 +18,7 @@ from lbdns_collector.web.event_hub import StreamKind
 from lbdns_collector.web.gated_connection import connection_of
 from lbdns_collector.web.http_responses import document, error, joined, send, send_at_once
 from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
+from lbdns_shared.report import is_host_name
 
 LIMIT: Final = 200  # events, unless the client asks for another number
 SPAN: Final = 3600.0  # seconds of history, unless the client asks for another span
@@ -44,6 +45,17 @@ async def health(request: web.Request) -> web.Response:
 async def live(_: web.Request) -> web.Response:
     """Return status 200: the process lives, whether or not it does its work."""
     return web.Response(text="ok\n")
+
+
+async def reports(request: web.Request) -> web.StreamResponse:
+    """Send what the collector knows about the reports of one host, so that its agent can find out why they fail."""
+    host = request.query.get("host", "")
+    if not is_host_name(host):
+        return error(400, "host: the parameter is missing or not valid; example: /api/v1/reports?host=frodo")
+    table = request.app[SOURCE].counters.report_table
+    if table is None:
+        return error(404, "this server follows another collector, which receives the reports; ask that collector")
+    return await document(request, to_json(table.host_document(host, request.remote or "", time.time())))
 
 
 async def events(request: web.Request) -> web.StreamResponse:

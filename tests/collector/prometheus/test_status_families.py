@@ -184,6 +184,17 @@ def test_metrics_of_a_collector(tmp_path: Path) -> None:
     assert all(map(documented, found))
 
 
+def test_persistent_senders_of_rejected_reports_have_a_series(tmp_path: Path) -> None:
+    collector = Collector(make_farm(tmp_path), (KEY,))
+    now = time.time()
+    for seq, ago in enumerate((100.0, 50.0, 0.0), 1):
+        collector.table.accept(datagram("typo", seq=seq, at=now), "192.0.2.9", 1.0, now - ago)
+    collector.table.accept(b"once", "192.0.2.10", 1.0, now)
+    found = page_of(generate_latest(Given(collector_families(collector))))
+    assert found["lbdns_rejected_reports_total"] == {("typo", "unknown_host", "192.0.2.9"): 3}
+    assert documented("lbdns_rejected_reports_total")
+
+
 async def test_large_farms_get_no_series_per_member(tmp_path: Path) -> None:
     more = "max_member_series = 2\n"
     found = await page(make_source(tmp_path, more))

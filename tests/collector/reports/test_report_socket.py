@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lbdns_collector.reports.report_socket import ADVICE, LOG_INTERVAL, RejectionLog
+from lbdns_collector.reports.rejected_reports import ADVICE
+from lbdns_collector.reports.report_socket import LOG_INTERVAL, RejectionLog
 from lbdns_shared.report import REASONS
 
 

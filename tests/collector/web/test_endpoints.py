@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,6 +12,8 @@ import pytest
 from lbdns.events.event_log import LoggedEvent
 from lbdns.history.history_reader import HistorySeries
 from lbdns_shared.errors import ConfigError, LbdnsError
+from tests.collector.collector_fixtures import KEY, datagram
+from tests.collector.report_tables import accept, make
 from tests.collector.web.served_app import Served, served
 
 if TYPE_CHECKING:
@@ -141,3 +144,18 @@ async def test_errors_of_the_history(tmp_path: Path) -> None:
         for failure, status in ((ConfigError("no such metric"), 400), (LbdnsError("nothing is recorded yet"), 404)):
             history.failure = failure
             assert (await get(web, "/api/v1/history?metric=types", status))["error"] == str(failure)
+
+
+async def test_an_agent_finds_out_why_its_reports_fail(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        error = await get(web, "/api/v1/reports?host=frodo", 404)
+        assert "follows another collector" in error["error"]
+        web.source.report_table = table = make(KEY)
+        accept(table, datagram("gandalf", boot=7), "192.0.2.1", wall=time.time(), now=1.0)
+        accept(table, datagram("typo"), "127.0.0.1", wall=time.time())
+        document = await get(web, "/api/v1/reports?host=frodo")
+        assert (document["known"], document["accepted_age_s"]) == (True, None)
+        (rejected,) = document["rejected"]
+        assert (rejected["source"], rejected["host"], rejected["reason"]) == ("127.0.0.1", "typo", "unknown_host")
+        for query in ("", "?host=", "?host=%00", f"?host={'a' * 300}", "?host=A%20B"):
+            assert "host: the parameter" in (await get(web, f"/api/v1/reports{query}", 400))["error"]

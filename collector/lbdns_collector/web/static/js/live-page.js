@@ -7,6 +7,7 @@ import { PlottedMembers } from "./plotted-members.js";
 import { PlotsPanel } from "./plots-panel.js";
 import { PoolList } from "./pool-list.js";
 import { RecentValues } from "./recent-values.js";
+import { RejectedReports } from "./rejected-reports.js";
 import { StatusModel } from "./status-model.js";
 import { StatusStream } from "./status-stream.js";
 
@@ -20,6 +21,7 @@ const header = new PageHeader({ connection: byId("connection"), disconnected: by
 const plottedMembers = new PlottedMembers(() => refresh());
 const explainPanel = new ExplainPanel(byId("explain"));
 const poolList = new PoolList(byId("pool-tabs"), byId("pools"), plottedMembers, name => explainPanel.choose(name));
+const rejectedReports = new RejectedReports(byId("rejected"));
 const plotsPanel = new PlotsPanel(byId("plots"), { model, recentValues, plottedMembers, events: () => eventLog.events });
 let connected = false;
 
@@ -36,6 +38,7 @@ const stream = new StatusStream({
     plottedMembers.update(model);
     header.update();
     poolList.update(model);
+    rejectedReports.update(model);
     eventLog.detectStateChanges(model);
     explainPanel.update(model);
     if (!isFirst) return;

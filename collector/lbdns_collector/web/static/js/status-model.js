@@ -30,6 +30,7 @@ export class StatusModel {
     this.pools = [];
     this.server = {};
     this.adaptive = null;
+    this.rejected = [];  // senders of rejected reports
     this.receivedAt = 0;  // milliseconds, performance.now(); 0 before the first status
     this.rates = { queries: null, types: {}, rcodes: {} };  // per second
     this.counterHistory = [];  // the counters of the last few seconds, oldest first
@@ -49,6 +50,7 @@ export class StatusModel {
     this.pools = asList(status.pools).map(completePool);
     this.server = asObject(status.server);
     this.adaptive = status.adaptive ?? null;
+    this.rejected = asList(asObject(status.reports).rejected);
     this.updateRates();
     for (const pool of this.pools) addTotals(pool);
   }

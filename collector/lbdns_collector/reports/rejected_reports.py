@@ -1,0 +1,140 @@
+"""Rejected reports by source: which hosts send reports that the collector does not accept, and why. Sans-I/O.
+
+The collector never answers an agent, so an operator needs to see here why an agent's reports are rejected. Anybody can
+send datagrams with forged source addresses and host names. The table is therefore bounded, and a flood from random
+sources can neither displace the members' own addresses nor the sources that keep sending.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from lbdns_shared.report import MAGIC, NO_KEY_ID, is_host_name
+
+MAX_SENDERS: Final = 512  # senders in the table, which then takes at most half a megabyte
+MAX_SHOWN: Final = 20  # senders in a status document
+MAX_EXPORTED: Final = 10  # senders with a time series in the metrics
+QUIET: Final = 600.0  # seconds without a rejected report after which a sender is no longer shown
+PERSISTENT: Final = 60.0  # seconds that a sender must keep sending before it is worth a time series
+REPLACE_EVERY: Final = 0.1  # seconds between two replacements in a full table, which cost half a millisecond each
+
+ADVICE: Final = {
+    "too_long": "check whether another program sends datagrams to this port",
+    "malformed": "check whether another program sends datagrams to this port",
+    "unknown_host": "no member of any pool has this name; check the agent's --name option",
+    "bad_tag": "check that both hosts use the same key; without keys, the source must be the member's address",
+    "rate": "the host sends more than 50 reports/s; check whether several agents run on that host",
+    "clock": "the clocks differ by more than 30 s; check that time is synchronised on both hosts",
+    "replay": "the datagram was repeated, or two agents with different clocks use the same name",
+}
+_HEADER: Final = 9  # bytes before the host name in a datagram
+
+
+@dataclass(slots=True)
+class RejectedSender:
+    """The rejected reports from one source address that claim to come from one host.
+
+    ``host`` and ``key_id`` are what the newest datagram claims, and may be forged; they are empty if a datagram has no
+    valid envelope, or no key. Times are in Unix seconds.
+    """
+
+    source: str
+    host: str
+    is_member: bool  # whether ``source`` is an address of a member
+    first: float
+    last: float = 0.0
+    reason: str = ""  # of the newest
+    key_id: bytes = NO_KEY_ID
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def document(self, now: float) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "host": self.host,
+            "key_id": "" if self.key_id == NO_KEY_ID else self.key_id.hex(),
+            "member_address": self.is_member,
+            "reason": self.reason,
+            "advice": ADVICE.get(self.reason, ""),
+            "count": self.counts.total(),
+            "counts": dict(self.counts),
+            "age_s": round(max(0.0, now - self.last), 3),
+        }
+
+
+class RejectedReports:
+    def __init__(self, addresses: Iterable[str] = ()) -> None:
+        """``addresses`` are those of the members."""
+        self.addresses: Collection[str] = frozenset(addresses)
+        self.version = 0  # increases with every rejected report
+        self._senders: dict[tuple[str, bytes], RejectedSender] = {}
+        self._replaced = {False: 0.0, True: 0.0}  # Unix seconds of the last replacement by a stranger, by a member
+        self._exported: dict[tuple[str, bytes], None] = {}  # the keys of the senders with a time series
+
+    def note(self, reason: str, datagram: bytes, source: str, wall: float) -> None:
+        """Count a rejected datagram that arrived at ``wall`` (Unix seconds)."""
+        self.version += 1
+        has_name = datagram[:4] == MAGIC and reason != "malformed" and reason != "too_long"
+        name = datagram[_HEADER : _HEADER + datagram[8]] if has_name else b""
+        sender = self._senders.get((source, name))
+        if sender is None:
+            sender = self._add(source, name, wall)
+            if sender is None:
+                return
+        sender.last, sender.reason = wall, reason
+        sender.key_id = datagram[4:8] if has_name else NO_KEY_ID
+        sender.counts[reason] += 1
+
+    def _add(self, source: str, name: bytes, wall: float) -> RejectedSender | None:
+        """Return a new sender, or None if the table is full of senders that matter more."""
+        is_member = source.removeprefix("::ffff:").partition("%")[0] in self.addresses
+        if len(self._senders) >= MAX_SENDERS and not self._make_room(is_member, wall):
+            return None
+        host = name.decode("ascii", "replace")
+        sender = RejectedSender(source, host if is_host_name(host) else "", is_member, wall)
+        self._senders[source, name] = sender
+        return sender
+
+    def _make_room(self, for_member: bool, wall: float) -> bool:
+        if 0.0 <= wall - self._replaced[for_member] < REPLACE_EVERY:
+            return False
+        self._replaced[for_member] = wall
+        rank, victim = min(
+            ((sender.last > wall - QUIET, sender.is_member, sender.counts.total(), sender.last), place)
+            for place, sender in self._senders.items()
+        )
+        if rank[:2] == (True, True) and not for_member:
+            return False
+        del self._senders[victim]
+        return True
+
+    def senders(self, now: float) -> list[RejectedSender]:
+        """Return the senders of the last ten minutes: members' addresses first, and then by the number of reports."""
+        recent = [sender for sender in self._senders.values() if now - sender.last < QUIET]
+        return sorted(recent, key=lambda sender: (sender.is_member, sender.counts.total()), reverse=True)
+
+    def documents(self, now: float) -> list[dict[str, Any]]:
+        """Return the first MAX_SHOWN senders as plain data."""
+        return [sender.document(now) for sender in self.senders(now)[:MAX_SHOWN]]
+
+    def of_host(self, host: str, source: str, now: float) -> Iterator[RejectedSender]:
+        """Yield the senders that claim to be ``host``, or that send from address ``source``, newest first."""
+        found = [each for each in self.senders(now) if each.host == host or each.source == source]
+        yield from sorted(found, key=lambda each: each.last, reverse=True)
+
+    def exported(self, now: float) -> list[RejectedSender]:
+        """Return the senders with a time series.
+
+        A sender keeps its time series until it has been quiet for ten minutes. Without this rule, a flood from changing
+        sources would create new series with every scrape.
+        """
+        recent = {(sender.source, sender.host.encode()): sender for sender in self.senders(now)}
+        self._exported = {place: None for place in self._exported if place in recent}
+        for place, sender in recent.items():
+            if len(self._exported) >= MAX_EXPORTED:
+                break
+            if sender.last - sender.first >= PERSISTENT:
+                self._exported[place] = None
+        return [recent[place] for place in self._exported]

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, TextIO, cast
 
 import dns.exception
-import dns.grange
 import dns.name
+import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
 import dns.tokenizer
@@ -20,6 +20,7 @@ import dns.transaction
 import dns.zonefile
 
 from lbdns.zones import obsolete_types
+from lbdns.zones.generate_lines import expanded, read_generate_line
 from lbdns.zones.names import is_below
 from lbdns.zones.plain_lines import PlainLine, plain_lines
 from lbdns.zones.zone_records import AAAA, SOA, A, Node, RRset, UnservableError, ZoneRecords, wire_name
@@ -115,13 +116,9 @@ class _ExpansionLimits:
     generated: int = 0  # records
     included: int = 0  # files
 
-    def generate(self, text: str) -> None:
-        """Count the records that a $GENERATE directive creates. Raises UnservableError if there are too many."""
-        try:
-            start, stop, step = dns.grange.from_text(text)
-        except Exception:  # AssertionError among them; dnspython reports the error when it reads the range
-            return
-        self.generated += (stop - start) // step + 1
+    def generate(self, records: int) -> None:
+        """Count the records that a $GENERATE line creates. Raises UnservableError if there are too many."""
+        self.generated += records
         if self.generated > MAX_GENERATED:
             raise UnservableError(f"$GENERATE creates more than {MAX_GENERATED} records")
 
@@ -157,8 +154,6 @@ class _Tokenizer(dns.tokenizer.Tokenizer):
         self._line = self.line_number - (token.is_eol() or self.ungotten_char == "\n")
         if self._directive == "$INCLUDE":
             token.value = self._included(token)
-        elif self._directive == "$GENERATE":
-            self._limits.generate(token.value)
         # A directive begins a line, and only there are leading blanks wanted
         self._directive = token.value.upper() if want_leading and token.is_identifier() else ""
         if token.is_identifier() or token.is_quoted_string():
@@ -226,6 +221,28 @@ class _Reader(dns.zonefile.Reader):
             self.last_name = dns.name.from_text(last.text, self.current_origin)
         return count, last
 
+    def _generate_line(self) -> None:
+        """Read the rest of a $GENERATE line, and add its records. Replaces a method that allows no quoted data."""
+        words = []
+        while not (token := self.tok.get()).is_eol_or_eof():
+            words.append(token)
+        self.tok.unget(token)
+        line = read_generate_line(words)
+        self._limits.generate(line.count)
+        if line.ttl is not None:
+            self.last_ttl, self.last_ttl_known = line.ttl, True
+        ttl = line.ttl if line.ttl is not None else self._implicit_ttl()
+        if self.current_origin is None or ttl is None:
+            raise UnservableError("$GENERATE needs a TTL, here or in $TTL, and an origin")
+        for number in line.numbers:
+            self.last_name = dns.name.from_text(expanded(line.owner, number), self.current_origin, self.tok.idna_codec)
+            if not self.last_name.is_subdomain(self._origin):
+                self._eat_line()
+                return
+            data = expanded(line.data, number)
+            rdata = dns.rdata.from_text("IN", line.rdtype, data, self.current_origin, False, self._origin)
+            self._records.add(self.last_name, ttl, rdata)
+
     def read_all(self, what: str) -> None:
         """Read to the end of the file. Raises ZoneFileError, with ``what`` as the zone's name."""
         try:
@@ -234,14 +251,12 @@ class _Reader(dns.zonefile.Reader):
             # dnspython adds the position to syntax errors only, and the class name to errors in rdata
             reason = str(error).removeprefix("{}:{}: ".format(*self.tok.where()))
             reason = re.sub(r"^caught exception <class '[^']*'>: ", "", reason)
-            for pattern, replacement in _CLEARER.items():
-                reason = re.sub(pattern, replacement, reason, flags=re.DOTALL)
-            raise self._error(what, f"{reason.rstrip('.')}, near {self.tok.near!r}") from None
+            raise self._error(what, f"{_clearer(reason.rstrip('.'))}, near {self.tok.near!r}") from None
         except OSError as error:
             raise self._error(what, f"$INCLUDE {error.filename}: {error.strerror}") from None
         except _UNFIT as error:
             reason = str(error).removeprefix("add() ")  # dnspython's prefix for records that a zone rejects
-            raise self._error(what, f"{reason}, near {self.tok.near!r}") from None
+            raise self._error(what, f"{_clearer(reason)}, near {self.tok.near!r}") from None
         finally:
             for file in (self.current_file, *(state[3] for state in self.saved_state)):
                 if file is not None:
@@ -257,6 +272,12 @@ class _Reader(dns.zonefile.Reader):
         filename, line = self.tok.where()
         self._outside.append(f"{filename}:{line}: {self.last_name}: lies outside the zone and is ignored")
         super()._eat_line()  # type: ignore[no-untyped-call]
+
+
+def _clearer(reason: str) -> str:
+    for pattern, replacement in _CLEARER.items():
+        reason = re.sub(pattern, replacement, reason, flags=re.DOTALL)
+    return reason
 
 
 _MAX_INCLUDES: Final = 16

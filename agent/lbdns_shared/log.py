@@ -25,7 +25,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 #: Logging level and priority (syslog(3)), the most severe first
 _PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (0, 7))
 
-WINDOW: Final = 10.0  # s
+WINDOW: Final = 60.0  # s
 SIMILAR_LIMIT: Final = 10  # lines in a window
 KIND_LIMIT: Final = 200  # lines in a window, so that a pool of 200 members that all fall silent is logged in full
 
@@ -82,7 +82,7 @@ class _Window:
 class LogSuppressor:
     """Decides which records to write when many similar records arrive in a short time, and counts the remaining ones.
 
-    In any ten-second window, up to ten similar records are written; then one line reports how many more there were.
+    In any window of a minute, up to ten similar records are written; then one line reports how many more there were.
     Records are similar if they come from the same place in the program or are events about the same member. Because
     there can be ten thousand members, each kind of record (logger, level, kind of event) also has a limit. This limit
     bounds the logging rate and memory use, and prevents a flood of one kind of record from hiding other kinds.

@@ -54,7 +54,7 @@ class FarmPlans:
         self.cursors: PlanCursors = {}
         self.shadows = ShadowPlans()
         self.fail_open = FailOpenTimes()
-        self._announcer = announcer
+        self.announcer = announcer
         self._answers = answers
         self._detects_black_holes = detects_black_holes
         self._rng = Random()
@@ -75,7 +75,7 @@ class FarmPlans:
                 self._carry_over(pool, before[pool.name].members, cursors)
             else:
                 self.fail_open.begin(pool.name, now)
-                self._announcer.new_pool(pool)
+                self.announcer.new_pool(pool, now)
             self.choosers[pool.name] = chooser
         self._ended = self.answers()
         self.shadows.use(farm, self.cursors)
@@ -92,8 +92,9 @@ class FarmPlans:
 
     @property
     def next_change(self) -> float:
-        """Return the monotonic time (s) at which a plan becomes outdated if no report arrives, or inf if never."""
-        return min((chooser.next_change for chooser in self.choosers.values()), default=math.inf)
+        """Return when a plan becomes outdated, or a change is due for announcing, without a report (monotonic s)."""
+        changes = [chooser.next_change for chooser in self.choosers.values()]
+        return min(*changes, self.announcer.next_end, math.inf)
 
     def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
         """If ``pool`` has changed, make new plans and announce the changes. Return whether ``pool`` has changed."""
@@ -110,9 +111,9 @@ class FarmPlans:
             self.fail_open.begin(pool.name, now)
         elif before.fail_open and not liveness.fail_open:
             self.fail_open.end(pool.name, now)
-        self._announcer.states(pool, before, liveness, snapshot, overrides, now)
+        self.announcer.states(pool, before, liveness, snapshot, overrides, now)
         if guards is not guards_before:  # the same object while no member has a guard
-            self._announcer.guards(pool, guards_before, guards, liveness, now)
+            self.announcer.guards(pool, guards_before, guards, liveness, now)
         for policy in dict.fromkeys(pool.owners.values()):
             cursor = self.cursors.get((pool.name, policy))
             if cursor:

@@ -57,6 +57,7 @@ class Planner:
         self.overrides: Overrides = NO_OVERRIDES  # in force
         self._subscribers: list[Callable[[], None]] = []
         self._timer: asyncio.Handle | None = None  # the next pass, or the next turn of this one
+        self._announcing: asyncio.Handle | None = None  # the next turn of announcing changes
         self._due: dict[str, Pool] = {}  # pools still to be planned in this pass, by name
         self._repeat = False  # input arrived during this pass
         self._changed = False  # subscribers must be notified at the end of this pass
@@ -106,9 +107,11 @@ class Planner:
         return lambda: self._subscribers.remove(callback)
 
     def stop(self) -> None:
-        """Stop planning. Idempotent."""
-        if self._timer:
-            self._timer.cancel()
+        """Stop planning, and announce the remaining changes. Idempotent."""
+        for handle in (self._timer, self._announcing):
+            if handle:
+                handle.cancel()
+        self._plans.announcer.announce(self._loop.time())
 
     def _restart(self, first: Sequence[Pool] = ()) -> None:
         """Begin a new pass immediately; end any pass or pause in progress."""
@@ -143,7 +146,9 @@ class Planner:
         self._end_pass(began)
 
     def _end_pass(self, began: float) -> None:
-        """Pause if the pass took several turns, schedule the next pass, and notify subscribers."""
+        """Announce changes, pause if the pass took several turns, schedule the next pass, and notify subscribers."""
+        if self._announcing is None:
+            self._announce()
         now = self._loop.time()
         if self._spent:
             self._pause_until = now + PLANNING.pause_after(self._spent + now - began)
@@ -155,6 +160,12 @@ class Planner:
             self._changed = False
             for callback in tuple(self._subscribers):
                 callback()
+
+    def _announce(self) -> None:
+        """Announce changes for one turn; if changes are left, continue after as long a pause."""
+        now = self._loop.time()
+        left = self._plans.announcer.announce(now, lambda: self._loop.time() - now >= TURN)
+        self._announcing = self._loop.call_later(TURN, self._announce) if left else None
 
     def answers(self) -> Counter[tuple[str, str]]:
         """Return the number of this process's answers so far, keyed by pool (including removed pools) and policy."""

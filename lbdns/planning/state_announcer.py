@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.events.event_log import EventKind, EventLog
-from lbdns.model.farm import Pool
-from lbdns.model.liveness import Liveness
+from lbdns.model.farm import Member, Pool
+from lbdns.model.liveness import Liveness, State
 from lbdns.model.overrides import Overrides
-from lbdns.model.snapshot import Snapshot
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.planning.change_damper import Announcement, ChangeDamper
 from lbdns.planning.explanation import reason
 
 
 class StateAnnouncer:
     """Records changes in a pool in the event log ``events``. Does nothing if ``events`` is None.
+
+    Changes wait until ``announce`` is called, because thousands of members may change at the same moment.
 
     ``selects`` is true if this program selects members. A collector without a DNS server selects no members, so it does
     not announce that a pool fails open.
@@ -23,29 +28,44 @@ class StateAnnouncer:
 
     def __init__(self, events: EventLog | None, selects: bool) -> None:
         self._events, self._selects = events, selects
+        self._waiting: deque[tuple[float, Callable[[], Announcement]]] = deque()  # monotonic seconds of the change
+        self._damper = ChangeDamper()
 
-    def new_pool(self, pool: Pool) -> None:
+    @property
+    def next_end(self) -> float:
+        """The monotonic time (s) at which ``announce`` may have something to announce without a change, or inf."""
+        return self._damper.next_end
+
+    def announce(self, now: float, is_over: Callable[[], bool] = lambda: False) -> bool:
+        """Record the waiting changes until ``is_over`` returns true. Return whether changes still wait."""
+        for announcement in self._damper.ended(now):
+            self._record(announcement)
+        while self._waiting:
+            at, describe = self._waiting.popleft()
+            if admitted := self._damper.admit(describe(), at):
+                self._record(admitted)
+            if is_over():
+                break
+        return bool(self._waiting)
+
+    def new_pool(self, pool: Pool, now: float) -> None:
         """Announce that no report has arrived yet for ``pool``."""
         text = "no report yet: all members take turns until the first report arrives"
-        self._announce("fail_open", logging.INFO, pool, text)
+        self._add("fail_open", logging.INFO, pool, text, now)
 
     def states(
         self, pool: Pool, before: Liveness, after: Liveness, snapshot: Snapshot, overrides: Overrides, now: float
     ) -> None:
         """Announce the changes from ``before`` to ``after``; ``now`` is in monotonic seconds."""
         for member, was, state in zip(pool.members, before.states, after.states, strict=True):
-            if was != state:
-                in_force = overrides.of(pool.name, member.full_name)
-                why = reason(state, snapshot.readings.get(member.full_name), in_force, now, pool.name)
-                # A drain is not a problem: an operator ordered it, and the order has its own event
-                level = logging.INFO if state in ("usable", "drained") else logging.WARNING
-                text = f"{member.name} is {state} (was {was}){': ' + why if why else ''}"
-                self._announce("state", level, pool, text, member.name)
+            if was != state and self._events:
+                reading = snapshot.readings.get(member.full_name)
+                self._waiting.append((now, partial(_state, pool, member, was, state, reading, overrides, now)))
         if after.fail_open and not before.fail_open:
             text = f"fails open: {after.fail_open}; all members that are not drained may be selected"
-            self._announce("fail_open", logging.WARNING, pool, text)
+            self._add("fail_open", logging.WARNING, pool, text, now)
         elif before.fail_open and not after.fail_open:
-            self._announce("fail_open", logging.INFO, pool, "no longer fails open")
+            self._add("fail_open", logging.INFO, pool, "no longer fails open", now)
 
     def guards(
         self, pool: Pool, before: Sequence[Guard], after: Sequence[Guard], liveness: Liveness, now: float
@@ -64,9 +84,23 @@ class StateAnnouncer:
                 text = f"{member.name} is no longer quarantined (duration: {now - was.since:.0f} s; reason: {was.why})"
             else:
                 continue
-            self._announce("guard", level, pool, text, member.name)
+            self._add("guard", level, pool, text, now, member.name)
 
-    def _announce(self, kind: EventKind, level: int, pool: Pool, text: str, member: str = "") -> None:
+    def _add(self, kind: EventKind, level: int, pool: Pool, text: str, now: float, member: str = "") -> None:
         if self._events and (self._selects or kind != "fail_open"):
-            text = f"pool {pool.name}: {text}"
-            self._events.record(kind, text, level=level, pool=pool.name, member=member, logger="lbdns.server")
+            announcement = Announcement(kind, level, pool.name, member, f"pool {pool.name}: {text}")
+            self._waiting.append((now, lambda: announcement))
+
+    def _record(self, it: Announcement) -> None:
+        assert self._events is not None, "without an event log, nothing waits"
+        self._events.record(it.kind, it.text, level=it.level, pool=it.pool, member=it.member, logger="lbdns.server")
+
+
+def _state(
+    pool: Pool, member: Member, was: State, state: State, reading: Reading | None, overrides: Overrides, now: float
+) -> Announcement:
+    why = reason(state, reading, overrides.of(pool.name, member.full_name), now, pool.name)
+    # A drain is not a problem: an operator ordered it, and the order has its own event
+    level = logging.INFO if state in ("usable", "drained") else logging.WARNING
+    text = f"pool {pool.name}: {member.name} is {state} (was {was}){': ' + why if why else ''}"
+    return Announcement("state", level, pool.name, member.name, text)

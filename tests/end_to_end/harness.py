@@ -167,7 +167,7 @@ class FakeAgent:
 
     def __init__(self, site: Site, host: str, interval: float = 1.0) -> None:
         self.host, self.interval, self.boot, self.seq = host, interval, 1, 0
-        self.master = site.master
+        self.site, self.master = site, site.master
         self._to = (site.address, site.report_port)
         self.socket = socket.socket(socket.AF_INET6 if ":" in site.address else socket.AF_INET, socket.SOCK_DGRAM)
 

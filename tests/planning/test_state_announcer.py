@@ -25,7 +25,9 @@ def liveness(*states: State, fail_open: str = "") -> Liveness:
 
 def announced(before: Liveness, after: Liveness, selects: bool = True) -> list[tuple[str, str, str, str]]:
     events = EventLog()
-    StateAnnouncer(events, selects).states(POOL, before, after, EMPTY_SNAPSHOT, NO_OVERRIDES, 20.0)
+    announcer = StateAnnouncer(events, selects)
+    announcer.states(POOL, before, after, EMPTY_SNAPSHOT, NO_OVERRIDES, 20.0)
+    assert not announcer.announce(20.0)
     return [(event.kind, event.level, event.member, event.text) for event in events.newest()]
 
 
@@ -71,4 +73,5 @@ def test_quarantines(before: Guard, after: Guard, state: State, texts: Sequence[
     rest = (NO_GUARD, NO_GUARD)
     announcer = StateAnnouncer(events, selects=True)
     announcer.guards(POOL, (before, *rest), (after, *rest), liveness(state, "usable", "usable"), 20.0)
+    announcer.announce(20.0)
     assert [event.text for event in events.newest()] == texts

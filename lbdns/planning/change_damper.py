@@ -1,0 +1,77 @@
+"""The change damper: limits how often changes of one member or pool are announced. Sans-I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lbdns.events.event_log import EventKind
+
+WINDOW: Final = 60.0  # s
+MAX_CHANGES: Final = 6  # announced changes of one kind, of one member, in a window
+Subject = tuple[EventKind, str, str]  # kind, pool, member
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """The text of a change. ``member`` is empty if the change concerns a pool."""
+
+    kind: EventKind
+    level: int
+    pool: str
+    member: str
+    text: str
+
+
+@dataclass(slots=True)
+class _Damped:
+    last: Announcement
+    at: float  # monotonic seconds of the last change
+    unlogged: int  # changes that were not announced
+
+
+class ChangeDamper:
+    """Passes announcements on, unless a member changes so often that its agent could fill logs and histories.
+
+    After six changes within a minute, one announcement reports that further changes are only counted. It ends with an
+    announcement of the last change and the count when there has been no change for a minute. Changes of other members,
+    and of another kind, are unaffected. Times are in monotonic seconds.
+    """
+
+    def __init__(self) -> None:
+        self._window_end = 0.0
+        self._announced = Counter[Subject]()  # in this window
+        self._damped: dict[Subject, _Damped] = {}  # the member that changed last is the last
+
+    @property
+    def next_end(self) -> float:
+        """The earliest time at which ``ended`` may yield an announcement, or inf."""
+        return next((damped.at + WINDOW for damped in self._damped.values()), float("inf"))
+
+    def admit(self, announcement: Announcement, now: float) -> Announcement | None:
+        """Return ``announcement``, one that reports too many changes instead, or None if it is only counted."""
+        subject = announcement.kind, announcement.pool, announcement.member
+        if damped := self._damped.pop(subject, None):
+            self._damped[subject] = _Damped(announcement, now, damped.unlogged + 1)
+            return None
+        if now >= self._window_end:
+            self._announced.clear()
+            self._window_end = now + WINDOW
+        self._announced[subject] += 1
+        if self._announced[subject] <= MAX_CHANGES:
+            return announcement
+        self._damped[subject] = _Damped(announcement, now, 0)
+        text = (
+            f"; it changes too often: further changes are counted, but not logged, until none occurs for {WINDOW:g} s"
+        )
+        return replace(announcement, text=announcement.text + text)
+
+    def ended(self, now: float) -> Iterator[Announcement]:
+        """Yield an announcement for each member that has stopped changing."""
+        while self.next_end <= now:
+            subject, damped = next(iter(self._damped.items()))
+            del self._damped[subject]
+            text = f"{damped.last.text}; no change for {WINDOW:g} s, after {damped.unlogged} that were not logged"
+            yield replace(damped.last, text=text)

@@ -118,7 +118,7 @@ class OverrideStore:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
-        if not self.has(overrides):
+        if self.failure or not self.has(overrides):
             self.write(overrides)
         while self._writing and (left := deadline - loop.time()) > 0:
             await asyncio.wait({self._writing}, timeout=left)
@@ -133,7 +133,10 @@ class OverrideStore:
 
     async def _write_all(self) -> None:
         try:
-            while self._written != (wanted := (self.path, self._wanted)):
+            # After a failure, write even what was written before: only a write shows that the disk is well again
+            must_write = bool(self.failure)
+            while must_write or self._written != (self.path, self._wanted):
+                must_write, wanted = False, (self.path, self._wanted)
                 await asyncio.to_thread(write, *wanted)
                 before, self._written = self._written, wanted
                 if before and before[0] != wanted[0]:

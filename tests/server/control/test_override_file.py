@@ -117,6 +117,18 @@ async def test_a_start_that_fails_writes_nothing(tmp_path: Path) -> None:
 # The disk
 
 
+async def test_an_order_that_ends_what_could_not_be_written_is_kept_again(tmp_path: Path) -> None:
+    """With the overrides that the disk still has in force again, nothing is lost at a restart: the reply says so."""
+    folder = tmp_path / "state"
+    folder.write_text("a file where the folder should be")
+    async with desk(folder) as server:
+        assert not (await server.say("drain"))["kept"]
+        folder.unlink()
+        answer = await server.say("undrain")
+        assert (answer["kept"], answer["notes"]) == (True, [])
+        assert server.recorded()[-1].endswith("overrides survive restarts again")
+
+
 async def test_overrides_that_cannot_be_written_hold_and_the_reply_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ PROJECTS := agent/pyproject.toml pyproject.toml tools/pyproject.toml
 LAB_PACKAGES := apache2 haproxy iproute2 nginx-light perl-base unbound
 # Debian packages of the programs that the tests run
 DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils chromium knot-dnsutils ldnsutils nsd \
-	dnsperf gdnsd knot pdns-backend-bind pdns-server prometheus \
+	dnsperf gdnsd knot libfaketime pdns-backend-bind pdns-server prometheus \
 	curl httperf iputils-ping libc-bin procps util-linux wrk
 
 # The native extension is built and tested too if cargo is found; rustup often installs cargo outside PATH
@@ -24,7 +24,7 @@ SYSTEMD := /run/systemd/system
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format venv native install lock lab-quick deps-debian deps-lab packages check-python clean
+.PHONY: help demo test lint format venv native install lock lab-quick faults faults-quick soak deps-debian deps-lab packages check-python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,19 @@ test: lint $(NATIVE) ## run lint, then all tests in parallel (PYTEST_OPTIONS='-k
 lab-quick: $(VENV)/.dev ## run the shortest lab study, about 4 minutes on an otherwise idle machine (as root)
 	rm -rf build/lab
 	$(BIN)/lbdns-lab webstone --quick --out build/lab
+
+faults: $(VENV)/.dev ## inject every fault into a running lbdns; updates docs/reliability.md; about 25 minutes (as root)
+	@mkdir -p build/faults
+	$(BIN)/python -m lbdns_tools.faults run --update --json build/faults.json --logs build/faults
+
+faults-quick: $(VENV)/.dev ## inject the most important faults, about 3 minutes (as root)
+	@mkdir -p build/faults-quick
+	$(BIN)/python -m lbdns_tools.faults run --quick --json build/faults-quick.json --logs build/faults-quick
+
+MINUTES ?= 60
+soak: $(VENV)/.dev ## half the maximum load for MINUTES=60 with random faults; updates docs/reliability.md (as root)
+	@mkdir -p build/soak
+	$(BIN)/python -m lbdns_tools.faults soak --minutes $(MINUTES) --update --json build/soak.json --logs build/soak
 
 lint: $(VENV)/.dev ## check format, lint rules and types, changing nothing
 	$(BIN)/ruff format --check

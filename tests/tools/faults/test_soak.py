@@ -1,0 +1,43 @@
+"""Tests of the soak's schedule and judgement."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbdns_tools.faults.soak import log_problems, quarters
+from lbdns_tools.faults.soak_events import EVENTS, MIN_GAP_S, schedule
+
+
+@given(st.integers(0, 2**62))
+def test_a_seed_gives_a_schedule(seed: int) -> None:
+    first, second = (schedule(1800, Random(seed)) for _ in range(2))
+    assert first == second
+    assert all(later[0] - earlier[0] >= MIN_GAP_S for earlier, later in pairwise(first))
+    assert first[-1][0] < 1800
+    counts = [sum(event is one for _, event in first) for one in EVENTS]
+    assert max(counts) - min(counts) <= 1
+
+
+def test_a_strange_log_line_is_a_problem() -> None:
+    good = "2026-03-01T12:00:00Z INFO    lbdns.server: ready: 1 zone, 1 pool, native plane\n"
+    assert log_problems(good) == []
+    assert log_problems(good + "what is this?\n") == ["unexplained log line: what is this?"]
+
+
+def test_a_flood_of_strange_lines_is_summarised() -> None:
+    assert log_problems("?\n" * 25)[-1] == "5 more unexplained log lines"
+
+
+@pytest.mark.parametrize(("values", "expected"), [
+    ([], (0.0, 0.0)),
+    ([5.0], (5.0, 5.0)),
+    ([99.0] * 20 + [10.0] * 80, (10.0, 10.0)),  # the warm-up does not count
+    ([float(number) for number in range(101)], (30.0, 90.0)),
+])  # fmt: skip
+def test_quarters(values: list[float], expected: tuple[float, float]) -> None:
+    assert quarters([(float(at), value) for at, value in enumerate(values)]) == pytest.approx(expected, abs=1.0)

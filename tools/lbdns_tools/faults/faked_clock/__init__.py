@@ -1,0 +1,1 @@
+"""A folder for PYTHONPATH: its sitecustomize.py makes Python work with a faked clock."""

@@ -1,0 +1,219 @@
+"""Faults of the server's own processes: workers, the main process and the fork server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from lbdns_tools.faults.fault import Fault, Limits, queries
+from lbdns_tools.faults.fault_bed import FaultBed
+from lbdns_tools.faults.health_watch import HealthWatch
+from lbdns_tools.faults.server_processes import cpu_seconds, is_alive, open_descriptors
+from lbdns_tools.faults.waiting import wait_for
+
+HANG_S: Final = 4.0  # s within which a worker that hangs must be detected (heartbeats for 3 s) and killed
+RESTART_S: Final = 0.1  # s after which a service manager restarts a server that has ended (systemd's RestartSec)
+
+
+def signal_process(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def workers_killed(bed: FaultBed) -> None:
+    bed.begin()
+    for _ in range(3):
+        victim = bed.chance.choice(bed.farm.processes().workers)
+        signal_process(victim, signal.SIGKILL)
+        bed.recovers(bed.has_workers(2, without=(victim,)), "a new process replaces the worker")
+    bed.recovers(bed.is_healthy, "/healthz responds with 200")
+
+
+def worker_hung(bed: FaultBed) -> None:
+    victim = bed.chance.choice(bed.farm.processes().workers)
+    with HealthWatch(bed.farm) as watch:
+        bed.begin()
+        signal_process(victim, signal.SIGSTOP)
+        try:
+            bed.recovers(bed.has_workers(2, without=(victim,)), "a new process replaces the worker")
+            bed.recovers(bed.is_healthy, "/healthz responds with 200")
+        finally:
+            signal_process(victim, signal.SIGKILL)
+    bed.expect(watch.was_unhealthy, "/healthz never responded with 503 while the worker hung")
+
+
+def worker_hung_at_reload(bed: FaultBed) -> None:
+    victim = bed.chance.choice(bed.farm.processes().workers)
+    bed.begin()
+    signal_process(victim, signal.SIGSTOP)
+    try:
+        bed.expect(bed.farm.control("reload").get("ok"), "the reload failed")
+        bed.recovers(bed.has_workers(2, without=(victim,)), "a new process replaces the worker")
+    finally:
+        signal_process(victim, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def no_descriptors(pid: int) -> Iterator[None]:
+    """Forbid a process to open more descriptors than it has open now."""
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (open_descriptors(pid), before[1]))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def worker_without_descriptors(bed: FaultBed) -> None:
+    victim = bed.chance.choice(bed.farm.processes().workers)
+    seconds, lines = 5.0, bed.farm.log().count("\n")
+    bed.begin()
+    with contextlib.ExitStack() as clients, no_descriptors(victim):
+        for _ in range(40):  # about half of them reach the victim's socket, and wait there
+            clients.enter_context(socket.create_connection(("127.0.0.1", bed.farm.port), 5))
+        used = cpu_seconds(victim)
+        bed.keep(seconds)
+        busy = (cpu_seconds(victim) - used) / seconds
+        logged = bed.farm.log().count("\n") - lines
+    bed.ease()
+    bed.expect(busy < 0.5, f"the worker used {busy:.0%} of a core while it could not accept connections")
+    bed.expect(logged <= 10, f"{logged} log lines in {seconds:g} s")
+    bed.recovers(lambda: all(answers_over_tcp(bed.farm.port) for _ in range(8)), "TCP connections are answered")
+    bed.recovers(bed.is_healthy, "/healthz responds with 200")
+
+
+def answers_over_tcp(port: int, seconds: float = 2.0) -> bool:
+    """Return whether the server answers one query over a new TCP connection within ``seconds``."""
+    from lbdns_tools.bench.dns.latency_prober import query_wire
+
+    wire = query_wire("best.hobbit")
+    try:
+        with socket.create_connection(("127.0.0.1", port), seconds) as sock:
+            sock.sendall(len(wire).to_bytes(2, "big") + wire)
+            return len(sock.recv(2)) > 0
+    except OSError:
+        return False
+
+
+def worker_dies_while_main_has_no_descriptors(bed: FaultBed) -> None:
+    processes = bed.farm.processes()
+    victim = bed.chance.choice(processes.workers)
+    with HealthWatch(bed.farm) as watch:
+        bed.begin()
+        with no_descriptors(processes.main):
+            signal_process(victim, signal.SIGKILL)
+            bed.keep(3.0)
+            is_replaced = bed.has_workers(2, without=(victim,))()
+        bed.ease()
+        bed.recovers(bed.has_workers(2, without=(victim,)), "a new process replaces the worker")
+        bed.recovers(bed.is_healthy, "/healthz responds with 200")
+    bed.expect(is_replaced or watch.was_unhealthy, "/healthz responded with 200 while a worker was missing")
+
+
+@contextlib.contextmanager
+def service_manager(bed: FaultBed) -> Iterator[None]:
+    """Restart the server RESTART_S after it has ended, as a service manager does, until the with statement ends."""
+    over = threading.Event()
+
+    def restart() -> None:
+        while not over.wait(RESTART_S):
+            if not bed.farm.server.running:
+                bed.farm.start_server(wait=False)
+
+    thread = threading.Thread(target=restart, name="service-manager", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def main_killed(bed: FaultBed) -> None:
+    before = bed.farm.processes()
+    bed.begin()
+    signal_process(before.main, signal.SIGKILL)
+    gone = wait_for(lambda: not any(is_alive(pid) for pid in before.all), 5.0)
+    bed.expect(gone is not None, "workers still run 5 s after the main process was killed")
+    bed.farm.start_server(wait=False)
+    bed.recovers(bed.answers, "queries are answered")
+    bed.recovers(bed.all_usable, "all members are usable")
+
+
+def main_stopped(bed: FaultBed) -> None:
+    before = bed.farm.processes()
+    bed.begin()
+    signal_process(before.main, signal.SIGSTOP)
+    bed.keep(6.0)
+    signal_process(before.main, signal.SIGCONT)
+    bed.ease()
+    bed.recovers(bed.all_usable, "all members are usable")
+    bed.recovers(bed.is_healthy, "/healthz responds with 200")
+    bed.keep(4.0)  # in which late heartbeats would cost workers their lives
+    bed.expect(bed.farm.processes().workers == before.workers, "workers were replaced although only main had stopped")
+
+
+def fork_server_killed(bed: FaultBed) -> None:
+    before = bed.farm.processes()
+    with service_manager(bed):
+        bed.begin()
+        signal_process(before.fork_server, signal.SIGKILL)
+        bed.keep(1.0)
+        signal_process(before.workers[0], signal.SIGKILL)
+        bed.ease()
+        bed.recovers(bed.has_workers(2, without=before.workers[:1]), "two workers run", 20)
+        bed.recovers(bed.is_healthy, "/healthz responds with 200")
+        bed.recovers(bed.all_usable, "all members are usable")
+
+
+def fork_server_stopped(bed: FaultBed) -> None:
+    before = bed.farm.processes()
+    with service_manager(bed), HealthWatch(bed.farm) as watch:
+        bed.begin()
+        signal_process(before.fork_server, signal.SIGSTOP)
+        signal_process(before.workers[0], signal.SIGKILL)
+        bed.keep(4.0)
+        signal_process(before.fork_server, signal.SIGCONT)
+        bed.ease()
+        bed.recovers(bed.has_workers(2, without=before.workers[:1]), "two workers run", 20)
+        bed.recovers(bed.is_healthy, "/healthz responds with 200")
+    bed.expect(watch.was_unhealthy, "/healthz never responded with 503 while a worker was missing")
+
+
+def _fault(name: str, done: str, holds: str, run: Callable[[FaultBed], None], limits: Limits, quick: bool) -> Fault:
+    return Fault(f"process.{name}", done, holds, run, limits, quick=quick)
+
+
+#: While one of two workers hangs or is missing, half of the queries and a quarter of the second tries are lost
+FAULTS: Final = (
+    _fault("worker-killed", "a worker killed, three times", "replaced at once; only queries in its hands are lost",
+           workers_killed, Limits(lost=12, recover_s=3), True),
+    _fault("worker-hung", "a worker stopped (SIGSTOP)", "killed and replaced after 3 s; /healthz says so",
+           worker_hung, Limits(queries(HANG_S, 0.65), queries(HANG_S, 0.45), recover_s=6), True),
+    _fault("worker-hung-at-reload", "a worker stopped, then a reload", "killed and replaced; the reload succeeds",
+           worker_hung_at_reload, Limits(queries(HANG_S, 0.65), queries(HANG_S, 0.45), recover_s=7), False),
+    _fault("worker-no-descriptors", "a worker out of descriptors for 5 s, while 40 clients connect over TCP",
+           "UDP is answered; no busy loop; TCP is answered again", worker_without_descriptors, Limits(recover_s=5),
+           True),
+    _fault("main-no-descriptors", "the main process out of descriptors for 3 s; a worker dies meanwhile",
+           "/healthz is not 200; the worker is replaced, at the latest when descriptors are free",
+           worker_dies_while_main_has_no_descriptors, Limits(queries(4, 0.65), queries(4, 0.45), recover_s=5), False),
+    _fault("main-killed", "the main process killed; a service manager restarts it",
+           "no worker survives; answers and members are back", main_killed, Limits(queries(6), queries(6), recover_s=8),
+           True),
+    _fault("main-stopped", "the main process stopped for 6 s, then continued",
+           "workers answer on; no worker is replaced", main_stopped, Limits(recover_s=5), False),
+    _fault("fork-server-killed", "the fork server killed; a second later, a worker",
+           "nothing is lost at first; then a service manager restarts the server", fork_server_killed,
+           Limits(queries(8), queries(8), recover_s=10), False),
+    _fault("fork-server-stopped", "the fork server stopped for 4 s; a worker dies meanwhile",
+           "/healthz is not 200; the worker is replaced", fork_server_stopped,
+           Limits(queries(8, 0.65), queries(8, 0.45), recover_s=6), False),
+)  # fmt: skip

@@ -1,0 +1,76 @@
+"""A fault: what is done, what must hold, and the limits that the run is judged by. Also the outcome of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from lbdns_tools.faults.fault_farm import FarmPlan
+
+if TYPE_CHECKING:
+    from lbdns_tools.faults.fault_bed import FaultBed
+
+RATE: Final = 500.0  # queries/s of the measuring load
+Verdict = Literal["held", "FAILED", "skipped"]
+
+
+def queries(seconds: float, share: float = 1.0) -> int:
+    """Return the number of queries that the measuring load sends in ``seconds`` to ``share`` of the workers."""
+    return round(RATE * seconds * share)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that a fault may cost.
+
+    ``lost`` and ``lost_after_retry`` are queries; ``recover_s`` is in seconds. ``growth_mb`` limits by how much the
+    server's memory at the end may exceed that at the beginning. ``log_lines`` limits the server's log lines,
+    which must not contain a traceback if ``has_clean_log`` is set.
+    """
+
+    lost: int = 0
+    lost_after_retry: int = 0
+    wrong: int = 0
+    recover_s: float = 5.0
+    growth_mb: float = 30.0
+    log_lines: int = 60
+    has_clean_log: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A row of the table. ``needs`` lists requirements (``requirements.py``); without them, the row is skipped.
+
+    ``run`` injects the fault, removes it, and waits for the recovery. ``quick`` faults are part of the quick run.
+    """
+
+    name: str  # FAMILY.FAULT
+    done: str
+    holds: str
+    run: Callable[[FaultBed], None]
+    limits: Limits = Limits()
+    farm: FarmPlan = FarmPlan()
+    quick: bool = False
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class FaultOutcome:
+    """What one run of a fault showed. ``recover_s`` is None if nothing had to recover or it did not."""
+
+    name: str
+    done: str
+    holds: str
+    verdict: Verdict = "held"
+    problems: list[str] = field(default_factory=list)  # expectations that did not hold; for "skipped", the reason
+    sent: int = 0
+    lost: int = 0
+    lost_after_retry: int = 0
+    wrong: int = 0
+    p99_ms: float = 0.0
+    recover_s: float | None = None
+    memory_mb: tuple[float, float, float] = (0.0, 0.0, 0.0)  # before, at most, after
+    log_lines: int = 0
+    seconds: float = 0.0
+    notes: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,226 @@
+"""The farm into which faults are injected: an lbdns server with its agents and, if wanted, web servers."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from lbdns.client.control_client import send_command
+from lbdns_shared.errors import LbdnsError
+from lbdns_shared.keys import MasterKey, agent_line
+from lbdns_tools.bench.dns.benchmark_farm import MEMBERS, LbdnsProgram, pool_table, write_key, zone_text
+from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
+from lbdns_tools.bench.measured_processes import BenchmarkError
+from lbdns_tools.faults.server_processes import ServerProcesses, find_processes
+from lbdns_tools.faults.waiting import wait_for
+from lbdns_tools.free_ports import free_ports
+from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
+
+START_S: Final = 30.0  # s that a server or an agent may take to start on a busy machine
+HTTP_S: Final = 3.0  # s that an HTTP response may take
+THIS_VERSION: Final = LbdnsProgram()
+
+
+@dataclass(frozen=True, slots=True)
+class FarmPlan:
+    """What a fault needs of the farm. ``interval`` is the agents' report interval in seconds.
+
+    ``agents`` are the members with an agent (none: the fault sends reports itself). ``queried`` are the names that the
+    measuring load queries in turn, and ``hosts`` the members, with their addresses, that answers may name. The texts
+    are added to the tables [server], [[pool]], [collector] and [web]; ``tables`` is added at the end, and ``zone`` to
+    the zone file.
+    ``check`` adds the given check to the pool, with the port of the web servers.
+    """
+
+    workers: int = 2
+    agents: tuple[str, ...] = tuple(MEMBERS)
+    interval: float = 1.0
+    queried: tuple[str, ...] = ("best.hobbit", "round.robin.hobbit")
+    hosts: Mapping[str, str] = field(default_factory=lambda: MEMBERS)
+    web_servers: bool = False
+    check: str = ""
+    server: str = ""
+    pool: str = ""
+    collector: str = ""
+    web: str = ""
+    tables: str = ""
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The response to /healthz: the status (0 if there was none) and the text."""
+
+    status: int
+    text: str = ""
+
+
+class FaultFarm:
+    """The files, ports and programs of one farm. A context manager; on exit, no program is left.
+
+    ``prefix`` and ``environment`` apply to servers that are started afterwards, ``agent_environment`` to agents.
+    """
+
+    def __init__(self, folder: Path, plan: FarmPlan) -> None:
+        self.folder, self.plan = folder, plan
+        self.port, self.report_port, self.http_port, self.site_port = free_ports(4)
+        self.state = folder / "state"
+        self.state.mkdir(exist_ok=True)
+        self.config = folder / "lbdns.toml"
+        self.control_path = folder / "control.sock"
+        self.keys: list[MasterKey] = [write_key(folder)]
+        self.agent_port = self.report_port  # a relay may stand between the agents and the server
+        self.agents: dict[str, LabProgram] = {}
+        self.web_servers: dict[str, LabProgram] = {}
+        self.prefix: Sequence[str] = ()
+        self.environment: Mapping[str, str] = {}
+        self.agent_environment: Mapping[str, str] = {}
+        self.server: LabProgram
+        self._logs = folder / "logs"
+        self._logs.mkdir()
+        self._programs = LabPrograms(self._logs)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._programs.close()
+
+    def start(self) -> None:
+        """Write the files and start everything. Raises LbdnsError."""
+        self.write_files()
+        if self.plan.web_servers:
+            for name in MEMBERS:
+                self.start_web_server(name)
+        self.start_server()
+        for name in self.plan.agents:
+            self.start_agent(name)
+        if self.plan.agents:
+            self.await_usable(self.plan.agents)
+
+    def write_files(self) -> None:
+        (self.folder / "hobbit.zone").write_text(zone_text(fixed=False) + self.plan.zone)
+        self.config.write_text(self.configuration())
+
+    def configuration(self) -> str:
+        plan = self.plan
+        check = f'check = "{plan.check.format(port=self.site_port)}"\n' if plan.check else ""
+        return (
+            f'[server]\nlisten = ["127.0.0.1:{self.port}"]\nstate_dir = "state"\ncontrol = "control.sock"\n'
+            f"workers = {plan.workers}\n{plan.server}"
+            f'[collector]\nlisten = ["127.0.0.1:{self.report_port}"]\nkey_file = "report.key"\n{plan.collector}'
+            f'[web]\nlisten = "127.0.0.1:{self.http_port}"\n{plan.web}'
+            '[[zone]]\nname = "hobbit"\nfile = "hobbit.zone"\n'
+            f"{pool_table('web', 'hobbit', MEMBERS)}{check}{plan.pool}{plan.tables}"
+        )
+
+    def start_server(
+        self, *options: str, program: LbdnsProgram = THIS_VERSION, config: Path | None = None, wait: bool = True
+    ) -> LabProgram:
+        """Start a server, make it ``self.server``, and (with ``wait``) wait until it answers. Raises LbdnsError."""
+        command = program.command("serve", "-c", str(config or self.config), *options)
+        ready = self.is_ready if wait else None
+        self.server = self._programs.start("server", [*self.prefix, *command], ready, START_S, self.environment)
+        return self.server
+
+    def is_ready(self) -> bool:
+        """Return whether a server answers queries and responds to /healthz, with whatever status."""
+        try:
+            await_answer(self.port, query_wire("hobbit", "SOA"), 0.3, 0.1)
+        except BenchmarkError:
+            return False
+        return self.health().status != 0
+
+    def run(self, name: str, *command: str, environment: Mapping[str, str] | None = None) -> LabProgram:
+        """Start another program, whose log is NAME.log, and stop it on exit."""
+        return self._programs.start(name, command, env=environment)
+
+    def start_agent(self, name: str, program: Sequence[str] = (), **options: str) -> LabProgram:
+        """Start the real agent of a member; ``program`` replaces ``python -m lbdns_agent``."""
+        key_file = self.folder / f"{name}.key"
+        key_file.touch(mode=0o600)
+        key_file.write_text(agent_line(self.keys[0].agent_key(name)) + "\n")
+        site = f"http://{MEMBERS[name]}:{self.site_port}/server-status?auto" if self.plan.web_servers else "off"
+        words = {
+            "collector": f"127.0.0.1:{self.agent_port}", "name": name, "key-file": str(key_file),
+            "interval": f"{self.plan.interval:g}", "server-status": site, "gateway": "off", "cgroup": "off",
+            "alarm": "off", **options,
+        }  # fmt: skip
+        command = [*(program or (sys.executable, "-m", "lbdns_agent"))]
+        for option, value in words.items():
+            command += [f"--{option}", value]
+        self.agents[name] = self._programs.start(f"agent-{name}", command, env=self.agent_environment)
+        return self.agents[name]
+
+    def start_web_server(self, name: str) -> LabProgram:
+        listen = f"{MEMBERS[name]}:{self.site_port}"
+        command = [sys.executable, "-m", "lbdns.demo.webserver", "--name", name, "--listen", listen]
+        self.web_servers[name] = self._programs.start(f"web-{name}", command)
+        return self.web_servers[name]
+
+    def await_usable(self, names: Sequence[str], seconds: float = START_S) -> None:
+        """Wait until all members in ``names`` are usable and no others. Raises LbdnsError after ``seconds``."""
+        if wait_for(lambda: self.usable() == set(names), seconds) is None:
+            raise LbdnsError(f"usable are {sorted(self.usable())}, not {sorted(names)}, after {seconds:g} s")
+
+    def processes(self) -> ServerProcesses:
+        return find_processes(self.server.pid)
+
+    def get(self, path: str, seconds: float = HTTP_S) -> tuple[int, str]:
+        """Return the HTTP status and the body of a page; status 0 if there was no response within ``seconds``."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=seconds)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException):
+            return 0, ""
+        finally:
+            connection.close()
+
+    def health(self, path: str = "/healthz") -> Health:
+        return Health(*self.get(path))
+
+    def status(self) -> dict[str, Any]:
+        """Return the status document, or an empty one if the server does not respond."""
+        status, text = self.get("/api/v1/status")
+        found: dict[str, Any] = json.loads(text) if status == 200 else {"pools": [], "server": {}}
+        return found
+
+    def members(self, pool: int = 0) -> dict[str, dict[str, Any]]:
+        """Return the members of a pool from the status document, by name; empty if the server does not respond."""
+        pools = self.status()["pools"]
+        return {member["name"]: member for member in pools[pool]["members"]} if pools else {}
+
+    def usable(self) -> set[str]:
+        return {name for name, member in self.members().items() if member["state"] == "usable"}
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Return the value of a sample in /metrics, or 0 if there is no such sample."""
+        for line in self.get("/metrics")[1].splitlines():
+            head, _, value = line.rpartition(" ")
+            if head.partition("{")[0] == name and all(f'{key}="{text}"' in head for key, text in labels.items()):
+                return float(value)
+        return 0.0
+
+    def control(self, command: str, **words: object) -> Mapping[str, Any]:
+        """Send a command to the control socket and return the reply. Raises LbdnsError."""
+        return send_command(self.control_path, command, **words)
+
+    def log(self) -> str:
+        """Return everything that servers have logged so far."""
+        path = self._logs / "server.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def kill(self, program: LabProgram, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal, wait until the program has ended, and forget it."""
+        program.stop(number)

@@ -1,0 +1,171 @@
+"""The command ``python -m lbdns_tools.faults``: its options, its output and its exit status."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import click
+
+from lbdns.command_line.run_command import run as run_command
+from lbdns_tools.faults import isolation, reliability_page
+from lbdns_tools.faults.fault import Fault, FaultOutcome
+from lbdns_tools.faults.fault_runner import run_fault
+from lbdns_tools.faults.fault_table import select
+from lbdns_tools.faults.soak import SoakOutcome, run_soak
+from lbdns_tools.progress_bar import count_bar
+
+MODULE: Final = "lbdns_tools.faults"
+PROGRAM: Final = f"python -m {MODULE}"
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+JSON_OPTION: Final = click.option(
+    "--json", "json_path", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    help="Also write the outcomes to FILE as JSON.",
+)  # fmt: skip
+LOGS_OPTION: Final = click.option(
+    "--logs", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="Keep the programs' log files in DIR.",
+)  # fmt: skip
+SEED_OPTION: Final = click.option(
+    "--seed", type=click.IntRange(0, 2**62), default=1, show_default=True, metavar="N", help="Seed for random numbers.",
+)  # fmt: skip
+EPILOG: Final = f"""\b
+Examples:
+  {PROGRAM} run --quick
+  {PROGRAM} run --only process.worker-hung --only report
+  {PROGRAM} run --update --json faults.json
+
+Each fault starts its own farm on the loopback interface of a network namespace. Without root privileges, faults that
+need mounts are skipped. docs/reliability.md explains the table.
+
+Exit status: 0 if every fault held, 1 if one failed, 2 on invalid arguments."""
+
+
+@click.group(context_settings=CONTEXT)
+def command() -> None:
+    """Inject faults into a running lbdns under a steady DNS load."""
+
+
+@command.command(context_settings=CONTEXT, epilog=EPILOG)
+@click.option("--only", multiple=True, metavar="NAME", help="Run this fault or family; may be repeated; * matches any.")
+@click.option("--quick", is_flag=True, help="Run only the quick faults, with shorter periods.")
+@click.option("--list", "is_list", is_flag=True, help="List the faults and what must hold, and run nothing.")
+@click.option("--update", is_flag=True, help="Write the table to docs/reliability.md.")
+@JSON_OPTION
+@LOGS_OPTION
+@SEED_OPTION
+def run(
+    only: tuple[str, ...], quick: bool, is_list: bool, update: bool, json_path: Path | None, logs: Path | None,
+    seed: int,
+) -> int:  # fmt: skip
+    """Run the faults one after another, and print what each of them cost."""
+    faults = select(only, quick)
+    if is_list:
+        for fault in faults:
+            click.echo(f"{fault.name:28} {'quick' if fault.quick else '':6} {fault.done}: {fault.holds}")
+        return 0
+    _prepare(logs)
+    outcomes = _run_all(faults, seed, quick, logs)
+    if json_path:
+        json_path.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
+    if update:
+        path = reliability_page.write(outcomes)
+        click.echo(f"{path}: {len(outcomes)} rows written")
+    failed = [outcome for outcome in outcomes if outcome.verdict == "FAILED"]
+    skipped = [outcome for outcome in outcomes if outcome.verdict == "skipped"]
+    click.echo(f"{len(outcomes) - len(failed) - len(skipped)} held, {len(failed)} failed, {len(skipped)} skipped")
+    return 1 if failed else 0
+
+
+@command.command(context_settings=CONTEXT)
+@click.option("--minutes", type=click.FloatRange(1, 24 * 60), default=60, show_default=True, metavar="N",
+              help="Duration.")  # fmt: skip
+@click.option("--update", is_flag=True, help="Write the figures to docs/reliability.md.")
+@JSON_OPTION
+@LOGS_OPTION
+@SEED_OPTION
+def soak(minutes: float, update: bool, json_path: Path | None, logs: Path | None, seed: int) -> int:
+    """Send half the maximum load for a long time, with reports, reloads and faults from a seeded schedule.
+
+    Example: python -m lbdns_tools.faults soak --minutes 5
+    """
+    _prepare(logs)
+    outcome = run_soak(60 * minutes, seed, click.echo, logs)
+    click.echo("\n".join(soak_lines(outcome)))
+    if json_path:
+        json_path.write_text(json.dumps(asdict(outcome), indent=1) + "\n")
+    if update:
+        reliability_page.write_section("soak", "\n".join(soak_lines(outcome)))
+    for problem in outcome.problems:
+        click.echo(f"failed: {problem}", err=True)
+    return 1 if outcome.problems else 0
+
+
+def soak_lines(outcome: SoakOutcome) -> list[str]:
+    """Return the figures of a soak as the rows of a Markdown table."""
+    memory, descriptors = outcome.memory_mb, outcome.descriptors
+    events = ", ".join(f"{count} x {name}" for name, count in outcome.events.items())
+    losses = ", ".join(f"{name} {count}" for name, count in outcome.lost_by_event.items() if count)
+    rows = {
+        "duration, seed": f"{outcome.seconds / 60:g} min, seed {outcome.seed}",
+        "load": f"{outcome.rate:g} queries/s, half of {outcome.maximum:g} unless limited; {outcome.sent} queries",
+        "events": events or "none",
+        "queries lost (after one retry), wrong": f"{outcome.lost} ({outcome.lost_after_retry}), {outcome.wrong}",
+        "lost, by event": losses or "none",
+        "lost or wrong outside all events": str(outcome.unexplained),
+        "memory, first and last quarter (most)": f"{memory[0]:g}, {memory[1]:g} ({memory[2]:g}) MB",
+        "descriptors, first and last quarter (most)": f"{descriptors[0]:g}, {descriptors[1]:g} ({descriptors[2]})",
+        "log lines": str(outcome.log_lines),
+        "held": "yes" if not outcome.problems else "**no**: " + "; ".join(outcome.problems),
+    }
+    cells = (f"| {name} | {value.replace('|', chr(92) + '|')} |" for name, value in rows.items())
+    return ["| | |", "|---|---|", *cells]
+
+
+def _prepare(logs: Path | None) -> None:
+    """Enter the namespaces, make sure that every program is ended before the exit, and create the folder ``logs``."""
+    if not isolation.enter(MODULE, sys.argv[1:]):
+        click.echo("network namespaces are not permitted here: using this machine's loopback interface", err=True)
+    signal.signal(signal.SIGTERM, _end)
+    if logs:
+        logs.mkdir(parents=True, exist_ok=True)
+
+
+def _end(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def _run_all(faults: Sequence[Fault], seed: int, quick: bool, logs: Path | None) -> list[FaultOutcome]:
+    outcomes = []
+    with count_bar(len(faults), "faults") as advance:
+        for fault in faults:
+            outcome = run_fault(fault, seed, quick, logs)
+            outcomes.append(outcome)
+            for line in lines(outcome):
+                click.echo(line)
+            advance(fault.name)
+    return outcomes
+
+
+def lines(outcome: FaultOutcome) -> list[str]:
+    """Return the lines that describe an outcome: the figures, and one line per problem."""
+    if outcome.verdict == "skipped":
+        return [f"{outcome.name:28} skipped: {'; '.join(outcome.problems)}"]
+    recovery = "-" if outcome.recover_s is None else f"{outcome.recover_s:.1f} s"
+    before, most, after = outcome.memory_mb
+    figures = (
+        f"{outcome.name:28} {outcome.verdict:7} lost {outcome.lost}/{outcome.lost_after_retry} of {outcome.sent}, "
+        f"wrong {outcome.wrong}, recovered {recovery}, memory {before:.0f}/{most:.0f}/{after:.0f} MB, "
+        f"p99 {outcome.p99_ms:g} ms, {outcome.seconds:g} s"
+    )
+    return [figures, *(f"    {problem}" for problem in outcome.problems)]
+
+
+def main() -> None:
+    """Run the command and exit with its status."""
+    sys.exit(run_command(command, PROGRAM))

@@ -1,0 +1,54 @@
+"""What faults need of this machine, and why a fault is skipped where something is missing."""
+
+from __future__ import annotations
+
+import glob
+import os
+import resource
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from lbdns_tools.faults import old_version
+from lbdns_tools.faults.isolation import is_inside
+
+#: Where Debian and others install the library; LBDNS_FAKETIME names another place
+_FAKETIME: Final = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib*/faketime/libfaketime.so.1",
+                    "/usr/local/lib/faketime/libfaketime.so.1")  # fmt: skip
+DESCRIPTORS: Final = 12_000  # of this process, for 10,000 connections
+
+
+def faketime_library() -> str | None:
+    """Return the path of libfaketime, or None if it is not installed."""
+    if named := os.environ.get("LBDNS_FAKETIME"):
+        return named
+    return next((path for pattern in _FAKETIME for path in glob.glob(pattern)), None)
+
+
+def _lacks_faketime() -> str:
+    return "" if faketime_library() else "libfaketime is not installed; run `make deps-debian` as root"
+
+
+def _lacks_mounts() -> str:
+    return "" if is_inside() else "needs a mount namespace; run as root"
+
+
+def _lacks_root() -> str:
+    return "" if os.geteuid() == 0 else "needs root"
+
+
+def _lacks_descriptors() -> str:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < DESCRIPTORS:
+        return f"needs {DESCRIPTORS} open files; the limit is {hard} (ulimit -Hn)"
+    return ""
+
+
+_CHECKS: Final[Mapping[str, Callable[[], str]]] = {
+    "faketime": _lacks_faketime, "mounts": _lacks_mounts, "root": _lacks_root, "descriptors": _lacks_descriptors,
+    "old version": old_version.why_unavailable,
+}  # fmt: skip
+
+
+def missing(needs: tuple[str, ...]) -> str:
+    """Return why a fault with these needs can't run here, or "" if it can."""
+    return "; ".join(filter(None, (_CHECKS[need]() for need in needs)))

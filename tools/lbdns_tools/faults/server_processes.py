@@ -1,0 +1,120 @@
+"""The processes of a running lbdns server: main process, fork server and workers, with their memory and descriptors."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+import psutil
+
+FORK_SERVER: Final = "lbdns-forker"
+SAMPLE_S: Final = 0.5  # s between two samples
+
+
+def children(pid: int) -> list[int]:
+    """Return the IDs of a process's children; none if the process has ended."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, path.read_text().split())
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process exists and is not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def open_descriptors(pid: int) -> int:
+    """Return the number of a process's open descriptors; 0 if the process has ended."""
+    try:
+        return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    except OSError:
+        return 0
+
+
+def memory(pid: int) -> int:
+    """Return a process's memory in bytes, with its part of the shared pages (PSS); 0 if the process has ended."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used, in seconds; 0 if the process has ended."""
+    try:
+        return sum(psutil.Process(pid).cpu_times()[:2])
+    except psutil.Error:
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProcesses:
+    """The IDs of a server's processes. ``fork_server`` is 0 if there is none."""
+
+    main: int
+    fork_server: int
+    workers: tuple[int, ...]
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        return tuple(pid for pid in (self.main, self.fork_server, *self.workers) if pid)
+
+
+def find_processes(main: int) -> ServerProcesses:
+    """Return the processes of the server whose main process is ``main``. Processes that have ended are left out."""
+    for pid in children(main):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/comm").read_text().strip() == FORK_SERVER:
+                return ServerProcesses(main, pid, tuple(filter(is_alive, sorted(children(pid)))))
+    return ServerProcesses(main, 0, ())
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSample:
+    """The memory (bytes) and descriptors of all processes of a server together, at a monotonic time."""
+
+    at: float
+    memory: int
+    descriptors: int
+
+
+class ResourceSampler:
+    """Samples the server's memory and descriptors in a thread for the duration of a with statement."""
+
+    def __init__(self, processes: Callable[[], ServerProcesses], period: float = SAMPLE_S) -> None:
+        self.samples: list[ResourceSample] = []
+        self._processes, self._period = processes, period
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="resource-sampler", daemon=True)
+
+    def __enter__(self) -> Self:
+        self.sample()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.sample()
+
+    def sample(self) -> ResourceSample:
+        """Take a sample now, keep it, and return it."""
+        pids = self._processes().all
+        taken = ResourceSample(time.monotonic(), sum(map(memory, pids)), sum(map(open_descriptors, pids)))
+        self.samples.append(taken)
+        return taken
+
+    def _run(self) -> None:
+        while not self._over.wait(self._period):
+            self.sample()

@@ -1,0 +1,184 @@
+"""Clients that hold connections: idle ones, slow senders, and clients that never read. All from many addresses."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from lbdns_tools.bench.dns.benchmark_farm import loopback_address
+from lbdns_tools.faults.requirements import DESCRIPTORS
+
+PER_ADDRESS: Final = 100  # connections from each address
+BATCH: Final = 200  # connections that are opened without a pause
+IP_BIND_ADDRESS_NO_PORT: Final = 24  # linux/in.h; in the socket module since Python 3.12
+CONNECT_S: Final = 20.0  # s within which the connections of a batch should be established
+
+
+def allow_descriptors() -> None:
+    """Let this process open DESCRIPTORS files, if its hard limit permits."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < DESCRIPTORS:
+        wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def source(number: int, is_local: bool) -> str:
+    """Return the address of client ``number``: 127.0.0.1, or one of many others on the loopback interface."""
+    return "127.0.0.1" if is_local else loopback_address(1000 + number // PER_ADDRESS)
+
+
+class Connections:
+    """Many TCP connections to one port. Those that the server closes are opened again by ``renew``.
+
+    ``opened`` counts all connections so far. Close the object at the end.
+    """
+
+    def __init__(self, port: int, count: int, is_local: bool = False) -> None:
+        allow_descriptors()
+        self.opened = 0
+        self._port, self._is_local = port, is_local
+        self._sockets: dict[int, tuple[int, socket.socket]] = {}  # by descriptor: the client's number, and its socket
+        self._events = select.epoll()
+        for first in range(0, count, BATCH):
+            numbers = range(first, min(count, first + BATCH))
+            self._await_connected([self._open(number) for number in numbers])
+
+    def _open(self, number: int) -> socket.socket:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+        sock.bind((source(number, self._is_local), 0))
+        with contextlib.suppress(BlockingIOError):
+            sock.connect(("127.0.0.1", self._port))
+        self._sockets[sock.fileno()] = (number, sock)
+        self._events.register(sock, select.EPOLLRDHUP | select.EPOLLET)
+        self.opened += 1
+        return sock
+
+    def _await_connected(self, fresh: list[socket.socket]) -> None:
+        """Wait until a batch is established, or until the server's backlog accepts no more of it."""
+        end, waiting = time.monotonic() + CONNECT_S, {sock.fileno() for sock in fresh}
+        while waiting and time.monotonic() < end:
+            poll = select.poll()
+            for descriptor in waiting:
+                poll.register(descriptor, select.POLLOUT)
+            found = poll.poll(100)
+            if not found and len(waiting) < len(fresh):
+                return  # the kernel goes on trying
+            waiting -= {descriptor for descriptor, _ in found}
+
+    def renew(self) -> list[socket.socket]:
+        """Open the connections again that the server has closed, at most a batch, and return the new ones."""
+        fresh = []
+        for descriptor, _ in self._events.poll(0, BATCH):
+            number, sock = self._sockets.pop(descriptor)
+            self._events.unregister(sock)
+            sock.close()
+            fresh.append(self._open(number))
+        return fresh
+
+    def send(self, data: bytes) -> None:
+        """Send the same bytes on every connection."""
+        for _, sock in list(self._sockets.values()):
+            with contextlib.suppress(OSError):
+                sock.send(data)
+
+    def close(self) -> None:
+        for _, sock in self._sockets.values():
+            sock.close()
+        self._events.close()
+
+
+@contextlib.contextmanager
+def held(connections: Connections, beginning: bytes, dribble: bytes, period: float) -> Iterator[None]:
+    """Hold connections in a thread, as an attacker does, for the duration of a with statement.
+
+    Each connection begins with ``beginning``, also after the server has closed it and it was opened again. Then the
+    bytes of ``dribble`` follow one at a time, each after ``period`` seconds.
+    """
+    over = threading.Event()
+
+    def run() -> None:
+        connections.send(beginning)
+        at = 0
+        while not over.wait(period):
+            for sock in connections.renew():
+                with contextlib.suppress(OSError):
+                    sock.send(beginning)
+            if dribble:
+                connections.send(dribble[at % len(dribble) :][:1])
+                at += 1
+
+    thread = threading.Thread(target=run, name="held-connections", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def control_clients_that_never_read(path: Path, count: int, command: bytes) -> Iterator[None]:
+    """Hold ``count`` clients of the control socket that keep sending ``command`` and read no reply."""
+    clients, over = [], threading.Event()
+    for _ in range(count):
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        with contextlib.suppress(OSError):
+            sock.connect(str(path))
+            clients.append(sock)
+
+    def run() -> None:
+        while not over.wait(0.02):
+            for sock in clients:
+                with contextlib.suppress(OSError):
+                    sock.send(command * 20)
+
+    thread = threading.Thread(target=run, name="control-clients", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        for sock in clients:
+            sock.close()
+
+
+class Prober:
+    """Repeats a probe in a thread for the duration of a with statement, and keeps how long each success took."""
+
+    def __init__(self, probe: Callable[[], bool], period: float = 0.2) -> None:
+        self.times: list[float] = []
+        self.failures = 0
+        self._probe, self._period = probe, period
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="prober", daemon=True)
+
+    def __enter__(self) -> Prober:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def count(self) -> int:
+        return len(self.times) + self.failures
+
+    def _run(self) -> None:
+        while not self._over.wait(self._period):
+            began = time.monotonic()
+            if self._probe():
+                self.times.append(time.monotonic() - began)
+            else:
+                self.failures += 1

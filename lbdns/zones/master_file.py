@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO, cast
@@ -21,9 +21,9 @@ import dns.zonefile
 
 from lbdns.zones import obsolete_types
 from lbdns.zones.generate_lines import expanded, read_generate_line
-from lbdns.zones.names import is_below
+from lbdns.zones.names import is_below, to_text
 from lbdns.zones.plain_lines import PlainLine, plain_lines
-from lbdns.zones.zone_records import AAAA, SOA, A, Node, RRset, UnservableError, ZoneRecords, wire_name
+from lbdns.zones.zone_records import AAAA, MAX_RDATA, SOA, A, Node, RRset, UnservableError, ZoneRecords, wire_name
 from lbdns_shared.errors import ZoneFileError
 
 __all__ = ["AAAA", "SOA", "A", "Node", "RRset", "Zone", "parse_zone", "read_zone"]
@@ -34,6 +34,10 @@ MAX_INCLUDED: Final = 10_000  # files of one zone; files that include each other
 _UNFIT: Final = (dns.exception.DNSException, ArithmeticError, ValueError, RecursionError, struct.error)
 
 
+_AROUND_ANSWER: Final = 12 + 4 + 11  # octets: the header, the question without its name, and an OPT record
+_AROUND_RDATA: Final = 12  # octets: a compressed owner name, and the fixed fields of a record
+_ALWAYS_FITS: Final = 65_000  # octets of rdata
+_COMPRESSED: Final = {dns.rdatatype.NS, dns.rdatatype.CNAME, dns.rdatatype.PTR, dns.rdatatype.MX, dns.rdatatype.SOA}
 #: The types at the apex of a zone file that a signer has written
 _SIGNED: Final = {dns.rdatatype.RRSIG, dns.rdatatype.DNSKEY, dns.rdatatype.NSEC, dns.rdatatype.NSEC3PARAM}
 _UNSIGNED: Final = (
@@ -101,7 +105,23 @@ def parse_zone(name: str, text: str, path: Path) -> Zone:
         raise ZoneFileError(f"{path}: zone {name}: the file must have an NS record at {name} that names this server.")
     if _SIGNED & nodes[apex].keys():
         warnings.append(f"{path}: zone {name}: {_UNSIGNED}")
+    warnings += (f"{path}: zone {name}: {what}" for what in _too_long(nodes))
     return Zone(name, apex, nodes, tuple(warnings))
+
+
+def _too_long(nodes: Mapping[bytes, Node]) -> Iterator[str]:
+    """Yield a warning for each RRset that does not fit into a message with its question and an OPT record.
+
+    RRsets whose length depends on name compression are left out.
+    """
+    for owner, node in nodes.items():
+        for rtype, rrset in node.items():
+            if (len(rrset.rdatas) == 1 and len(rrset.rdatas[0]) < _ALWAYS_FITS) or rtype in _COMPRESSED:
+                continue
+            room = MAX_RDATA - _AROUND_ANSWER - len(owner)
+            if sum(map(len, rrset.rdatas)) + _AROUND_RDATA * len(rrset.rdatas) > room:
+                what = f"{dns.rdatatype.to_text(dns.rdatatype.RdataType.make(rtype))} records of {to_text(owner)}"
+                yield f"the {what} do not fit into a DNS message, so lbdns can only send truncated answers"
 
 
 def _never_ends(path: Path) -> bool:

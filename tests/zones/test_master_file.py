@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from lbdns.zones import master_file, names, zone_records
 from lbdns.zones.master_file import AAAA, SOA, A, RRset, Zone, parse_zone, read_zone
 from lbdns_shared.errors import ZoneFileError
+from tests.answering.asking import TCP, client, make_query, make_responder
+from tests.answering.farms import make_farm
 
 NS, CNAME, PTR, MX, TXT = 2, 5, 12, 15, 16
 HEAD = "$TTL 300\n@ SOA ns hostmaster 7 3600 900 604800 60\n@ NS ns\nns A 127.0.0.1\n"
@@ -137,6 +139,22 @@ class TestRecords:
         found = zone("gandalf A 192.0.2.1\ngandalf.orc. A 192.0.2.1\n")
         assert found.warnings == ("hobbit.zone:6: gandalf.orc.: lies outside the zone and is ignored",)
         assert names.from_text("gandalf.orc") not in found.nodes
+
+    @pytest.mark.parametrize(
+        ("lengths", "fits"),
+        [([[255] * 255 + [200]], True), ([[255] * 255 + [254]], False), ([[250]] * 249, True), ([[250]] * 250, False)],
+        ids=["a long record", "a longer record", "many records", "more records"],
+    )
+    def test_records_that_fit_no_message_are_a_warning(self, lengths: list[list[int]], fits: bool) -> None:
+        body = "".join(f"a TXT {' '.join(f'{i:0{n}}' for n in one)}\n" for i, one in enumerate(lengths))
+        responder = make_responder(make_farm({"hobbit": HEAD + body}))
+        response = responder.respond(make_query("a.hobbit", "TXT", payload=512), client(), TCP)
+        assert isinstance(response, bytes)
+        assert bool(response[2] & 0x02) != fits
+        warning = (
+            "hobbit.zone: zone hobbit: the TXT records of a.hobbit do not fit into a DNS message, so lbdns can only"
+        )
+        assert zone(body).warnings == (() if fits else (f"{warning} send truncated answers",))
 
     SIGNED = """
 @ RRSIG SOA 13 1 300 20300101000000 20200101000000 1 hobbit. AAAA

@@ -16,10 +16,12 @@ from typing import Final
 
 from lbdns_agent.agent_options import DEFAULT_MAX_INTERVAL, AgentOptions
 from lbdns_agent.alarm_conditions import ALARM_CHECK_INTERVAL, alarm_reason
+from lbdns_agent.collector_status import TOKEN_VARIABLE, CollectorStatus
 from lbdns_agent.host_sampler import HostSampler
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.report_sender import RECOVERY_TIME, ReportSender
 from lbdns_agent.sensor import open_host
+from lbdns_agent.webserver.status_page import TIMEOUT
 from lbdns_shared.errors import KeyFileError, LbdnsError
 from lbdns_shared.keys import read_key_file
 from lbdns_shared.report import AgentKey, Kind, Report, encode
@@ -120,6 +122,10 @@ class ReportingAgent:
         self._sender = ReportSender(options.collectors, max(RECOVERY_TIME, 2 * options.interval))
         self._boot = random.getrandbits(64)
         self._seq = 0
+        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+        for url in options.collector_urls:
+            status = CollectorStatus(url, options.name, self._boot, options.interval, lambda: self._key, token)
+            self._tasks.add(status.poll, TIMEOUT, awaited=False)
         self._metrics: dict[str, float] = {}
         self._alarm = ""
         self._watched = frozenset(condition.metric for condition in options.alarms)

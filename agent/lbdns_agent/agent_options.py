@@ -32,6 +32,7 @@ class AgentOptions:
     key_file: Path | None = None
     cgroup: str = AUTO
     alarms: tuple[AlarmCondition, ...] = ()
+    collector_urls: tuple[StatusUrl, ...] = ()  # of the collectors' HTTP interfaces
 
 
 def default_name() -> str:

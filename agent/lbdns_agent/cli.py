@@ -13,6 +13,7 @@ from typing import Any, Final
 from lbdns_agent.agent_loop import run
 from lbdns_agent.agent_options import OFF, AgentOptions, default_name, parse_gateway, parse_interval, parse_name
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS, parse_alarm_condition
+from lbdns_agent.collector_status import parse_collector_url
 from lbdns_agent.host_sampler import HostSample, HostSampler
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.sensor import open_host
@@ -88,6 +89,15 @@ def _add_report_options(add: Callable[..., Any]) -> None:
     )
     add("--key-file", type=Path, metavar="FILE", help="sign reports with the key in this file (default: no signature)")
     add(
+        "--status-url",
+        action="append",
+        default=[],
+        metavar="URL",
+        type=_argument_type(parse_collector_url),
+        help="ask the collector's HTTP interface, such as http://ns1.example.net:8053, about every 30 s whether the "
+        "collector accepts this host's reports, and log why if it does not; may be repeated (default: don't ask)",
+    )
+    add(
         "--alarm",
         action="append",
         default=[],
@@ -146,6 +156,7 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
         key_file=arguments.key_file,
         cgroup=arguments.cgroup,
         alarms=conditions,
+        collector_urls=tuple(dict.fromkeys(arguments.status_url)),
     )
 
 

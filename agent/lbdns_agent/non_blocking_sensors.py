@@ -41,7 +41,8 @@ class TimedReading:
 class SensorTask:
     """The current reading of one non-blocking sensor."""
 
-    def __init__(self, begin: Callable[[], ReadingSteps[Any]], timeout: float) -> None:
+    def __init__(self, begin: Callable[[], ReadingSteps[Any]], timeout: float, awaited: bool = True) -> None:
+        self.awaited = awaited  # whether a report waits for the result
         self.late = False  # True after ``settle`` has stopped waiting for this task, until the next result
         self.result: TimedReading | None = None  # the newest result that nobody has taken
         self.wait: DescriptorWait | None = None  # None while no reading is in progress
@@ -88,9 +89,12 @@ class SensorTasks:
         self.all: list[SensorTask] = []
         self._alert = alert
 
-    def add(self, begin: Callable[[], ReadingSteps[Any]], timeout: float) -> SensorTask:
-        """Add a sensor whose readings may each take up to ``timeout`` seconds."""
-        task = SensorTask(begin, timeout)
+    def add(self, begin: Callable[[], ReadingSteps[Any]], timeout: float, awaited: bool = True) -> SensorTask:
+        """Add a sensor whose readings may each take up to ``timeout`` seconds.
+
+        Reports do not wait for a sensor that is not ``awaited``.
+        """
+        task = SensorTask(begin, timeout, awaited)
         self.all.append(task)
         return task
 
@@ -102,7 +106,7 @@ class SensorTasks:
 
     def settle(self, end: float) -> None:
         """Wait, at most until ``end`` (monotonic seconds), for the sensors that were not late last time."""
-        while any(task.busy and not task.late for task in self.all):
+        while any(task.busy and task.awaited and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:
                 break

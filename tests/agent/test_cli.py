@@ -42,8 +42,9 @@ def test_everything_else() -> None:
     found = options(
         "--collector", "192.0.2.1:1", "--collector", "[2001:db8::1]", "--collector", "192.0.2.1:1",
         "--interval", "0.1", "--gateway", "off", "--server-status", "off", "--key-file", "/k", "--cgroup", "/web",
-        "--alarm", "run_queue>5", "--alarm", "cpu_idle<1",
+        "--alarm", "run_queue>5", "--alarm", "cpu_idle<1", "--status-url", "http://ns1:8053", "--status-url", "http://ns2/",
     )  # fmt: skip
+    assert [str(url) for url in found.collector_urls] == ["http://ns1:8053", "http://ns2"]
     assert found.collectors == (Endpoint("192.0.2.1", 1), Endpoint("2001:db8::1", 7777))
     assert (found.interval, found.gateway, found.status, found.key_file, found.cgroup) == (
         0.1, None, None, Path("/k"), "/web",
@@ -62,6 +63,7 @@ def test_everything_else() -> None:
         (["--once", "--interval", "7200"], "must be a number of seconds from 0.1 to 3600"),
         (["--once", "--gateway", "router"], "or an address such as 192.0.2.1"),
         (["--once", "--server-status", "127.0.0.1"], "is not the URL of a status page"),
+        (["--once", "--status-url", "ns1:8053"], "is not the URL of a collector's HTTP interface"),
         (["--once", "--name", "a b"], "not a valid host name"),
         (["--once", "--alarm", "run_queu>5"], "Perhaps you meant 'run_queue'?"),
         (["--once", "--alarm", "off", "--alarm", "run_queue>5"], "can't be combined with alarm conditions"),

@@ -76,32 +76,34 @@ def parse_status_url(text: str) -> StatusUrl:
 class ServerStatusPage:
     """The status page at one URL."""
 
-    def __init__(self, url: StatusUrl) -> None:
+    def __init__(self, url: StatusUrl, headers: str = "") -> None:
+        """``headers`` are additional lines for the request, each with its line end."""
         self.url = url
         self._request = (
             f"GET {url.target} HTTP/1.0\r\nHost: {url.host_header}\r\n"
-            f"User-Agent: lbdns-agent/{__version__}\r\nConnection: close\r\n\r\n"
+            f"User-Agent: lbdns-agent/{__version__}\r\n{headers}Connection: close\r\n\r\n"
         ).encode()
-        self._resolver = BackgroundResolver(url.endpoint)
+        self.resolver = BackgroundResolver(url.endpoint)
         self._security: ssl.SSLContext | None = None
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
         """The server's addresses in network byte order; empty until the server's name has been resolved."""
-        return tuple(_address(where[0]).packed for _, where in self._resolver.addresses or ())
+        return tuple(_address(where[0]).packed for _, where in self.resolver.addresses or ())
 
     def fetch(self) -> ReadingSteps[bytes]:
         """Return the page's text. Raises MissingValueError."""
         try:
-            answer = yield from self._exchange()
+            answer = yield from self.exchange()
         except TimeoutError:
             raise MissingValueError(f"{self.url}: no complete response within {TIMEOUT:g} s") from None
         except OSError as error:
-            self._resolver.refresh()
+            self.resolver.refresh()
             raise MissingValueError(f"{self.url}: {error.strerror or error}") from None
         return status_page_body(answer, str(self.url))
 
-    def _exchange(self) -> ReadingSteps[bytes]:
+    def exchange(self) -> ReadingSteps[bytes]:
+        """Return the server's response, with its head. Raises OSError."""
         with (yield from self._connect()) as connection:
             # The buffer of a new connection has room for the request
             connection.send(self._request)
@@ -120,8 +122,8 @@ class ServerStatusPage:
 
     def _connect(self) -> ReadingSteps[socket.socket]:
         waiting = "the address can't be used, or the host name has not been resolved yet"
-        error = OSError(self._resolver.error or waiting)
-        for family, where in self._resolver.addresses or ():
+        error = OSError(self.resolver.error or waiting)
+        for family, where in self.resolver.addresses or ():
             connection = socket.socket(family, socket.SOCK_STREAM)
             try:
                 connection.setblocking(False)

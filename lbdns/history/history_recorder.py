@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,8 @@ from lbdns.history.history_chunk import (
 from lbdns.history.history_sample import ColumnBuilder, HistoryMoment, HistorySample
 from lbdns.history.history_store import HistoryStore
 
-MAX_EVENTS: Final = 1000  # events that wait while the file cannot be written
+EVENTS_AT_ONCE: Final = 5000  # events per transaction, so that the write-ahead log stays short
+EVENTS_PER_REST: Final = 50  # events converted between two pauses, about 0.1 ms of work
 
 
 class HistoryRecorder:
@@ -36,7 +38,7 @@ class HistoryRecorder:
         self.bytes = 0
         self._rest = rest
         self._store: HistoryStore | None = None
-        self._events: deque[LoggedEvent] = deque(maxlen=MAX_EVENTS)
+        self._events: deque[LoggedEvent] = deque()
         self._pools: dict[str, tuple[str, Mapping[str, str]]] = {}  # as in the file
         self._new_pools: dict[str, tuple[str, Mapping[str, str]]] = {}
         self._now = 0.0
@@ -53,11 +55,13 @@ class HistoryRecorder:
         self._changed: set[str] = set()  # tiers whose last chunk has unwritten data
         self._unwritten = 0  # samples
 
-    def add_event(self, event: LoggedEvent) -> int:
-        """Queue an event, and return how many older events were dropped to make room."""
-        full = len(self._events) == MAX_EVENTS
+    @property
+    def unwritten_events(self) -> int:
+        return len(self._events)
+
+    def add_event(self, event: LoggedEvent) -> None:
+        """Add an event. Events remain until ``commit`` succeeds, so the caller must limit ``unwritten_events``."""
         self._events.append(event)
-        return int(full)
 
     def add_sample(self, sample: HistorySample) -> None:
         """Add a sample to the chunks of all tiers."""
@@ -96,11 +100,15 @@ class HistoryRecorder:
         if self._store is None:
             self._store = HistoryStore(self.path)
             self._new_pools = dict(self._pools)
+        while self._events:
+            count = min(len(self._events), EVENTS_AT_ONCE)
+            self._store.write((), self._next_events(count), {})
+            for _ in range(count):
+                self._events.popleft()
         last = [self._chunks[name] for name in self._changed]
-        self._store.write([self._encoded(c) for c in (*self._full, *last)], self._events, self._new_pools)
+        self._store.write([self._encoded(c) for c in (*self._full, *last)], (), self._new_pools)
         self._full.clear()
         self._changed.clear()
-        self._events.clear()
         self._new_pools.clear()
         self._unwritten = 0
         if self._now:
@@ -116,6 +124,12 @@ class HistoryRecorder:
             self._rest()
         salt = 0 if chunk.tier is RAW else self._salt
         return chunk.tier, round(chunk.moments[0].time * 1000) + salt, columns
+
+    def _next_events(self, count: int) -> Iterator[LoggedEvent]:
+        for number, event in enumerate(islice(self._events, count)):
+            if number % EVENTS_PER_REST == 0:
+                self._rest()
+            yield event
 
     def abandon(self) -> int:
         """Close the file and drop all unwritten data except events. Return the number of lost samples."""

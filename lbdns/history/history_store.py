@@ -131,7 +131,7 @@ class HistoryStore:
                 self._connection.executemany(f"INSERT OR REPLACE INTO {tier.table} VALUES (?, ?, ?)", rows)
             self._connection.executemany(
                 "INSERT INTO events (time, number, kind, level, text, pool, member) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(e.time, e.id, e.kind, e.level, e.text, e.pool, e.member) for e in events],
+                ((e.time, e.id, e.kind, e.level, e.text, e.pool, e.member) for e in events),
             )
             for pool, (zone, policies) in pools.items():
                 run("INSERT OR REPLACE INTO pools VALUES (?, ?, ?)", (pool, zone, json.dumps(dict(policies))))

@@ -31,7 +31,10 @@ COMMIT_EVERY: Final = 5.0  # s
 RETRY: Final = 10.0  # s before writing is retried after a failure
 STOP: Final = 10.0  # s to wait for the last commit
 MAX_MEMBERS: Final = 2000  # members up to which a sample is taken every second; a sample of 2000 takes some 40 ms
-MAX_WAITING: Final = 120  # queued samples and events; the thread takes them every few seconds unless it is stuck
+MAX_WAITING: Final = 120  # queued samples; the thread takes them every few seconds unless it is stuck
+#: Events that may wait for the disk, so that none is lost when all members of a large farm change at once; 45 MB
+MAX_EVENTS: Final = 100_000
+REPORT_LOSS: Final = 60.0  # s between log lines about lost data
 MAX_READINGS: Final = 50_000  # members in all queued samples; some 50 MB
 BREATH: Final = 0.0001  # s: enough for the event loop's thread to get the interpreter
 
@@ -73,16 +76,17 @@ class LiveHistory:
     async def start(self) -> None:
         """Start recording if the history is enabled. Opens the file later, so never raises an exception."""
         if self._config.on and self._writer is None:
-            loop = asyncio.get_running_loop()
-
-            def log(text: str, level: int) -> None:
-                loop.call_soon_threadsafe(
-                    lambda: self._events.record("history", text, level=level, logger="lbdns.history")
-                )
-
-            self._writer = _HistoryWriter(self.path, self._config, log, self._commit_every, self._retry)
+            self._writer = self._new_writer()
             self._unsubscribe = self._events.subscribe(self.record_event)
             self._writer.thread.start()
+
+    def _new_writer(self) -> _HistoryWriter:
+        loop = asyncio.get_running_loop()
+
+        def log(text: str, level: int) -> None:
+            loop.call_soon_threadsafe(lambda: self._events.record("history", text, level=level, logger="lbdns.history"))
+
+        return _HistoryWriter(self.path, self._config, log, self._commit_every, self._retry)
 
     async def stop(self) -> None:
         """Write all queued samples and events, and stop recording."""
@@ -91,18 +95,26 @@ class LiveHistory:
             self._unsubscribe()
             self._unsubscribe = None
         if writer is not None:
-            await asyncio.to_thread(writer.stop)
-            self._dropped += writer.dropped
+            await self._end(writer)
+
+    async def _end(self, writer: _HistoryWriter) -> None:
+        before = writer.dropped
+        self._dropped += before
+        await asyncio.to_thread(writer.stop)
+        self._dropped += writer.dropped - before
 
     async def reconfigure(self, config: HistoryConfig, path: Path | None = None) -> None:
         """Switch to a new configuration and, if ``path`` is given, to another file."""
         moved = path is not None and path != self.path
-        if self._writer is not None and (moved or not config.on):
+        if not config.on:
             await self.stop()
-        if path is not None:
-            self.path = path
-        self._config = config
-        if self._writer is not None:
+        self.path, self._config = path or self.path, config
+        if self._writer is not None and moved:
+            # Takes what is recorded while the old one writes the rest
+            old, self._writer = self._writer, self._new_writer()
+            await self._end(old)
+            self._writer.thread.start()
+        elif self._writer is not None:
             self._writer.recorder.config = config
         await self.start()
 
@@ -114,12 +126,12 @@ class LiveHistory:
         if pause > 1 and sample.now - self._last_taken < pause:
             return
         self._last_taken = sample.now
-        self._writer.put(sample)
+        self._writer.put_sample(sample)
 
     def record_event(self, event: LoggedEvent) -> None:
         """Queue an event for writing; ``start`` subscribes this method to the event log."""
         if self._writer is not None:
-            self._writer.put(event)
+            self._writer.put_event(event)
 
     @property
     def status(self) -> HistoryStatus:
@@ -150,13 +162,16 @@ class _HistoryWriter:
     ) -> None:
         self.error = ""
         self.bytes = 0
-        self._overflowed = self._lost = 0  # dropped by the event loop, and by the thread
+        self._lost_events = self._overflowed = 0  # events and samples that the event loop dropped
+        self._lost_samples = 0  # samples that the thread dropped
         self._log, self._commit_every, self._retry = log, commit_every, retry
         self.recorder = HistoryRecorder(path, config, _breathe)
-        self._waiting: deque[HistorySample | LoggedEvent] = deque()
+        self._samples: deque[HistorySample] = deque()
+        self._new_events: deque[LoggedEvent] = deque()
         self._stopping = threading.Event()
         self._failed_at = -math.inf  # monotonic seconds of the last failure
-        self._lost_before = 0  # number of items lost before the current failure
+        self._reported = (0, 0)  # lost events and samples that the log contains
+        self._reported_at = -math.inf  # monotonic seconds
         # A daemon thread: a disk that hangs must not keep the program from ending
         self.thread = threading.Thread(target=self._run, name="history", daemon=True)
 
@@ -167,16 +182,28 @@ class _HistoryWriter:
 
     @property
     def dropped(self) -> int:
-        return self._overflowed + self._lost
+        return sum(self._lost)
 
-    def put(self, item: HistorySample | LoggedEvent) -> None:
-        """Queue a sample or an event. If the queue is full, drop the item and count it as lost."""
-        # No lock: both threads can use a deque's ends safely, and a length that is off by one does no harm
-        size = item.size if isinstance(item, HistorySample) else 0
-        if len(self._waiting) >= MAX_WAITING or len(self._waiting) * size > MAX_READINGS:
+    @property
+    def _lost(self) -> tuple[int, int]:
+        return self._lost_events, self._overflowed + self._lost_samples
+
+    # No locks in the next two: both threads can use a deque's ends safely, and a wrong length for a moment does no harm
+
+    def put_sample(self, sample: HistorySample) -> None:
+        """Queue a sample. If the queue is full, drop the sample and count it as lost."""
+        waiting = len(self._samples)
+        if waiting >= MAX_WAITING or waiting * sample.size > MAX_READINGS:
             self._overflowed += 1
         else:
-            self._waiting.append(item)
+            self._samples.append(sample)
+
+    def put_event(self, event: LoggedEvent) -> None:
+        """Queue an event. If too many events are unwritten, drop the event and count it as lost."""
+        if len(self._new_events) + self.recorder.unwritten_events >= MAX_EVENTS:
+            self._lost_events += 1
+        else:
+            self._new_events.append(event)
 
     # The methods below run in the thread
 
@@ -190,14 +217,14 @@ class _HistoryWriter:
         """Write all queued items. Between a failure and the next attempt, keep events and drop samples."""
         resting = bool(self.error) and time.monotonic() < self._failed_at + self._retry
         try:
-            for _ in range(len(self._waiting)):
-                item = self._waiting.popleft()
-                if isinstance(item, LoggedEvent):
-                    self._lost += self.recorder.add_event(item)
-                elif resting:
-                    self._lost += 1
+            for _ in range(len(self._new_events)):
+                self.recorder.add_event(self._new_events.popleft())
+            for _ in range(len(self._samples)):
+                sample = self._samples.popleft()
+                if resting:
+                    self._lost_samples += 1
                 else:
-                    self.recorder.add_sample(item)
+                    self.recorder.add_sample(sample)
             if resting:
                 return
             commit()
@@ -205,16 +232,27 @@ class _HistoryWriter:
             self._fail(error)
             return
         self.bytes = self.recorder.bytes
+        self._report_losses()
+        self.error = ""
+
+    def _report_losses(self) -> None:
+        """Log that recording has resumed, and what has been lost since the last such line."""
+        lost = self._lost
+        events, samples = (now - before for now, before in zip(lost, self._reported, strict=True))
+        due = self._stopping.is_set() or time.monotonic() >= self._reported_at + REPORT_LOSS
+        if not self.error and not (due and (events or samples)):
+            return
+        self._reported, self._reported_at = lost, time.monotonic()
+        what = f"{events} events and {samples} samples were lost"
         if self.error:
-            self.error = ""
-            lost = self.dropped - self._lost_before
-            self._log(f"{self.recorder.path}: recording resumed; {lost} samples and events were lost", logging.INFO)
+            text, level = f"recording resumed; {what}: {self.error}", logging.INFO
+        else:
+            text, level = f"{what}: they arrived faster than they could be written", logging.WARNING
+        self._log(f"{self.recorder.path}: {text}", level)
 
     def _fail(self, error: Exception) -> None:
         before, self.error = self.error, _why(error)
-        if not before:
-            self._lost_before = self.dropped
-        self._lost += self.recorder.abandon()
+        self._lost_samples += self.recorder.abandon()
         self._failed_at = time.monotonic()
         path = self.recorder.path
         if isinstance(error, sqlite3.Error) and is_damage(error):

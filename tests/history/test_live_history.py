@@ -42,9 +42,11 @@ async def running(path: Path, config: HistoryConfig | None = None, retry: float 
         await history.stop()
 
 
-async def until(condition: Callable[[], object], also: Callable[[], object] = lambda: None) -> None:
+async def until(
+    condition: Callable[[], object], also: Callable[[], object] = lambda: None, seconds: float = LIMIT
+) -> None:
     """Wait until ``condition`` is true, and call ``also`` repeatedly in the meantime."""
-    end = time.monotonic() + LIMIT
+    end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "what was awaited did not come"
         also()
@@ -241,8 +243,9 @@ async def test_a_thread_that_is_stuck_costs_samples_and_no_memory(file: Path) ->
     for second in range(10 * MAX_WAITING):
         history.record_sample(sample(second))
     history._events.record("state", "one more")
-    assert history.status.dropped == 9 * MAX_WAITING + 1
+    assert history.status.dropped == 9 * MAX_WAITING
     await history.stop()
+    assert [event.text for event in HistoryReader(file).events()] == ["one more"], "samples displace no event"
     assert len(HistoryReader(file).series("web", "score", [], BEGIN, BEGIN + 10_000, 100_000).times) == MAX_WAITING
 
 
@@ -260,7 +263,7 @@ async def test_of_very_many_members_fewer_samples_are_taken(file: Path, monkeypa
 
 
 async def test_events_that_can_not_be_written_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lbdns.history.history_recorder.MAX_EVENTS", 10)
+    monkeypatch.setattr(module, "MAX_EVENTS", 10)
     (tmp_path / "state").write_text("in the way")
     async with running(tmp_path / "state" / "history.db") as history:
         await until(

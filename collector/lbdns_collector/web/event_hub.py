@@ -38,6 +38,7 @@ log = logging.getLogger("lbdns.web")
 
 #: The content of a stream: status and log, the log alone, or changes made by reports
 StreamKind = Literal["page", "log", "changes"]
+_LOG_STREAMS: Final[tuple[StreamKind, ...]] = ("page", "log")
 
 PAGE_GAP: Final = 0.1  # seconds between two whole documents: viewers cannot read faster
 #: Whole documents for pages take at most about a tenth of a core
@@ -49,6 +50,8 @@ MAX_STREAMS: Final = 100  # concurrent streams; each open page uses one
 RESERVED_STREAMS: Final = 20  # of these for followers, whose DNS answers depend on the stream
 MAX_WAITING: Final = 64  # events queued for one client, enough for some seconds
 MAX_WAITING_BYTES: Final = 16 * 2**20  # the streams share the events, so these bytes exist only once
+LOG_AT_ONCE: Final = 100  # log events encoded in one turn, about 2 ms of work
+MAX_LOG_WAITING: Final = 100_000  # log events that wait to be encoded, if all members of a large farm change at once
 MAX_JOINED: Final = 64 * 1024  # bytes; a longer event is returned as it is, without a copy
 
 
@@ -70,8 +73,7 @@ class StreamQueue:
             return
         full = len(self._events) >= MAX_WAITING or self._bytes + len(event) > MAX_WAITING_BYTES
         if self._events and full:
-            self.end()
-            self._abort()
+            self.abort()
             return
         self._events.append(event)
         self._bytes += len(event)
@@ -87,6 +89,11 @@ class StreamQueue:
     def is_behind(self) -> bool:
         """Whether an event with the whole status is still queued."""
         return bool(self._whole)
+
+    def abort(self) -> None:
+        """End the stream, and close the client's connection."""
+        self.end()
+        self._abort()
 
     def end(self) -> None:
         """End the stream, and drop all queued events."""
@@ -139,6 +146,8 @@ class EventHub:
         self._changes = ReportChanges(source.members.farm)
         self._pending: dict[str, None] = {}  # changed members that no event has named yet, oldest first
         self._turn: asyncio.Handle | None = None
+        self._log_waiting: deque[LoggedEvent] = deque()
+        self._log_turn: asyncio.Handle | None = None
         self._sent_readings: Mapping[str, Reading] = source.members.snapshot.readings
         self._dirty = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -162,8 +171,9 @@ class EventHub:
             unsubscribe()
         self._unsubscribe = []
         self.end_streams()
-        if self._turn is not None:
-            self._turn.cancel()
+        for turn in (self._turn, self._log_turn):
+            if turn is not None:
+                turn.cancel()
         await end_task(self._task)
 
     @property
@@ -201,10 +211,31 @@ class EventHub:
             self._turn = asyncio.get_running_loop().call_soon(self._push_changes)
 
     def _push_event(self, event: LoggedEvent) -> None:
-        if self._streams["page"] or self._streams["log"]:
-            message = encode_event("log", to_json(event.document()))
-            self._push("page", message)
-            self._push("log", message)
+        if not any(self._streams[kind] for kind in _LOG_STREAMS):
+            return
+        if len(self._log_waiting) >= MAX_LOG_WAITING:
+            self._abort_logs()
+            return
+        self._log_waiting.append(event)
+        if self._log_turn is None:
+            self._log_turn = asyncio.get_running_loop().call_soon(self._push_log)
+
+    def _push_log(self) -> None:
+        """Send the next waiting log events in one piece, so that no client that reads them is taken for a slow one."""
+        some = [self._log_waiting.popleft() for _ in range(min(len(self._log_waiting), LOG_AT_ONCE))]
+        if some:
+            message = b"".join(encode_event("log", to_json(event.document())) for event in some)
+            for kind in _LOG_STREAMS:
+                self._push(kind, message)
+        left = bool(self._log_waiting)
+        self._log_turn = asyncio.get_running_loop().call_later(BREATH, self._push_log) if left else None
+
+    def _abort_logs(self) -> None:
+        """Disconnect all clients that receive log events, because they would miss some; they may reconnect."""
+        self._log_waiting.clear()
+        for kind in _LOG_STREAMS:
+            for stream in tuple(self._streams[kind]):
+                stream.abort()
 
     def _push_changes(self) -> None:
         self._turn = None

@@ -7,6 +7,7 @@ import json
 import time
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from lbdns.events.server_sent_events import encode_event
@@ -242,3 +243,23 @@ def test_limits_match_the_manual() -> None:
     assert (event_hub.MAX_STREAMS, event_hub.RESERVED_STREAMS) == (100, 20)
     assert (event_hub.PAGE_GAP, event_hub.TICK) == (0.1, 1.0)
     assert (status_document.FOLLOWER_KEEP_ALIVE, status_document.PAGE_KEEP_ALIVE) == (2.0, 15.0)
+
+
+async def test_a_client_that_reads_gets_every_event_of_a_burst(tmp_path: Path) -> None:
+    async with served(tmp_path) as web, web.events("?only=log") as log:
+        await until(lambda: web.server_streams == 1)
+        for number in range(20 * event_hub.MAX_WAITING):
+            web.source.events.record("state", f"change {number}")
+        for number in range(20 * event_hub.MAX_WAITING):
+            assert json.loads((await log.next()).data)["text"] == f"change {number}"
+
+
+async def test_a_burst_beyond_the_limit_ends_the_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_hub, "MAX_LOG_WAITING", 300)
+    async with served(tmp_path) as web, web.events("?only=log") as log:
+        await until(lambda: web.server_streams == 1)
+        for number in range(301):
+            web.source.events.record("state", f"change {number}")
+        with pytest.raises((EOFError, aiohttp.ClientError)):
+            await log.next()
+        await until(lambda: web.server_streams == 0)

@@ -18,7 +18,8 @@ from lbdns.zones.master_file import Node, RRset, Zone
 
 #: The types whose records name a host that the client will connect to next, and the name's position in the rdata.
 TARGETS: Final[Mapping[int, int]] = {
-    Type.NS: 0, Type.MX: 2, Type.AFSDB: 2, Type.RT: 2, Type.KX: 2, Type.SRV: 6, Type.SVCB: 2, Type.HTTPS: 2,
+    Type.NS: 0, Type.MD: 0, Type.MF: 0, Type.MB: 0, Type.MX: 2, Type.AFSDB: 2, Type.RT: 2, Type.KX: 2, Type.SRV: 6,
+    Type.SVCB: 2, Type.HTTPS: 2,
 }  # fmt: skip
 MAX_TARGETS: Final = 64  # of one RRset whose addresses are looked up; no client needs more
 MAX_CHAIN: Final = 16  # aliases followed for one question; a longer chain is an error in the zone or an attack

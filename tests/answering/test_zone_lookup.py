@@ -169,6 +169,9 @@ srv SRV 0 0 2 mail
 kx KX 1 mail
 afsdb AFSDB 1 mail
 rt RT 1 mail
+mb MB mail
+md MD mail
+mf MF mail
 ptr PTR mail
 alias-mode HTTPS 0 mail
 service-mode SVCB 1 mail alpn=h2
@@ -189,7 +192,7 @@ MAIL_ADDRESS = ["mail.z. 9 AAAA ::2"]
         ("z", "MX", []),
         # Once each, also by a wildcard; not for aliases, delegated names, pools or names outside the zone
         ("mail.z", "MX", [*MAIL_ADDRESS, *NS_ADDRESSES, "x.wild.z. 9 A 127.0.0.3"]),
-        *((f"{owner}.z", owner, MAIL_ADDRESS) for owner in ("srv", "kx", "afsdb", "rt")),
+        *((f"{owner}.z", owner, MAIL_ADDRESS) for owner in ("srv", "kx", "afsdb", "rt", "mb", "md", "mf")),
         ("chain.z", "SRV", MAIL_ADDRESS),
         ("alias-mode.z", "HTTPS", MAIL_ADDRESS),
         ("service-mode.z", "SVCB", MAIL_ADDRESS),

@@ -5,7 +5,7 @@ The server and the simulator both use this class. The time is passed as an argum
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from lbdns.choosing.pool_view import LOWEST_SCORE, build_view
 from lbdns.config.pool_section import RAMP_UP
 from lbdns.model.liveness import Liveness
 from lbdns.model.overrides import PoolOverrides
-from lbdns.model.snapshot import Snapshot
+from lbdns.model.snapshot import NO_METRICS, Snapshot
 from lbdns.policies import POLICIES
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
 
@@ -31,7 +31,7 @@ class Chooser:
     ``members`` are full names. ``stale_after`` is in report intervals. ``min_usable`` is a fraction of the members,
     from 0 to 1. ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow
     start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing. ``pool``
-    is the pool's name.
+    is the pool's name. ``weights`` contains the configured factors of members' capacities, by full name.
 
     The caller passes every snapshot to ``observe`` and calls ``plan`` for each policy when ``observe`` returns True.
     If no report has arrived by ``next_change``, the caller calls ``observe`` again.
@@ -49,10 +49,11 @@ class Chooser:
         black_hole: bool = True,
         max_cores: float = 0.0,
         pool: str = "",
+        weights: Mapping[str, float] = NO_METRICS,
     ) -> None:
         self.members, self.servers = tuple(members), servers
         self._rng = rng
-        self.pool = ObservedPool(members, max_cores, pool)
+        self.pool = ObservedPool(members, max_cores, pool, weights)
         self._tally = AnswerTally(len(members), servers)
         self._candidates = Candidates(self.pool, self._tally, stale_after, min_usable, ramp_up, black_hole)
         self.guard_rails = self._candidates.guard_rails

@@ -66,12 +66,15 @@ class ObservedMember:
 class ObservedPool:
     """The observations of a pool's members, in the pool's order. ``names`` are full names."""
 
-    def __init__(self, names: Sequence[str], max_cores: float = 0.0, pool: str = "") -> None:
+    def __init__(
+        self, names: Sequence[str], max_cores: float = 0.0, pool: str = "", weights: Mapping[str, float] = NO_METRICS
+    ) -> None:
         """``max_cores`` is the most cores that count for a member; 0: a few times the pool's median.
 
-        ``pool`` is the pool's name.
+        ``pool`` is the pool's name. ``weights`` contains the configured factors of members' capacities.
         """
         self.names, self._max_cores, self.pool = tuple(names), max_cores, pool
+        self._weights = weights
         self.members = [ObservedMember() for _ in names]
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
 
@@ -125,12 +128,16 @@ class ObservedPool:
             return rates
         return [None if r is None else min(r, RATE_MARGIN * c) for r, c in zip(rates, capacity, strict=True)]
 
+    def factor(self, name: str) -> float:
+        """Return the factor of a member's capacity and score: the configured weight times an operator's weight."""
+        return self._weights.get(name, 1.0) * self.overrides.factors.get(name, 1.0)
+
     def weighted(self, capacities: tuple[float, ...]) -> tuple[float, ...]:
-        """Return ``capacities``, each multiplied by the weight that an operator has set for the member, if any."""
-        if not self.overrides.factors:
+        """Return ``capacities``, each multiplied by the member's factor."""
+        if not self.overrides.factors and not self._weights:
             return capacities
-        return tuple(c * self.overrides.factors.get(name, 1.0) for name, c in zip(self.names, capacities, strict=True))
+        return tuple(c * self.factor(name) for name, c in zip(self.names, capacities, strict=True))
 
     def weighted_score(self, member: int, score: int) -> int:
-        """Return ``score`` multiplied by the weight of ``member`` and truncated to an integer."""
-        return int(score * self.overrides.factors.get(self.names[member], 1.0))
+        """Return ``score`` multiplied by the factor of ``member`` and truncated to an integer."""
+        return int(score * self.factor(self.names[member]))

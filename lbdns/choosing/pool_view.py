@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.candidates import Candidates
 from lbdns.choosing.capacity_estimate import loads
 from lbdns.choosing.light_traffic import answers_allowed, brings_crowds
-from lbdns.choosing.observed_pool import AVERAGE, ObservedMember, ObservedPool
+from lbdns.choosing.observed_pool import AVERAGE, ObservedPool
 from lbdns.model.snapshot import NO_METRICS
 from lbdns.policies.plan import MemberView, PoolView
 
@@ -29,7 +29,12 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     load = loads(trusted_metrics, capacity)
     cores = pool.cores
     overdue, ramps = candidates.overdue(now), candidates.ramps(now)
-    intervals = [member.interval for i, member in enumerate(pool.members) if i in usable and member.reading]
+    intervals = [
+        member.interval
+        for i, member in enumerate(pool.members)
+        if i in usable and member.reading and member.reading.score is not None  # loads come only from reports
+    ]
+    scores = _scores(pool, usable)
     interval = statistics.median(intervals) if intervals else 1.0
     in_progress = [member.in_progress.value for i, member in enumerate(pool.members) if i in usable]
     rates = [rate for rate in pool.request_rates(observed) if rate is not None]
@@ -38,7 +43,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
             MemberView(
                 usable=i in usable,
                 overdue=i in overdue,
-                score=LOWEST_SCORE if i in unproven else pool.weighted_score(i, _score(member)),
+                score=LOWEST_SCORE if i in unproven else pool.weighted_score(i, scores[i]),
                 load=load[i],
                 capacity=capacity[i],
                 cores=cores[i],
@@ -62,8 +67,14 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     )
 
 
-def _score(member: ObservedMember) -> int:
-    return member.reading.score if member.reading else 0
+def _scores(pool: ObservedPool, usable: Container[int]) -> list[int]:
+    """Return each member's score. A member without an agent has the median score of the usable members with agents."""
+    scores = [reading.score if reading else 0 for reading in pool.readings]
+    if None not in scores:
+        return [score or 0 for score in scores]
+    known = [score for i, score in enumerate(scores) if score is not None and i in usable]
+    middle = statistics.median_low(known) if known else 0
+    return [middle if score is None else score for score in scores]
 
 
 def _answers_allowed(

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from lbdns.config import value_readers as read
-from lbdns.config.check_setting import NO_CHECK, CheckConfig, read_check
+from lbdns.config.check_setting import NO_CHECK, OFF, CheckConfig, read_check
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import HOST_NAME
 from lbdns.policies import POLICIES
 from lbdns.text.suggestions import nearest
 
 DEFAULT_NAMES: Final[Mapping[str, str]] = {"best": "best", "round.robin": "round_robin", "weighted": "weighted"}
+LEAST_WEIGHT: Final = 0.01
+GREATEST_WEIGHT: Final = 100.0
 MAX_TTL: Final = 2**31 - 1  # seconds, RFC 2181 section 8
 RAMP_UP: Final = 10.0  # seconds: the period over which requests and answers are averaged
 
@@ -62,6 +64,20 @@ def _names(table: TomlTable, key: str, _: object) -> Mapping[str, str]:
     return found
 
 
+def _agentless(table: TomlTable, key: str, _: object) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.lower() for name in table.strings(key)))
+
+
+def _weights(table: TomlTable, key: str, _: object) -> tuple[tuple[str, float], ...]:
+    weights = table.table(key)
+    if weights is None:
+        return ()
+    found = [(name.lower(), weights.number(name, 1.0, LEAST_WEIGHT, GREATEST_WEIGHT)) for name in weights.values]
+    if len(dict(found)) < len(found):
+        table.wrong(key, "a name appears twice")
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class PoolConfig:
     name: str = read.required()
@@ -75,6 +91,8 @@ class PoolConfig:
     black_hole: bool = read.flag(True)  # whether members that take requests and serve none are quarantined
     max_cores: float = read.number(0.0, 0.0, 1e6)  # most cores that count for a member; 0: 4 times the pool's median
     check: CheckConfig = read.key(read_check, NO_CHECK)  # how the collector checks a member whose report is overdue
+    agentless: tuple[str, ...] = read.key(_agentless, ())  # members without an agent, which only the check watches
+    weights: tuple[tuple[str, float], ...] = read.key(_weights, ())  # members, and the factors of their capacities
     shadow: str = read.key(_shadow, "")  # a policy to evaluate in shadow, alongside those that answer; empty: none
     coherence: float = read.number(
         2.0, 0.0, 60.0
@@ -88,6 +106,17 @@ def read_pools(root: TomlTable) -> tuple[PoolConfig, ...]:
         pool = read.read_fields(PoolConfig, table)
         if pool.name in (other.name for other in pools):
             table.wrong("name", f"two pools have the name {pool.name!r}; rename one of them")
+        _check_members(pool, table)
         pools.append(pool)
         table.end()
     return tuple(pools)
+
+
+def _check_members(pool: PoolConfig, table: TomlTable) -> None:
+    """Report names in ``agentless`` and ``weights`` that are not members, and agentless members without a check."""
+    for key, names in (("agentless", pool.agentless), ("weights", tuple(dict(pool.weights)))):
+        for name in names:
+            if pool.members and name not in pool.members:
+                table.wrong(key, f"{name!r} is not in members{nearest(name, pool.members)}")
+    if pool.agentless and pool.check.target is None and table.values.get("check", OFF) == OFF:
+        table.wrong("agentless", 'members without an agent need a check; add, for example, check = "tcp:80"')

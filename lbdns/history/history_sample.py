@@ -170,7 +170,7 @@ class ColumnBuilder:
         current = [r if _holds(r, sample, new, pool.name) else None for r, new in zip(readings, fresh, strict=True)]
         metrics = [NO_METRICS if r is None else r.metrics for r in current]
         rows = {name: [m.get(name, ABSENT) for m in metrics] for name in self._metrics_of(pool.name, metrics)}
-        rows["score"] = [ABSENT if r is None else float(r.score) for r in current]
+        rows["score"] = [ABSENT if r is None or r.score is None else float(r.score) for r in current]
         rows["reports"] = fresh
         rows["age_s"] = [ABSENT if r is None else max(0.0, sample.now - r.received) for r in readings]
         rows["interval"] = [ABSENT if r is None else r.interval for r in readings]
@@ -186,7 +186,8 @@ class ColumnBuilder:
         for name, reading in zip(pool.members, pool.readings, strict=True):
             received = -1.0 if reading is None else reading.received
             key = pool.name, name
-            found.append(float(reading is not None and self._received.get(key) != received))
+            is_report = reading is not None and reading.score is not None
+            found.append(float(is_report and self._received.get(key) != received))
             self._received[key] = received
         return found
 

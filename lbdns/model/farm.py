@@ -27,6 +27,7 @@ class Member:
     full_name: str  # lower case, without the final dot
     owner: bytes  # wire form, lower case
     addresses: tuple[str, ...]  # A, then AAAA, as text
+    agentless: bool = False  # sends no reports: only the pool's check watches it
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,13 @@ class Farm:
     config: Config
     zones: Mapping[bytes, Zone]  # by origin
     pools: tuple[Pool, ...]
-    hosts: Mapping[str, ReportingHost]  # by the host name in a report
+    hosts: Mapping[str, ReportingHost]  # by the host name in a report; without members that have no agent
     warnings: tuple[str, ...]
+
+    @property
+    def agentless(self) -> frozenset[str]:
+        """Return the full names of the members without an agent."""
+        return frozenset(member.full_name for pool in self.pools for member in pool.members if member.agentless)
 
     @property
     def size(self) -> str:
@@ -104,10 +110,12 @@ def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
         if too_long:
             findings.extend(f"{where}: {text}" for text in too_long)
             continue
-        members = tuple(_member(name, zone, where, findings) for name in pool.members)
+        agentless = frozenset(pool.agentless)
+        members = tuple(_member(name, name in agentless, zone, where, findings) for name in pool.members)
         owners = {_owner(name, zone): policy for name, policy in pool.names.items()}
         found = Pool(pool, zone, members, owners)
         findings.extend(f"{where}: names: {text}" for text in _conflicts(found, pools))
+        findings.extend(f"{where}: agentless: {text}" for text in _agent_conflicts(found, pools))
         pools.append(found)
     if findings:
         raise ConfigError(*findings)
@@ -131,7 +139,7 @@ def _too_long(pool: PoolConfig, zone: Zone) -> Iterable[str]:
                 yield f"{key}: {text!r} is too long for a name in zone {zone.name}"
 
 
-def _member(name: str, zone: Zone, where: str, findings: list[str]) -> Member:
+def _member(name: str, agentless: bool, zone: Zone, where: str, findings: list[str]) -> Member:
     owner = _owner(name, zone)
     node = zone.nodes.get(owner, {})
     addresses = tuple(
@@ -143,7 +151,7 @@ def _member(name: str, zone: Zone, where: str, findings: list[str]) -> Member:
         findings.append(f"{where}: members: {name!r} has no address in zone {zone.name}; add an A or AAAA record")
     elif why := _not_ours(owner, zone):
         findings.append(f"{where}: members: {name!r} {why}")
-    return Member(name, f"{name}.{zone.name}" if zone.name else name, owner, addresses)
+    return Member(name, f"{name}.{zone.name}" if zone.name else name, owner, addresses, agentless)
 
 
 def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
@@ -162,6 +170,18 @@ def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
             yield f"{text} {why}"
 
 
+def _agent_conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
+    """Yield an error for each member that has an agent in one pool and none in another."""
+    mine = {member.full_name: member.agentless for member in pool.members}
+    for other in others:
+        for member in other.members:
+            if mine.get(member.full_name, member.agentless) != member.agentless:
+                yield (
+                    f"{member.name!r} has an agent in one of the pools {other.name} and {pool.name}, and none in the "
+                    "other; list it in agentless of both pools, or of neither"
+                )
+
+
 def _not_ours(owner: bytes, zone: Zone) -> str:
     """Return why (a delegation or a DNAME) the zone is not authoritative for ``owner``, or an empty string if it is."""
     for above in names.suffixes(owner):
@@ -177,7 +197,7 @@ def _not_ours(owner: bytes, zone: Zone) -> str:
 
 def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHost], list[str]]:
     """Return the reporting hosts by short name and by full name, and one warning for each ambiguous short name."""
-    members = {member.full_name: member for pool in pools for member in pool.members}
+    members = {member.full_name: member for pool in pools for member in pool.members if not member.agentless}
     by_name: dict[str, list[Member]] = {}
     for member in members.values():
         by_name.setdefault(member.name, []).append(member)

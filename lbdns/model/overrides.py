@@ -10,14 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from lbdns.config.pool_section import GREATEST_WEIGHT, LEAST_WEIGHT
+
 #: The state that an operator forces on a member; "up" and "down" replace the state that its reports show.
 ForcedState = Literal["", "drained", "up", "down"]
 OverrideKind = Literal["drain", "up", "down", "weight"]
 KINDS: Final[tuple[OverrideKind, ...]] = ("drain", "up", "down", "weight")
 #: Override kind -> slot. A member has at most one override per slot; a new one replaces the old one.
 SLOTS: Final[Mapping[OverrideKind, str]] = {"drain": "drain", "up": "force", "down": "force", "weight": "weight"}
-LEAST_FACTOR: Final = 0.01
-GREATEST_FACTOR: Final = 100.0
+LEAST_FACTOR: Final = LEAST_WEIGHT
+GREATEST_FACTOR: Final = GREATEST_WEIGHT
 MAX_REASON: Final = 200  # characters
 
 

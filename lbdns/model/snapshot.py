@@ -22,6 +22,9 @@ class FailedCheck(NamedTuple):
 class Reading:
     """The newest accepted report of one member, with its score, and the member's failing checks.
 
+    The reading of a member without an agent has no score and no metrics; ``received`` is the time of the last check
+    that the member has passed, and ``interval`` is the time between two checks.
+
     ``received`` is in seconds on the receiver's monotonic clock; ``interval`` is the agent's declared interval in
     seconds. ``gone`` is true after a "bye" report. ``alarm`` states why the agent wants no traffic, or is empty if
     there is no alarm. ``metrics`` come from the report, or from an earlier report if an alarm or a "bye" contains none.
@@ -30,8 +33,8 @@ class Reading:
 
     received: float
     interval: float  # s, as the agent declares it
-    score: int
-    metrics: Mapping[str, float] = field(default_factory=lambda: NO_METRICS, repr=False)
+    score: int | None  # None if the member has no agent
+    metrics: Mapping[str, float] = field(default_factory=dict, repr=False)
     alarm: str = ""
     gone: bool = False
     shadow_score: int | None = None
@@ -63,7 +66,7 @@ def read_reading(value: Any, now: float) -> Reading:
     if not (0 < float(interval) < math.inf and math.isfinite(age) and all(map(math.isfinite, numbers.values()))):
         raise ValueError(f"not a valid reading: {value!r}")
     failed = tuple(FailedCheck(str(pool), str(reason)) for pool, reason in (checks[0] if checks else ()))
-    fields = float(interval), int(score), numbers, str(alarm), bool(gone)
+    fields = float(interval), None if score is None else int(score), numbers, str(alarm), bool(gone)
     return Reading(now - max(0.0, age), *fields, failed_checks=failed)
 
 

@@ -144,7 +144,7 @@ def _members(
                 "credit": round(credits[i], 3),
                 "left": round(seen.available_share, 4),
                 "ramp": round(seen.ramp, 4),
-                "weight": chooser.pool.overrides.factors.get(member.full_name, 1.0),
+                "weight": chooser.pool.factor(member.full_name),
                 "probability": round(odds.get(i, 0.0), 6),
                 "answers": totals[i],
                 "share": round(totals[i] / answers, 6) if answers else 0.0,
@@ -265,6 +265,8 @@ def _silence(reading: Reading | None, now: float, pool: str) -> str:
     ago = f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     if reading.gone:
         return f"its agent stopped {ago} ago"
+    if reading.score is None:
+        return f"{reading.failure(pool) or 'checks have stopped'}; no check passed for {ago}"
     silence = f"alarm: {reading.alarm}" if reading.alarm else f"no report for {ago}"
     failure = reading.failure(pool)
     return f"{failure}; {silence}" if failure else f"no report for {ago}"

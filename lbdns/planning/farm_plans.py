@@ -146,6 +146,7 @@ class FarmPlans:
             black_hole=pool.config.black_hole and self._detects_black_holes,
             max_cores=pool.config.max_cores,
             pool=pool.name,
+            weights=_weights(pool),
         )
 
     def _carry_over(self, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:
@@ -161,3 +162,9 @@ class FarmPlans:
                 begin = order.index(last) + 1 if last is not None and last in order else 0
                 if rest := [i for i in order[begin:] + order[:begin] if i is not None]:
                     new.set_plan(Plan(tuple(rest)))
+
+
+def _weights(pool: Pool) -> Mapping[str, float]:
+    """Return the configured weights by full member name."""
+    weights = dict(pool.config.weights)
+    return {member.full_name: weights[member.name] for member in pool.members if member.name in weights}

@@ -73,9 +73,24 @@ def test_a_table_has_the_target_and_more(load: Load) -> None:
     assert check_of(load, 'check = { target = "http://:80/", status = 200 }').status == ((200, 200),)
 
 
+def test_members_without_an_agent_and_weights(load: Load) -> None:
+    more = 'check = "icmp"\nagentless = ["Frodo"]\nweights = { gandalf = 2, FRODO = 0.5 }'
+    pool = load(ZONE + pool_table("gandalf", "frodo", more=more)).pools[0]
+    assert pool.agentless == ("frodo",)
+    assert dict(pool.weights) == {"gandalf": 2.0, "frodo": 0.5}
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
+        ('agentless = ["gandalf"]', ":8: [pool web] agentless: members without an agent need a check; add, for"),
+        ('agentless = ["gandalf"]\ncheck = "off"', "agentless: members without an agent need a check"),
+        ('check = "icmp"\nagentless = ["gandlf"]', "agentless: 'gandlf' is not in members. Perhaps you meant"),
+        ('check = "icmp"\nagentless = 5', "agentless: must be a list of strings, not 5"),
+        ("weights = { gandlf = 2 }", "weights: 'gandlf' is not in members. Perhaps you meant 'gandalf'?"),
+        ("weights = { gandalf = 0 }", "weights.gandalf: must be a number from 0.01 to 100, not 0"),
+        ('weights = { gandalf = "2" }', "weights.gandalf: must be a number from 0.01 to 100, not '2'"),
+        ("weights = { gandalf = 2, Gandalf = 3 }", "weights: a name appears twice"),
         ('check = "tcp"', ":8: [pool web] check: 'tcp' is not a check; write, for example, 'tcp:80'"),
         ("check = 80", ":8: [pool web] check: must be a string, not 80"),
         ("check = { }", ":8: [pool web] check.target: is missing"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -93,6 +95,32 @@ def test_icmp_after_privileges_have_been_dropped(tmp_path: Path) -> None:
         sending["frodo"].send("alarm", WEB_SERVER_FAILED)
         eventually(lambda: site.metric("lbdns_checks_total", pool="web", result="passed") >= 1, "frodo replies")
         assert states(site)["frodo"] == "alarm"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_members_without_agents(tmp_path: Path, port: int, workers: int) -> None:
+    site = new_site(tmp_path, FARM)
+    check = f'check = {{ target = "tcp:{port}", interval = 0.2, timeout = 10 }}'
+    more = 'agentless = ["gandalf", "frodo", "bilbo"]\nweights = { frodo = 2 }'
+    site.write(pool=f"{check}\n{more}")
+    with web_servers(port) as web, serving(site, "--workers", str(workers)) as server:
+        eventually(lambda: set(states(site).values()) == {"usable"}, "all have been checked")
+        assert {member["score"] for member in site.members_by_name().values()} == {None}
+        counts = Counter(best(site, "weighted.hobbit") for _ in range(200 * workers))
+        assert counts["frodo"] == pytest.approx(100 * workers, abs=10 * workers)
+        web["frodo"].close()
+        eventually(lambda: states(site)["frodo"] == "silent", "the check fails")
+        eventually(lambda: best(site) != "frodo", "it is known to all workers", step=0.1)
+        assert {best(site) for _ in range(20)} == {"gandalf", "bilbo"}
+        back = socket.create_server((FARM["frodo"][0], port))
+        eventually(lambda: states(site)["frodo"] == "usable", "the check passes again")
+        back.close()
+        # A reload gives it an agent, which has not reported yet
+        site.write(pool=check + '\nagentless = ["gandalf", "bilbo"]')
+        server.process.send_signal(signal.SIGHUP)
+        eventually(lambda: states(site) == {"gandalf": "usable", "frodo": "unknown", "bilbo": "usable"}, "a reload")
+        assert server.stop() == 0
+        assert "Traceback" not in server.errors
 
 
 def test_followers_learn_the_results(tmp_path: Path, port: int) -> None:

@@ -76,6 +76,13 @@ class TestGood:
 
 
 class TestHosts:
+    def test_members_without_an_agent_send_no_reports(self, tmp_path: Path) -> None:
+        pools = pool_table("gandalf", "frodo", more='check = "icmp"\nagentless = ["frodo"]')
+        built = farm(tmp_path, pools, {"hobbit": HOSTS})
+        assert built.hosts.keys() == {"gandalf", "gandalf.hobbit"}
+        assert built.agentless == {"frodo.hobbit"}
+        assert [member.agentless for member in built.pools[0].members] == [False, True]
+
     def test_short_and_full_names(self, tmp_path: Path) -> None:
         hosts = farm(tmp_path, pool_table("gandalf", "frodo"), {"hobbit": HOSTS}).hosts
         assert set(hosts) == {"gandalf", "gandalf.hobbit", "frodo", "frodo.hobbit"}
@@ -188,6 +195,17 @@ class TestMistakes:
         why = "lies below the DNAME of hobbit, which redirects it to another name"
         where = f"{tmp_path}/lbdns.toml: pool web:"
         assert list(caught.value.findings) == [f"{where} members: 'gandalf' {why}", f"{where} names: best.hobbit {why}"]
+
+    @pytest.mark.parametrize("first", ["agentless", "with agent"])
+    def test_an_agent_in_one_pool_and_none_in_another(self, tmp_path: Path, first: str) -> None:
+        mail, web = 'names = { mail = "best" }', 'check = "icmp"\nagentless = ["gandalf"]'
+        both = (f"{mail}\n{web}", "") if first == "with agent" else (mail, web)
+        with pytest.raises(ConfigError) as caught:
+            farm(tmp_path, pool_table(more=both[1]) + pool_table(more=both[0], name="mail"), {"hobbit": HOSTS})
+        assert list(caught.value.findings) == [
+            f"{tmp_path}/lbdns.toml: pool mail: agentless: 'gandalf' has an agent in one of the pools web and mail, "
+            "and none in the other; list it in agentless of both pools, or of neither"
+        ]
 
     def test_two_pools_with_one_name_of_one_owner(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:

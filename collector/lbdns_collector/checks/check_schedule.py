@@ -3,6 +3,8 @@
 A member with an agent is checked once its report is overdue, once its agent reports that the web server has failed, and
 while it fails its check. If its agent has stopped, or has been silent for ``stale_after`` intervals, a check would
 change nothing, so there is none.
+
+A member without an agent is checked at the pool's interval. Its reading shows when it last passed a check.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ class MemberCheck:
     member: str
     addresses: tuple[str, ...]
     check: CheckConfig
+    agentless: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -41,7 +44,7 @@ class MemberCheck:
 def checks_of(farm: Farm) -> list[MemberCheck]:
     """Return a check for each member of each pool that has one."""
     return [
-        MemberCheck(pool.name, member.full_name, member.addresses, pool.config.check)
+        MemberCheck(pool.name, member.full_name, member.addresses, pool.config.check, member.agentless)
         for pool in farm.pools
         if pool.config.check.target
         for member in pool.members
@@ -49,12 +52,14 @@ def checks_of(farm: Farm) -> list[MemberCheck]:
 
 
 class _Entry:
-    __slots__ = ("check", "due", "passes", "running")
+    __slots__ = ("check", "due", "fails", "passes", "phase", "running")
 
     def __init__(self, check: MemberCheck) -> None:
         self.check = check
         self.due = math.inf  # monotonic seconds: when to look at this member again
+        self.fails = 0  # in a row
         self.passes = 0  # in a row, while the check counts as failed
+        self.phase = 1.0  # check intervals until the next check, so that not all members are checked at the same moment
         self.running = False
 
 
@@ -76,10 +81,14 @@ class CheckSchedule:
         """Replace the checks. A check of the same pool and member continues where it was."""
         before, self._entries, self._heap = self._entries, {}, []
         by_member: dict[str, list[_Entry]] = {}
-        for check in checks:
+        checks = list(checks)
+        for number, check in enumerate(checks, 1):
             entry = before.get(check.key)
-            if entry is None or entry.check.check != check.check:
+            if entry is None or entry.check.check != check.check or entry.check.agentless != check.agentless:
                 entry = _Entry(check)
+                if check.agentless:
+                    # The first check at once, since a member that has not been checked cannot be selected
+                    entry.due, entry.phase = now, number / len(checks)
             entry.check = check
             self._entries[check.key] = entry
             by_member.setdefault(check.member, []).append(entry)
@@ -123,8 +132,15 @@ class CheckSchedule:
         if entry is None or entry.check.check != check.check:
             return None  # a reload has removed the check
         entry.running = False
-        self._plan(entry, max(now, began + check.check.interval))
+        due, entry.phase = began + entry.phase * check.check.interval, 1.0
         reading = reading_of(check.member)
+        if check.agentless:
+            changed = self._finish_agentless(entry, reading, result, began)
+            if 0 < entry.fails < check.check.down:
+                due = began + check.check.timeout  # soon, to tell a dead member from a lost packet
+            self._plan(entry, max(now, due))
+            return changed
+        self._plan(entry, max(now, due))
         if reading is None or reading.gone or result.passed is None:
             return None
         if reading.received > began and not reading.alarm.startswith(WEB_SERVER_FAILED):
@@ -136,8 +152,35 @@ class CheckSchedule:
         entry.passes += 1
         return with_failure(reading, check.pool, "") if failing and entry.passes >= check.check.up else None
 
+    def _finish_agentless(
+        self, entry: _Entry, reading: Reading | None, result: ProbeResult, began: float
+    ) -> Reading | None:
+        """Record the result for a member without an agent. Return its new reading if it changes."""
+        pool, check = entry.check.pool, entry.check.check
+        if result.passed is None:
+            return None
+        if not result.passed:
+            entry.passes, entry.fails = 0, entry.fails + 1
+            if entry.fails < check.down and not (reading and reading.failure(pool)):
+                return None
+            reading = reading or self._agentless_reading(entry, began)
+            return with_failure(reading, pool, f"{check.target}: {result.reason}")
+        entry.passes, entry.fails = entry.passes + 1, 0
+        if reading and reading.failure(pool) and entry.passes < check.up:
+            return None
+        passed = self._agentless_reading(entry, began)
+        others = tuple(failed for failed in reading.failed_checks if failed.pool != pool) if reading else ()
+        return replace(passed, failed_checks=others)
+
+    def _agentless_reading(self, entry: _Entry, began: float) -> Reading:
+        # The check of one pool must not make the member seem overdue to another pool with a longer interval
+        entries = self._by_member.get(entry.check.member, [entry])
+        return Reading(began, max(each.check.check.interval for each in entries), None)
+
     def _when(self, check: MemberCheck, reading: Reading | None, now: float) -> float:
         """Return when the member must be checked or, if that is not known yet, looked at again."""
+        if check.agentless:
+            return now
         if reading is None or reading.gone or now >= silent_at(reading, self.stale_after):
             return now + check.check.interval
         if reading.alarm.startswith(WEB_SERVER_FAILED) or reading.failure(check.pool):

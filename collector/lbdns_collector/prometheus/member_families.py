@@ -66,7 +66,7 @@ def _override_families(inputs: StatusInputs) -> Iterator[Metric]:
 def member_families(inputs: StatusInputs) -> Iterator[Metric]:
     """Yield the families for each member's score, state, report age, guard and capacity.
 
-    A member that has never reported has neither a score nor a report age.
+    A member that has never reported, or that has no agent, has neither a score nor a report age.
     """
     if not has_member_series(inputs.farm):
         return
@@ -104,7 +104,8 @@ def _usable(inputs: StatusInputs, pool: Pool) -> Iterable[float]:
 
 
 def _ages(inputs: StatusInputs, pool: Pool) -> Iterable[float | None]:
-    return (None if reading is None else max(0.0, inputs.now - reading.received) for reading in inputs.readings(pool))
+    readings = inputs.readings(pool)
+    return (None if r is None or r.score is None else max(0.0, inputs.now - r.received) for r in readings)
 
 
 def _failed_checks(inputs: StatusInputs, pool: Pool) -> Iterable[float]:

@@ -45,6 +45,7 @@ class Collector:
         self._events = events or EventLog()
         self.table = ReportTable(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
         self.table.max_interval = farm.config.collector.max_interval
+        self.table.agentless = farm.agentless
         self.table.adaptive = _adaptive(farm.config, None)
         self._checker = MemberChecker(self.table, self._changed)
         #: Number of checks so far by pool and result: "passed", "failed" or "not_made"
@@ -167,6 +168,7 @@ class Collector:
         self.farm = farm = new.farm
         self._sequences.path = sequence_path(farm.config)
         self.table.max_interval = farm.config.collector.max_interval
+        self.table.agentless = farm.agentless
         adaptive = self.table.adaptive = _adaptive(farm.config, self.table.adaptive)
         score = adaptive.score if adaptive else build_score(farm.config)
         self.table.reconfigure(farm.hosts, new.keys, score, build_shadow_score(farm.config))

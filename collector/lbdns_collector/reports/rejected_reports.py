@@ -24,7 +24,7 @@ REPLACE_EVERY: Final = 0.1  # seconds between two replacements in a full table, 
 ADVICE: Final = {
     "too_long": "check whether another program sends datagrams to this port",
     "malformed": "check whether another program sends datagrams to this port",
-    "unknown_host": "no member of any pool has this name; check the agent's --name option",
+    "unknown_host": "no member with an agent has this name; check the agent's --name option, and [[pool]] agentless",
     "bad_tag": "check that both hosts use the same key; without keys, the source must be the member's address",
     "rate": "the host sends more than 50 reports/s; check whether several agents run on that host",
     "clock": "the clocks differ by more than 30 s; check that time is synchronised on both hosts",

@@ -52,6 +52,8 @@ class ReportTable:
         self._masters = {key.key_id: key for key in keys}
         self.score, self._shadow = score, shadow
         self.max_interval = math.inf  # s; a longer interval counts as this, so that a silent host is noticed in time
+        #: full names of the members without an agent, whose readings come from checks
+        self.agentless: Collection[str] = ()
         #: the search for better weights of the score, if adaptive weights are on
         self.adaptive: WeightSearch | None = None
         self._peers: dict[str, ReportingPeer] = {}  # of known hosts only, so never more than the farm has
@@ -127,11 +129,10 @@ class ReportTable:
     def reconfigure(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
     ) -> None:
-        """Switch to another configuration.
+        """Switch to another configuration. Set ``agentless`` first.
 
         Hosts that are in both configurations keep their readings and sequence numbers; their scores are recomputed.
         """
-        members = {member for host in hosts.values() for member in host.members}
         peers = {name: peer for name, peer in self._peers.items() if name in hosts}
         for name, peer in peers.items():
             peer.host = hosts[name]
@@ -142,7 +143,7 @@ class ReportTable:
         for name in [name for name in self._absent if name in hosts]:
             peers[name] = ReportingPeer(hosts[name])
             peers[name].adopt(self._absent.pop(name), math.inf)
-        readings = {name: reading for name, reading in self._readings.items() if name in members}
+        readings = self._readings_of(hosts, self._readings)
         must_rescore = score != self.score or shadow != self._shadow
         self.score, self._shadow = score, shadow
         if must_rescore:
@@ -219,10 +220,23 @@ class ReportTable:
     def _scores(self, metrics: Mapping[str, float]) -> tuple[int, int | None]:
         return self.score.of(metrics), self._shadow.of(metrics) if self._shadow else None
 
+    def _readings_of(self, hosts: Mapping[str, ReportingHost], readings: Mapping[str, Reading]) -> dict[str, Reading]:
+        """Return the ``readings`` from reports of ``hosts``, and from checks of members without an agent."""
+        members = {member for host in hosts.values() for member in host.members}
+        return {
+            name: reading
+            for name, reading in readings.items()
+            if name in (members if reading.score is not None else self.agentless)
+        }
+
     def _bounded(self, reading: Reading) -> Reading:
+        if reading.score is None:
+            return reading
         return dataclasses.replace(reading, interval=min(reading.interval, self.max_interval))
 
     def _rescored(self, reading: Reading) -> Reading:
+        if reading.score is None:
+            return reading
         score, shadow = self._scores(reading.metrics)
         return dataclasses.replace(reading, score=score, shadow_score=shadow)
 
@@ -294,7 +308,6 @@ class ReportTable:
         ``now`` is the monotonic time at which ``state`` was created. Raises ValueError if ``state`` is invalid.
         """
         try:
-            members = {member for host in self._hosts.values() for member in host.members}
             readings = {str(name): self._bounded(read_reading(value, now)) for name, value in state["readings"].items()}
             peers = {}
             for name, value in state["peers"].items():
@@ -311,7 +324,8 @@ class ReportTable:
             version = int(state["version"])
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise ValueError(f"not a valid collector state: {error!r}") from None
-        self._readings = {name: self._rescored(reading) for name, reading in readings.items() if name in members}
+        readings = self._readings_of(self._hosts, readings)
+        self._readings = {name: self._rescored(reading) for name, reading in readings.items()}
         self._peers, self._absent, self._changed = peers, absent, True
         self._snapshot = Snapshot(max(version, self._snapshot.version), {})
         for result, count in counts.items():

@@ -41,7 +41,7 @@ def _fields(reading: Reading | None, now: float) -> list[str]:
     if reading is None:
         return [""] * (len(COLUMNS) - 3)
     metrics = [_number(reading.metrics[name]) if name in reading.metrics else "" for name in CATALOGUE]
-    return [str(reading.score), _number(round(now - reading.received, 1)), *metrics]
+    return ["" if reading.score is None else str(reading.score), _number(round(now - reading.received, 1)), *metrics]
 
 
 def _number(value: float) -> str:

@@ -325,7 +325,7 @@ def _reading(member: Mapping[str, Any], now: float, failed_checks: tuple[FailedC
     return Reading(
         received=now - max(0.0, _number(member, "age_s")),
         interval=interval,
-        score=_value(member, "score", int),
+        score=None if member.get("score", 0) is None else _value(member, "score", int),
         metrics={name: float(number) for name, number in metrics.items()},
         alarm=_value(member, "alarm", str, ""),
         gone=_value(member, "gone", bool, False),

@@ -227,6 +227,104 @@ def test_failures_of_unknown_pools_are_forgotten() -> None:
     assert with_failure(reading, "a", "") == replace(reading, failed_checks=(FailedCheck("b", "y"),))
 
 
+def agentless(name: str = "frodo", pool: str = "web", check: CheckConfig = CHECK) -> MemberCheck:
+    return replace(member(name, pool, check), agentless=True)
+
+
+class TestAgentless:
+    def test_it_is_checked_at_once_and_then_at_the_interval(self) -> None:
+        stage = Stage(agentless())
+        assert stage.state() == "unknown"
+        assert stage.next_check(PASSED) == 100.0
+        assert stage.state() == "usable"
+        assert stage.readings["frodo.hobbit"] == Reading(100.0, 1.0, None)
+        assert [stage.next_check(PASSED) for _ in range(3)] == [101.0, 102.0, 103.0]
+        assert stage.readings["frodo.hobbit"].received == 103.0
+
+    def test_members_are_checked_at_different_moments(self) -> None:
+        stage = Stage(*(agentless(f"m{i}") for i in range(4)))
+        assert [stage.next_check(PASSED, takes=0.0) for _ in range(8)] == [
+            100.0, 100.0, 100.0, 100.0, 100.25, 100.5, 100.75, 101.0,
+        ]  # fmt: skip
+        assert [stage.next_check(PASSED, takes=0.0) for _ in range(4)] == [101.25, 101.5, 101.75, 102.0]
+
+    def test_one_lost_packet_does_no_harm_and_two_failures_take_it_out(self) -> None:
+        stage = Stage(agentless())
+        stage.next_check(PASSED)
+        assert stage.next_check(REFUSED) == 101.0
+        assert stage.state() == "usable"
+        assert stage.next_check(PASSED) == pytest.approx(101.3)  # soon, after the timeout
+        assert stage.next_check(REFUSED) == pytest.approx(102.3)
+        assert stage.next_check(REFUSED) == pytest.approx(102.6)
+        assert stage.state() == "silent"
+        assert stage.readings["frodo.hobbit"].failure("web") == "tcp:80: connection refused"
+        assert stage.next_check(REFUSED) == pytest.approx(103.6)
+
+    def test_a_timeout_is_repeated_at_once(self) -> None:
+        stage = Stage(agentless())
+        stage.next_check(PASSED)
+        stage.next_check(ProbeResult(False, "no answer within 0.3 s"), takes=0.3)
+        assert stage.next_check(PASSED) == pytest.approx(101.3)
+
+    def test_it_returns_after_two_passed_checks(self) -> None:
+        stage = Stage(agentless())
+        for result in (PASSED, REFUSED, REFUSED, PASSED, REFUSED, PASSED):
+            stage.next_check(result)
+        assert stage.state() == "silent"
+        stage.next_check(PASSED)
+        assert stage.state() == "usable"
+
+    def test_who_never_passed_is_silent_with_the_reason(self) -> None:
+        stage = Stage(agentless())
+        stage.next_check(REFUSED)
+        assert stage.state() == "unknown"
+        stage.next_check(REFUSED)
+        assert stage.state() == "silent"
+        assert stage.readings["frodo.hobbit"].failure("web")
+
+    def test_checks_that_cannot_be_made_let_it_age(self) -> None:
+        stage = Stage(agentless())
+        stage.next_check(PASSED)
+        for _ in range(2):
+            stage.next_check(NOT_MADE)
+        assert stage.state() == "usable"
+        stage.next_check(NOT_MADE, takes=0.1)
+        assert stage.state() == "silent"
+
+    def test_thresholds_and_interval_are_the_pool_s(self) -> None:
+        stage = Stage(agentless(check=replace(CHECK, interval=10.0, timeout=2.0, up=1, down=3)))
+        times = [stage.next_check(result) for result in (PASSED, REFUSED, REFUSED)]
+        assert times == [100.0, 110.0, 112.0]
+        assert stage.state() == "usable"
+        assert stage.next_check(REFUSED) == 114.0
+        assert stage.state() == "silent"
+        assert stage.next_check(PASSED) == 124.0
+        assert stage.state() == "usable"
+
+    def test_the_check_of_one_pool_does_not_age_it_in_another(self) -> None:
+        stage = Stage(agentless(), agentless(pool="mail", check=CheckConfig(parse_target("tcp:25"), interval=60.0)))
+        for _ in range(4):
+            stage.next_check(PASSED)
+        for _ in range(30):
+            stage.next_check(REFUSED, takes=0.0)
+        assert stage.now > 115
+        assert (stage.state(), stage.state(pool="mail")) == ("silent", "usable")
+
+    def test_a_reload_keeps_the_times(self) -> None:
+        stage = Stage(agentless())
+        stage.next_check(PASSED)
+        stage.now = 100.7
+        stage.schedule.use([agentless()], stage.now)
+        assert stage.next_check(PASSED) == 101.0
+
+    def test_an_agent_s_member_and_one_without_are_not_the_same(self) -> None:
+        stage = Stage(agentless())
+        stage.next_check(PASSED)
+        stage.schedule.use([member()], stage.now)
+        stage.readings.clear()  # as a report table does
+        assert stage.checked(110.0) == []
+
+
 @given(
     st.lists(
         st.tuples(st.floats(0.0, 5.0), st.sampled_from(["data", "alarm", "passed", "failed", "not made"])), max_size=40

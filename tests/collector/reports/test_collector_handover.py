@@ -13,7 +13,7 @@ import msgpack
 import pytest
 
 from lbdns.model.farm import Farm
-from lbdns.model.snapshot import FailedCheck, Snapshot, read_reading, write_reading
+from lbdns.model.snapshot import FailedCheck, Reading, Snapshot, read_reading, write_reading
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.reports.collector import Collector
 from lbdns_collector.reports.report_table import ReportTable
@@ -113,6 +113,8 @@ def test_a_reading_as_plain_data() -> None:
     assert len(write_reading(reading, NOW)) == 6  # as older versions expect it
     failed = replace(reading, failed_checks=(FailedCheck("web", "tcp:80: connection refused"), FailedCheck("b", "x")))
     assert read_reading(write_reading(failed, NOW), NOW) == failed
+    checked = Reading(NOW - 1.0, 5.0, None)
+    assert read_reading(write_reading(checked, NOW), NOW) == checked
 
 
 async def test_reports_wait_while_paused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lbdns.model.farm import ReportingHost
+from lbdns.model.snapshot import Reading
 from lbdns.scores.score import Score, Term
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.reports.report_table import ReportTable
@@ -107,6 +108,28 @@ def test_reconfigure_without_a_change_publishes_nothing() -> None:
     before = table.snapshot()
     table.reconfigure(HOSTS, (KEY,), THESIS)
     assert table.snapshot() is before
+
+
+def test_members_that_get_or_lose_an_agent_begin_anew_and_the_others_keep_their_readings() -> None:
+    table = make(KEY)
+    for host in ("gandalf", "frodo"):
+        accept(table, datagram(host))
+    few = {name: HOSTS[name] for name in ("gandalf", "bilbo")}
+    table.agentless = {"frodo.hobbit"}
+    table.reconfigure(few, (KEY,), THESIS)
+    assert set(table.snapshot().readings) == {"gandalf.hobbit"}
+    assert accept(table, datagram("frodo", seq=2)) == "unknown_host"
+    checked = Reading(NOW, 100.0, None)
+    table.replace("frodo.hobbit", checked)
+    table.reconfigure(few, (KEY,), Score({"run_queue": Term(1.0, 10.0, "low")}))
+    assert table.snapshot().readings["frodo.hobbit"] is checked
+    successor = make(KEY)
+    successor.agentless, successor.max_interval = {"frodo.hobbit"}, 60.0
+    successor.restore(table.state(NOW), NOW)
+    assert successor.snapshot().readings["frodo.hobbit"] == checked
+    table.agentless = ()
+    table.reconfigure(HOSTS, (KEY,), THESIS)
+    assert set(table.snapshot().readings) == {"gandalf.hobbit"}
 
 
 def test_reconfigure_keys() -> None:

@@ -40,7 +40,7 @@ def reported(shadow: Score | None) -> ReportTable:
     return table
 
 
-def scores(table: ReportTable) -> tuple[int, int | None]:
+def scores(table: ReportTable) -> tuple[int | None, int | None]:
     reading = table.snapshot().readings["gandalf.hobbit"]
     return reading.score, reading.shadow_score
 

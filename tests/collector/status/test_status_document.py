@@ -346,6 +346,22 @@ def test_a_follower_reads_the_failed_checks_of_each_pool(tmp_path: Path, pools: 
     assert read.failed_checks == failed.failed_checks
 
 
+def test_a_member_without_an_agent(farm: Farm) -> None:
+    passed = Reading(NOW - 0.5, 1.0, None)
+    failed = Reading(NOW - 35.0, 1.0, None, failed_checks=(FailedCheck("web", "tcp:80: connection refused"),))
+    unchecked = replace(failed, failed_checks=())
+    document = build_status(status_inputs(farm, {"gandalf": passed, "frodo": failed, "bilbo": unchecked}))
+    found = members(document)
+    assert {name: (m["state"], m["score"], m["age_s"]) for name, m in found.items()} == {
+        "gandalf": ("usable", None, 0.5), "frodo": ("silent", None, 35.0), "bilbo": ("silent", None, 35.0),
+    }  # fmt: skip
+    assert found["gandalf"]["reason"] == ""
+    assert found["frodo"]["reason"] == "tcp:80: connection refused; no check passed for 35 s"
+    assert found["bilbo"]["reason"] == "checks have stopped; no check passed for 35 s"
+    read = read_status(json.loads(json.dumps(document)), NOW)
+    assert (read["gandalf.hobbit"], read["frodo.hobbit"]) == (passed, failed)
+
+
 def test_a_failed_server_s_reason(farm: Farm) -> None:
     alarm = reading(alarm="web server failed", failed_checks=(FailedCheck("web", "tcp:80: connection refused"),))
     (text,) = [

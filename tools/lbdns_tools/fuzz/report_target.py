@@ -136,6 +136,7 @@ def _check_readings(table: ReportTable) -> None:
     members = {member for host in HOSTS.values() for member in host.members}
     for name, reading in snapshot.readings.items():
         assert name in members
+        assert reading.score is not None
         assert 0 <= reading.score <= MAX_SCORE
         assert all(math.isfinite(part) for part in THESIS.parts(reading.metrics).values())
         json.dumps([reading.score, dict(reading.metrics), reading.alarm], allow_nan=False).encode()

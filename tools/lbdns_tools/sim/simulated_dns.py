@@ -53,7 +53,7 @@ class SimulatedDnsServer:
     def is_highest(self, member: int) -> bool:
         """Return whether ``member`` is a candidate and no other candidate has a higher score."""
         readings = [self._snapshot.readings.get(name) for name in self._members]
-        scores = {i: r.score if (r := readings[i]) else 0 for i in self._chooser.liveness.candidates}
+        scores = {i: (r.score or 0) if (r := readings[i]) else 0 for i in self._chooser.liveness.candidates}
         return member in scores and scores[member] == max(scores.values())
 
     def _plan(self, now: float) -> None:

@@ -19,7 +19,7 @@ RECORDS = st.builds(
     st.floats(0, 1e6),
     st.floats(0, 10) | st.just(math.inf),
     st.sampled_from((1, 2)),
-    st.integers(0, 255),
+    st.integers(0, NO_MEMBER),
     st.booleans(),
 )
 

@@ -27,6 +27,7 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, pool_table
 from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
+from lbdns_tools.faults.server_processes import children
 from lbdns_tools.free_ports import free_port
 
 TAKES: Final = "about 10 s"
@@ -169,8 +170,8 @@ class ServerUnderLoad:
 
     def kill_worker(self, number: int) -> str:
         """Send SIGKILL to one worker. Consecutive values of ``number`` select the workers in turn."""
-        fork_server = _children(self._all[-1].pid)
-        workers = sorted(worker for pid in fork_server for worker in _children(pid))
+        fork_server = children(self._all[-1].pid)
+        workers = sorted(worker for pid in fork_server for worker in children(pid))
         os.kill(workers[number % len(workers)], signal.SIGKILL)
         return f"killed worker {workers[number % len(workers)]}"
 
@@ -178,10 +179,6 @@ class ServerUnderLoad:
         for process in self._all:
             process.terminate()
             process.wait(START)
-
-
-def _children(pid: int) -> list[int]:
-    return [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
 
 
 #: A method of ServerUnderLoad with its argument; the call returns a description of the disruption

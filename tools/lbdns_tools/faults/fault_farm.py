@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -202,7 +201,8 @@ class FaultFarm:
         return {member["name"]: member for member in pools[pool]["members"]} if pools else {}
 
     def usable(self) -> set[str]:
-        return {name for name, member in self.members().items() if member["state"] == "usable"}
+        """Return the members of the first pool that are usable and not quarantined."""
+        return {name for name, member in self.members().items() if is_usable(member)}
 
     def metric(self, name: str, **labels: str) -> float:
         """Return the value of a sample in /metrics, or 0 if there is no such sample."""
@@ -221,6 +221,7 @@ class FaultFarm:
         path = self._logs / "server.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def kill(self, program: LabProgram, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal, wait until the program has ended, and forget it."""
-        program.stop(number)
+
+def is_usable(member: Mapping[str, Any]) -> bool:
+    """Return whether a member in the status document may be selected without restriction by alarms or quarantine."""
+    return member["state"] == "usable" and not member["guard"].startswith("quarantined")

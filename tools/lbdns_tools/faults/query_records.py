@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from lbdns_tools.percentiles import percentile
 
 TIMEOUT: Final = 1.0  # seconds that a client waits for an answer before it asks again, and then before it gives up
-NO_MEMBER: Final = 255  # in a record: the answer names no member, or there is none
-RECORD: Final = struct.Struct("<ddBBB")
+NO_MEMBER: Final = 65_535  # in a record: the answer names no member, or there is none
+RECORD: Final = struct.Struct("<ddBHB")
 
 
 class QueryRecord(NamedTuple):

@@ -64,7 +64,7 @@ def _hang_worker(farm: FaultFarm, chance: Random) -> None:
 
 def _kill_agent(farm: FaultFarm, chance: Random) -> None:
     name = chance.choice(list(MEMBERS))
-    farm.kill(farm.agents[name])
+    farm.agents[name].stop(signal.SIGKILL)
     time.sleep(5.0)
     farm.start_agent(name)
 

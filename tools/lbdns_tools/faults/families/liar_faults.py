@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from statistics import fmean
 from typing import Final
@@ -156,13 +157,13 @@ def _judge_return(bed: FaultBed, watch: PoolWatch, after: tuple[float, float]) -
 
 def long_interval(bed: FaultBed) -> None:
     """One report with an interval of a day, then silence: the dead member must be out all the same."""
-    bed.farm.kill(bed.farm.agents[VICTIM])
+    bed.farm.agents[VICTIM].stop(signal.SIGKILL)
     with StandInAgents(bed.farm.report_port, bed.farm.keys[0], bed.load, (VICTIM,), 0.01, bed.chance) as agents:
         agents.agents[VICTIM].boot = 2**63
         agents.agents[VICTIM].lie = lambda metrics, _: (metrics, 86_400.0)
         bed.keep(2.5)
     begin = bed.begin()
-    bed.farm.kill(bed.farm.agents["bilbo"])
+    bed.farm.agents["bilbo"].stop(signal.SIGKILL)
     bed.awaits(bed.state_is("bilbo", "silent"), "bilbo, whose agent is killed too, is silent", 6)
     bed.awaits(bed.state_is(VICTIM, "silent"), f"{VICTIM} is silent", SILENT_AFTER_S)
     bed.keep(2.0)
@@ -178,7 +179,7 @@ def long_interval(bed: FaultBed) -> None:
 FAULTS: Final = (
     Fault("liar.absurd", f"{len(LIES) + 1} kinds of absurd reports from one member of three, each in a pool of its own",
           "other members' capacities move by at most 10 %, the liar gets at most 1.5 times an idle member's share, and "
-          "30 s later an equal one", all_lies, Limits(recover_s=60, log_lines=300), FARM, quick=True),
+          "30 s later an equal one", all_lies, Limits(recover_s=60, log_lines=120), FARM, quick=True),
     Fault("liar.interval", "a report that declares an interval of a day, then silence (max_interval = 2)",
           "the member is silent within 8 s, and another one as usual", long_interval, Limits(recover_s=15),
           FarmPlan(collector="max_interval = 2\n")),

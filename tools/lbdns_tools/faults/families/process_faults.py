@@ -147,6 +147,17 @@ def main_killed(bed: FaultBed) -> None:
     bed.recovers(bed.all_usable, "all members are usable")
 
 
+def main_flaps(bed: FaultBed) -> None:
+    with service_manager(bed):
+        bed.begin()
+        for _ in range(4):
+            signal_process(bed.farm.server.pid, signal.SIGKILL)
+            bed.keep(2.0)
+        bed.ease()
+        bed.recovers(bed.answers, "queries are answered")
+        bed.recovers(bed.all_usable, "all members are usable")
+
+
 def main_stopped(bed: FaultBed) -> None:
     before = bed.farm.processes()
     bed.begin()
@@ -208,6 +219,9 @@ FAULTS: Final = (
     _fault("main-killed", "the main process killed; a service manager restarts it",
            "no worker survives; answers and members are back", main_killed, Limits(queries(6), queries(6), recover_s=8),
            True),
+    _fault("main-flaps", "the main process killed every 2 s, four times; a service manager restarts it",
+           "answers and members are back each time", main_flaps, Limits(queries(10), queries(8), recover_s=8,
+           log_lines=120), False),
     _fault("main-stopped", "the main process stopped for 6 s, then continued",
            "workers answer on; no worker is replaced", main_stopped, Limits(recover_s=5), False),
     _fault("fork-server-killed", "the fork server killed; a second later, a worker",

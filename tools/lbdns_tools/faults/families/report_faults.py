@@ -120,7 +120,7 @@ def wrong_key(bed: FaultBed) -> None:
     farm = bed.farm
     begin = bed.begin()
     good, farm.keys = farm.keys, [new_master_key()]
-    farm.kill(farm.agents[VICTIM])
+    farm.agents[VICTIM].stop(signal.SIGKILL)
     farm.start_agent(VICTIM)
     bed.awaits(bed.state_is(VICTIM, "silent"), f"{VICTIM} is silent", 6)
     bed.keep(1.0)

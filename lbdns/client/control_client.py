@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +13,8 @@ from typing import Any, Final
 from lbdns_shared.errors import LbdnsError
 
 TIMEOUT: Final = 120.0  # seconds: a reload may read zones with a million names, and waits for every worker
+CONNECT_TIMEOUT: Final = 10.0  # seconds, while too many clients connect
+RETRY: Final = 0.02  # seconds between attempts to connect
 MAX_REPLY: Final = 64 * 2**20  # bytes
 
 
@@ -22,8 +26,9 @@ def send_command(path: Path, command: str, **words: Any) -> Mapping[str, Any]:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(TIMEOUT)
-            sock.connect(str(path))
-            sock.sendall(json.dumps({"command": command, **words}).encode() + b"\n")
+            _connect(sock, path)
+            with contextlib.suppress(BrokenPipeError):  # the server has refused the connection, and its reply says why
+                sock.sendall(json.dumps({"command": command, **words}).encode() + b"\n")
             with sock.makefile("rb") as lines:
                 line = lines.readline(MAX_REPLY)
         reply = json.loads(line)
@@ -41,3 +46,15 @@ def send_command(path: Path, command: str, **words: Any) -> Mapping[str, Any]:
     if not reply["ok"]:
         raise LbdnsError(str(reply.get("error", "the server refused the command without giving a reason")))
     return reply
+
+
+def _connect(sock: socket.socket, path: Path) -> None:
+    """Connect to the control socket; wait while its queue of new connections is full. Raises OSError."""
+    end = time.monotonic() + CONNECT_TIMEOUT
+    while True:
+        try:
+            return sock.connect(str(path))
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(RETRY)

@@ -70,10 +70,6 @@ class AccessControl:
         if why in _LOGGED:
             self._log.report(why, f"{address} {_LOGGED[why]}{detail and f': {detail}'}")
 
-    def warn(self, what: str) -> None:
-        """Log that connections cannot be accepted, unless this was logged within the last minute."""
-        self._log.report("accept", what)
-
     def may_try(self, address: str) -> bool:
         """Return whether credentials from a client at ``address`` may be checked now.
 

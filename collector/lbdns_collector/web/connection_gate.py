@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from aiohttp.web_protocol import RequestHandler
 
 from lbdns.process.background_task import end_task
+from lbdns.sockets.acceptor import Acceptor
 from lbdns_collector.web.access_control import AccessControl, client_network, is_this_machine
 from lbdns_collector.web.connection_limits import ConnectionLimits
 from lbdns_collector.web.gated_connection import GatedConnection
@@ -20,7 +22,6 @@ SWEEP_PERIOD: Final = 0.5  # seconds between two checks of the deadlines
 BATCH: Final = 32  # connections accepted without a pause; accepting one takes about 40 us
 BUSY_BATCH: Final = 2  # the same, while there are many queries
 PAUSE: Final = 0.001  # seconds between two batches
-NO_MORE: Final = 1.0  # seconds before the next attempt if no descriptor or memory is left
 THIS_MACHINE: Final = "this machine"
 
 
@@ -54,36 +55,31 @@ class ConnectionGate:
         self._sweeper = loop.call_later(SWEEP_PERIOD, self._sweep)
 
     async def _accept(self, new_handler: Callable[[], RequestHandler]) -> None:
-        loop = asyncio.get_running_loop()
         accepted = 0
-        while True:
-            try:
-                sock, peer = await loop.sock_accept(self._sock)
-            except OSError as error:
-                self._access.warn(f"a connection that cannot be accepted: {error.strerror}")
-                await asyncio.sleep(NO_MORE)
-                continue
-            try:
-                await self._admit(sock, peer[0], new_handler)
-            except OSError:
-                sock.close()  # the client has already disconnected
-            except BaseException:
-                sock.close()
-                raise
-            accepted += 1
-            if accepted >= (BATCH if self._scheduler.slice == QUIET_SLICE else BUSY_BATCH):
-                await asyncio.sleep(PAUSE)  # the others wait in the kernel, where they cost nothing
-                accepted = 0
+        with contextlib.closing(Acceptor(self._sock, "web", self.limits.make_room)) as acceptor:
+            while True:
+                await self._admit(await acceptor.accept(), new_handler)
+                accepted += 1
+                if accepted >= (BATCH if self._scheduler.slice == QUIET_SLICE else BUSY_BATCH):
+                    await asyncio.sleep(PAUSE)  # the others wait in the kernel, where they cost nothing
+                    accepted = 0
 
-    async def _admit(self, sock: socket.socket, address: str, new_handler: Callable[[], RequestHandler]) -> None:
-        is_local = is_this_machine(address, sock.getsockname()[0])
-        if not (is_local or self._access.is_allowed(address)):
+    async def _admit(self, sock: socket.socket, new_handler: Callable[[], RequestHandler]) -> None:
+        try:
+            address, own = sock.getpeername()[0], sock.getsockname()[0]
+            is_local = is_this_machine(address, own)
+            if is_local or self._access.is_allowed(address):
+                client = self.limits.client(THIS_MACHINE if is_local else client_network(address), is_local)
+                await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: GatedConnection(self.limits, client, address, new_handler), sock
+                )
+                return
             # Best effort: the client's request has not been read, so the reset may overtake the response
             self._access.refuse("network", address)
             sock.send(Refusal.of_network(address).response())
+        except OSError:
+            pass  # the client has already disconnected
+        except BaseException:
             sock.close()
-            return
-        client = self.limits.client(THIS_MACHINE if is_local else client_network(address), is_local)
-        await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: GatedConnection(self.limits, client, address, new_handler), sock
-        )
+            raise
+        sock.close()

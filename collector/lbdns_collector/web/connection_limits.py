@@ -94,7 +94,11 @@ class ConnectionLimits:
         if len(client) > self._limit(client) and len(client.waiting) > SPARE:
             self._replace(client)
         elif self._open > MAX_OPEN:
-            self._replace(max(self._clients.values(), key=lambda each: each.replaceable))
+            self.make_room()
+
+    def make_room(self) -> bool:
+        """Replace a connection of the client with the most waiting connections. Return whether there was one."""
+        return self._replace(max(self._clients.values(), key=lambda each: each.replaceable, default=None))
 
     def closed(self, connection: LimitedConnection) -> None:
         """Remove a connection, if it has not been removed already."""
@@ -153,9 +157,12 @@ class ConnectionLimits:
     def _limit(self, client: WebClient) -> int:
         return MAX_OPEN if client.is_local else self.access.connections_per_client
 
-    def _replace(self, client: WebClient) -> None:
-        """Close the connection of a client that has waited longest for a request."""
-        if oldest := next(iter(client.waiting), None):
-            self.access.refused["replaced"] += 1
-            self.closed(oldest)
-            oldest.abort()
+    def _replace(self, client: WebClient | None) -> bool:
+        """Close the connection of a client that has waited longest for a request. Return whether there was one."""
+        oldest = next(iter(client.waiting), None) if client else None
+        if oldest is None:
+            return False
+        self.access.refuse("replaced", oldest.address)
+        self.closed(oldest)
+        oldest.abort()
+        return True

@@ -23,6 +23,7 @@ from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.background_task import end_task
+from lbdns.server.control.command_pace import CommandPace
 from lbdns.sockets.acceptor import Acceptor
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import LbdnsError, ListenError
@@ -34,7 +35,8 @@ FOLDER_MODE: Final = 0o755
 MAX_COMMAND: Final = 65_536  # bytes of a command
 MAX_CLIENTS: Final = 32
 PATIENCE: Final = 10.0  # s that a client may take to send a command or to read a reply
-BACKLOG: Final = 16
+BACKLOG: Final = 256  # connections that wait to be accepted; connect(2) fails at once if there are more
+ACCEPT_PAUSE: Final = 0.002  # seconds after each connection; a flood of connections must not delay queries
 _SHOWN: Final = 40  # characters of an unknown command in an error
 _PEER: Final = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
@@ -54,14 +56,28 @@ class ControlCommand:
 CommandHandler = Callable[[ControlCommand], Awaitable[Mapping[str, Any] | None]]
 
 
+class _Client:
+    """A client's connection, and whether one of its commands is being carried out."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.executing = False
+        self.task: asyncio.Task[None] | None = None
+
+
 class ControlSocket:
-    """Listens for control commands and passes them to their handlers."""
+    """Listens for control commands and passes them to their handlers.
+
+    Commands start one after another, with pauses, so that no client can delay DNS answers. At MAX_CLIENTS connections,
+    a new client replaces the oldest one whose command is not being carried out.
+    """
 
     def __init__(self, commands: Mapping[str, CommandHandler]) -> None:
         self._commands = commands
         self._sock: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
-        self._clients: set[asyncio.Task[None]] = set()
+        self._clients: dict[_Client, None] = {}  # the oldest first
+        self._pace = CommandPace()
         self._file: tuple[Path, int] | None = None  # path and inode of the socket
         self._path: Path | None = None  # the path at which it listens, or failed to listen
 
@@ -128,32 +144,45 @@ class ControlSocket:
     async def stop(self) -> None:
         await self.stop_listening()
         current = asyncio.current_task()
-        for client in self._clients - {current}:
-            client.cancel()
-        await asyncio.gather(*self._clients - {current}, return_exceptions=True)
+        tasks = [client.task for client in self._clients if client.task and client.task is not current]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _accept(self, sock: socket.socket) -> None:
         with contextlib.closing(Acceptor(sock, "control socket")) as acceptor:
-            await self._accept_from(acceptor)
+            while True:
+                self._admit(await acceptor.accept())
+                await asyncio.sleep(ACCEPT_PAUSE)
 
-    async def _accept_from(self, acceptor: Acceptor) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            client = await acceptor.accept()
-            if len(self._clients) >= MAX_CLIENTS:
-                client.close()
-                continue
-            task = loop.create_task(self._serve(client))
-            self._clients.add(task)
-            task.add_done_callback(self._clients.discard)
+    def _admit(self, sock: socket.socket) -> None:
+        if len(self._clients) >= MAX_CLIENTS:
+            oldest = next((client for client in self._clients if not client.executing), None)
+            if oldest is None:
+                with sock, contextlib.suppress(OSError):
+                    sock.send(_line(_failed("too many commands are in progress; retry later")))
+                return
+            self._end(oldest)
+        client = _Client(sock)
+        self._clients[client] = None
+        client.task = asyncio.get_running_loop().create_task(self._serve(client))
+        client.task.add_done_callback(lambda _: self._clients.pop(client, None))
 
-    async def _serve(self, sock: socket.socket) -> None:
+    def _end(self, client: _Client) -> None:
+        del self._clients[client]
+        if client.task:
+            client.task.cancel()
+
+    async def _serve(self, client: _Client) -> None:
         """Execute one client's commands, one after another, until the client disconnects."""
-        with sock:
+        with client.sock as sock:
             uid = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
             with contextlib.suppress(OSError, TimeoutError):
                 async for line in _lines(sock):
+                    await self._pace.turn()
+                    client.executing = True
                     answer = await self._answer(line, sock, uid)
+                    client.executing = False
                     if answer is None:
                         return
                     await send_line(sock, answer)
@@ -213,7 +242,11 @@ async def _lines(sock: socket.socket) -> AsyncIterator[bytes]:
 async def send_line(sock: socket.socket, answer: Mapping[str, Any]) -> None:
     """Send one object as a line of JSON. Raises OSError, or TimeoutError if the client does not read the line."""
     async with asyncio.timeout(PATIENCE):
-        await asyncio.get_running_loop().sock_sendall(sock, json.dumps(answer).encode() + b"\n")
+        await asyncio.get_running_loop().sock_sendall(sock, _line(answer))
+
+
+def _line(answer: Mapping[str, Any]) -> bytes:
+    return json.dumps(answer).encode() + b"\n"
 
 
 def _failed(error: str) -> dict[str, Any]:

@@ -125,20 +125,59 @@ async def test_bad_orders(tmp_path: Path, line: bytes, said: str) -> None:
         assert (await reply_to(tmp_path / "c", "echo"))["ok"]
 
 
-async def test_many_and_silent_clients_leave_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control_socket, "PATIENCE", 0.2)
+async def test_a_new_client_replaces_the_oldest_that_waits(tmp_path: Path) -> None:
     path = tmp_path / "c"
     async with serving(path) as server:
         silent = [await asyncio.open_unix_connection(path) for _ in range(MAX_CLIENTS)]
         await until(lambda: len(server._clients) == MAX_CLIENTS)
-        with pytest.raises(LbdnsError):
-            await reply_to(path, "echo")  # no room yet
-        for reader, _ in silent:
-            assert await asyncio.wait_for(reader.read(), PATIENCE) == b"", "they had their time"
-        await until(lambda: not server._clients)
         assert (await reply_to(path, "echo"))["ok"]
+        assert await asyncio.wait_for(silent[0][0].read(), PATIENCE) == b""
+        assert not silent[1][0].at_eof()
         for _, writer in silent:
             writer.close()
+
+
+async def test_silent_clients_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_socket, "PATIENCE", 0.2)
+    path = tmp_path / "c"
+    async with serving(path) as server:
+        silent = [await asyncio.open_unix_connection(path) for _ in range(3)]
+        for reader, writer in silent:
+            assert await asyncio.wait_for(reader.read(), PATIENCE) == b"", "they had their time"
+            writer.close()
+        await until(lambda: not server._clients)
+        assert (await reply_to(path, "echo"))["ok"]
+
+
+async def test_commands_in_progress_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_socket, "MAX_CLIENTS", 2)
+    path, commands = tmp_path / "c", Commands()
+    async with serving(path, commands):
+        asking = [asyncio.create_task(say(path, b'{"command": "wait"}\n')) for _ in range(2)]
+        await until(lambda: len(commands.orders) == 2)
+        with pytest.raises(LbdnsError, match="too many commands are in progress; retry later"):
+            await reply_to(path, "echo")
+        commands.hold.set()
+        assert await asyncio.gather(*asking) == [[{"ok": True}]] * 2
+        assert (await reply_to(path, "echo"))["ok"]
+
+
+async def test_no_flood_of_commands_holds_up_other_work(tmp_path: Path) -> None:
+    """In each iteration of the event loop, at most one command starts, whatever clients send and do not read."""
+    path, commands = tmp_path / "c", Commands()
+    async with serving(path, commands):
+        flood = [await asyncio.open_unix_connection(path, limit=1) for _ in range(8)]
+        for _, writer in flood:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(b'{"command": "echo"}\n{"command": "ehco"}\n' * 500)
+        most = seen = 0
+        while seen < 100:
+            await asyncio.sleep(0)
+            most, seen = max(most, len(commands.orders) - seen), len(commands.orders)
+        assert most == 1
+        assert (await reply_to(path, "echo"))["ok"], "a newcomer has its turn among the others"
+        for _, writer in flood:
+            writer.transport.abort()
 
 
 async def test_a_client_that_does_not_read_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -249,6 +249,11 @@ def _descriptor_of(stream: TextIO) -> int:
         return -1
 
 
+def lost_lines() -> int:
+    """Return the number of lines that this process has dropped or could not write."""
+    return sum(writer.lost for writer in tuple(_writers))
+
+
 def end_threads() -> None:
     """End the threads of all writers, because the process is about to change or to copy itself."""
     for writer in tuple(_writers):

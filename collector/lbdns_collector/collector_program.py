@@ -28,6 +28,7 @@ from lbdns_collector.status.status_document import ShadowStatistics
 from lbdns_collector.status.status_source import NOT_SERVING
 from lbdns_collector.web.web_interface import WebInterface
 from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
+from lbdns_shared.log_writer import lost_lines
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -113,9 +114,11 @@ class CollectorStatus:
         """Do nothing: the counters are always current."""
 
     def metric_families(self) -> Iterable[Metric]:
-        from lbdns_collector.prometheus.status_families import collector_families, lag_families
+        from lbdns_collector.prometheus.exposition import family
+        from lbdns_collector.prometheus.status_families import LOG_LINES_LOST, collector_families, lag_families
 
         yield from collector_families(self._collector)
+        yield family(LOG_LINES_LOST[0], "counter", LOG_LINES_LOST[1], lost_lines())
         if self.lag:
             found = self.lag.figures()
             yield from lag_families(found.lag, found.lag_us)

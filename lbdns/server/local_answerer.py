@@ -29,6 +29,7 @@ from lbdns.server.transport.rate_limit_log import RateLimitLog
 from lbdns.sockets.dns_sockets import NumberedSockets, duplicates
 from lbdns.sockets.read_watch import ReadWatch
 from lbdns_shared.errors import LbdnsError
+from lbdns_shared.log_writer import lost_lines
 
 
 class LocalAnswerer:
@@ -177,5 +178,6 @@ class LocalAnswerer:
 
     def _current_counters(self) -> AnswerCounters:
         named = {**self.listeners.counters(), **self.responder.counters(), **self._forwarder.counters()}
+        named["log_lines_lost"] = lost_lines()
         counted = count_answers(self.responder.table, self.durations, named, self.listeners.levels())
         return counted + self.planner.shadow_counters() + self._lag.figures()

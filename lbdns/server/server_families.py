@@ -15,7 +15,7 @@ from lbdns.model.farm import Farm
 from lbdns.planning.shadow import shadows_of
 from lbdns_collector.prometheus.exposition import FamilyRow, families, family
 from lbdns_collector.prometheus.member_families import has_member_series
-from lbdns_collector.prometheus.status_families import lag_families
+from lbdns_collector.prometheus.status_families import LOG_LINES_LOST, lag_families
 
 #: Name of a counter -> the metric's name and help
 _NAMED: Final[Mapping[str, tuple[str, str]]] = {
@@ -35,6 +35,7 @@ _NAMED: Final[Mapping[str, tuple[str, str]]] = {
         "Queries answered with the member selected for the same client's query of another type",
     ),
     "query_log_lost": ("lbdns_query_log_lost", "Query log lines that could not be written"),
+    "log_lines_lost": LOG_LINES_LOST,
     "worker_restarts": ("lbdns_worker_restarts", "Worker processes that died and were replaced"),
 }
 _SHADOW: Final = ("pool", "policy", "shadow")

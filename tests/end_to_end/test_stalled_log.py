@@ -201,3 +201,13 @@ def test_a_stalled_log_hardly_delays_the_end(tmp_path: Path, log: StalledLog) ->
             seconds[errors] = time.monotonic() - begin
     print(seconds)
     assert seconds[log.write_end] < 2 * seconds[subprocess.DEVNULL] + 5
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_lost_lines_are_counted(tmp_path: Path, workers: int) -> None:
+    """Writing to /dev/full fails as on a full disk."""
+    site, command = new_server(tmp_path, workers)
+    with Path("/dev/full").open("w") as full, started(command, full.fileno()) as server:
+        eventually(lambda: answers(site), "it answers")
+        use(site, server)
+        eventually(lambda: site.metric("lbdns_log_lines_lost_total") > 10, "lost lines are counted")

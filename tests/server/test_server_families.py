@@ -124,6 +124,7 @@ def test_server_figures() -> None:
         sample("lbdns_dns_coherent_total"): 0,
         sample("lbdns_dns_queries_shed_total"): 0,
         sample("lbdns_query_log_lost_total"): 0,
+        sample("lbdns_log_lines_lost_total"): 0,
         sample("lbdns_dns_new_total"): 7,
         **{sample("lbdns_pool_fail_open", pool=name): float(name == "web") for name in POOLS},
         **{

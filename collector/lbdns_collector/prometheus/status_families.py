@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 LEVELS: Final = ("info", "warning", "error")
 #: The results of a reload, and the level of the event that reports each
 _RESULTS: Final[Mapping[str, str]] = {"success": "info", "failure": "error"}
+#: The name and help of the metric
+LOG_LINES_LOST: Final = ("lbdns_log_lines_lost", "Log lines that were dropped or could not be written")
 _process = ProcessCollector(registry=None)
 NO_REFUSALS: Final[Mapping[str, int]] = MappingProxyType({})
 

@@ -27,6 +27,7 @@ from lbdns.server.workers.fork_server import SHUTDOWN_PATIENCE, ForkServer
 from lbdns.server.workers.worker_counters import AnswerSharing, WorkerCounters, read_answers
 from lbdns.server.workers.worker_supervisor import WorkerProcess, WorkerSupervisor
 from lbdns_shared.errors import LbdnsError
+from lbdns_shared.log_writer import lost_lines
 
 log = logging.getLogger("lbdns.server")
 
@@ -265,7 +266,7 @@ class WorkerPool:
         return self._counters.sum()
 
     def counters(self) -> AnswerCounters:
-        return self._counters.sum() + self._lag.figures()
+        return self._counters.sum() + self._lag.figures() + AnswerCounters(named={"log_lines_lost": lost_lines()})
 
     async def refresh(self) -> None:
         self._requests += 1

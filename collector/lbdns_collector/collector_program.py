@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,8 +18,9 @@ from lbdns.model.farm import Farm, load_farm
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import Planner
-from lbdns.process import privileges, program
+from lbdns.process import privileges, program, service_manager
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
+from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.secrets.key_files import load_report_keys
 from lbdns.text.counts import counted
 from lbdns_collector.reports.collector import Collector
@@ -139,6 +141,7 @@ class CollectorProgram:
         self.events = EventLog()
         self.serving = False
         self._started = time.monotonic()
+        self._watchdog: Watchdog | None = None
         self._collector = Collector(configuration.farm, configuration.keys, self.events)
         self._status = CollectorStatus(self._collector, self)
         self._history_sampler = HistorySampler(self._status)
@@ -192,9 +195,14 @@ class CollectorProgram:
         self.events.record(
             "server", f"ready: {counted(len(farm.pools), 'pool')}, {counted(len(members), 'member')}", logger=log.name
         )
+        service_manager.notify(service_manager.ready(os.getpid()))
+        self._watchdog = start_watchdog(lambda: self.fault)
 
     async def stop(self) -> None:
         self.serving = False
+        service_manager.notify(service_manager.STOPPING)
+        if self._watchdog:
+            self._watchdog.stop()
         if self._status.lag:
             self._status.lag.stop()
         await self._stat_file.stop()
@@ -208,11 +216,15 @@ class CollectorProgram:
 
         Raises LbdnsError. After any error other than PartlyAppliedError, the old configuration remains in use.
         """
-        # In a thread: reading a large zone takes seconds, and reports must be read meanwhile
-        new = await asyncio.to_thread(load_collector, self._path)
-        if new.farm.config.server.user != self.user:
-            raise ConfigError(f"{self._path}: [server] user: changing it needs a restart")
-        await apply(self._parts, new)
+        service_manager.notify(service_manager.reloading())
+        try:
+            # In a thread: reading a large zone takes seconds, and reports must be read meanwhile
+            new = await asyncio.to_thread(load_collector, self._path)
+            if new.farm.config.server.user != self.user:
+                raise ConfigError(f"{self._path}: [server] user: changing it needs a restart")
+            await apply(self._parts, new)
+        finally:
+            service_manager.notify(service_manager.READY)
         for warning in new.farm.warnings:
             log.warning(warning)
 

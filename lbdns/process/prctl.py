@@ -12,6 +12,7 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _SET_NAME: Final = 15
 _CAPBSET_READ: Final = 23
 _CAPBSET_DROP: Final = 24
+_SET_CHILD_SUBREAPER: Final = 36
 _SET_NO_NEW_PRIVS: Final = 38
 _CAP_AMBIENT: Final = 47
 _CAP_AMBIENT_CLEAR_ALL: Final = 4
@@ -30,6 +31,11 @@ def prctl(option: int, argument: int | bytes) -> None:
 def name_process(name: str) -> None:
     """Set the process name (at most 15 bytes) that ps and top show."""
     prctl(_SET_NAME, name.encode())
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose parent ends, so that this process can wait for them. Raises OSError."""
+    prctl(_SET_CHILD_SUBREAPER, 1)
 
 
 class _Header(ctypes.Structure):

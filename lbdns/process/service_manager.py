@@ -22,12 +22,19 @@ def reloading() -> str:
     return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}"
 
 
-def notify(state: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Send ``state`` to the service manager, if there is one. Errors are ignored."""
+def manager_address(environment: Mapping[str, str]) -> str | None:
+    """Return the address of the service manager's socket, or None if there is no service manager."""
     path = environment.get("NOTIFY_SOCKET", "")
     if path[:1] not in ("/", "@"):
+        return None
+    return "\0" + path[1:] if path.startswith("@") else path
+
+
+def notify(state: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Send ``state`` to the service manager, if there is one. Errors are ignored."""
+    address = manager_address(environment)
+    if address is None:
         return
-    address = "\0" + path[1:] if path.startswith("@") else path
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.setblocking(False)  # a manager that hangs must not hold up queries
         sock.sendto(state.encode(), address)

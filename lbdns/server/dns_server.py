@@ -15,6 +15,7 @@ from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm
 from lbdns.process import privileges, service_manager
 from lbdns.process.apply_configuration import Part, apply
+from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.server.control.control_commands import override_commands, server_commands
 from lbdns.server.control.control_socket import ControlCommand, ControlSocket
 from lbdns.server.control.override_manager import OverrideManager
@@ -53,10 +54,10 @@ class DnsServer:
         self,
         path: Path,
         options: ServeOptions = NO_SERVE_OPTIONS,
-        fork_server: ForkServer | None = None,
+        fork_servers: Sequence[ForkServer] = (),
         inherited: Sequence[InheritedSocket] = (),
     ) -> None:
-        """``fork_server`` starts the workers; if it is None, this process answers all queries.
+        """``fork_servers`` start the workers; without any, this process answers all queries.
 
         ``inherited`` contains the sockets received from a service manager.
         """
@@ -67,7 +68,7 @@ class DnsServer:
         self.failure = ""  # why it ends; empty if another process has taken over
         self._is_replaced = False  # by another process, which now answers
         self._current = CurrentConfiguration(path, configuration)
-        self._dns = DnsService(self._make_answerer(configuration, fork_server))
+        self._dns = DnsService(self._make_answerer(configuration, fork_servers))
         self._status = ServerStatus(self.farm, self._dns.answerer, self.events)
         self._history = self._status.program.recording = HistorySampler(self._status)
         self._collector: Collector | None = None
@@ -76,6 +77,7 @@ class DnsServer:
         self._stat_file = StatFile(self._status.members)
         self._secondaries = Secondaries()
         self._overrides = OverrideManager(self.farm, self._dns.answerer, self.events)
+        self._watchdog: Watchdog | None = None
         self._changing = asyncio.Lock()  # held by a reload or a take-over
         self._predecessor: Predecessor | None = None
         self._control = ControlSocket(
@@ -100,11 +102,11 @@ class DnsServer:
     def farm(self) -> Farm:
         return self._current.farm
 
-    def _make_answerer(self, configuration: ServeConfiguration, fork_server: ForkServer | None) -> Answerer:
-        if fork_server is None:
+    def _make_answerer(self, configuration: ServeConfiguration, fork_servers: Sequence[ForkServer]) -> Answerer:
+        if not fork_servers:
             return LocalAnswerer(configuration.table, events=self.events)
         workers = configuration.farm.config.server.workers
-        return WorkerPool(configuration.farm, fork_server, workers, self._fail, self.events)
+        return WorkerPool(configuration.farm, fork_servers, workers, self._fail, self.events)
 
     def _make_feed(self, configuration: ServeConfiguration) -> Collector | CollectorFollower:
         if self.farm.config.collector.connect:
@@ -139,6 +141,7 @@ class DnsServer:
         plane = self._current.value.table.plane.name
         self._record(f"ready: {self.farm.size}, {plane} plane")
         service_manager.notify(service_manager.ready(os.getpid()))
+        self._watchdog = start_watchdog(lambda: self._status.program.fault, took_over=self._options.take_over)
 
     async def _open(self) -> None:
         config = self.farm.config
@@ -271,6 +274,8 @@ class DnsServer:
     async def _end(self) -> None:
         """Answer the queries that have been read, and then close everything except the control socket."""
         await self._overrides.stop()
+        if self._watchdog:
+            self._watchdog.stop()
         await self._secondaries.stop()
         await self._stat_file.stop()
         await self._web.stop()

@@ -14,7 +14,7 @@ from lbdns.process import privileges, program
 from lbdns.server.dns_server import DnsServer
 from lbdns.server.server_configuration import ServeOptions, read_settings
 from lbdns.server.workers import worker
-from lbdns.server.workers.fork_server import start_fork_server
+from lbdns.server.workers.fork_server import ForkServer, start_fork_servers
 from lbdns.sockets.inherited_sockets import sockets_from_service_manager
 from lbdns_shared import log_writer
 from lbdns_shared.errors import LbdnsError
@@ -32,13 +32,13 @@ def run(path: Path, options: ServeOptions) -> None:
     privileges.limit(config.server.user)
     _allow_many_files()
     sys.setswitchinterval(SWITCH_INTERVAL)
-    fork_server = None
+    fork_servers: tuple[ForkServer, ...] = ()
     if config.server.workers > 1:
         privileges.read_ahead_for_workers()
-        fork_server = start_fork_server(config.server.user, worker.run)
+        fork_servers = start_fork_servers(config.server.user, worker.run)
 
     async def serve() -> None:
-        server = DnsServer(path, options, fork_server, inherited)
+        server = DnsServer(path, options, fork_servers, inherited)
         await program.run(server, server.over)
         if server.failure:
             raise LbdnsError(server.failure)

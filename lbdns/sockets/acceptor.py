@@ -7,12 +7,12 @@ that tries again at once therefore uses all its CPU time for nothing.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
 import socket
 from collections.abc import Callable
 from typing import Final
+
+from lbdns.sockets.descriptor_reserve import DescriptorReserve
 
 log = logging.getLogger("lbdns")
 
@@ -37,7 +37,7 @@ class Acceptor:
         """
         self._sock, self._name, self._make_room = sock, name, make_room
         self._loop = asyncio.get_running_loop()
-        self._reserve = _open_reserve()
+        self._reserve = DescriptorReserve()
         self._short_until = 0.0  # loop time when the shortage is over unless another attempt fails
         self._end: asyncio.TimerHandle | None = None  # checks for the end of the shortage; None: no shortage
         self._retry: asyncio.TimerHandle | None = None
@@ -53,7 +53,7 @@ class Acceptor:
         for timer in (self._end, self._retry):
             if timer:
                 timer.cancel()
-        self._give_up_reserve()
+        self._reserve.release()
 
     async def accept(self) -> socket.socket:
         """Wait for the next connection, and return it as a non-blocking socket.
@@ -87,12 +87,9 @@ class Acceptor:
     def _make_do(self, error: OSError) -> float:
         """Make another attempt worthwhile, and return in how many seconds (0: in the next iteration)."""
         self._note(error)
-        if self._make_room():
+        if self._make_room() or self._reserve.release():
             return 0.0
-        if self._reserve is not None:
-            self._give_up_reserve()
-            return 0.0
-        self._reserve = _open_reserve()
+        self._reserve.restore()
         return RETRY
 
     def _note(self, error: OSError) -> None:
@@ -103,29 +100,10 @@ class Acceptor:
             self._end = self._loop.call_at(self._short_until, self._end_shortage)
 
     def _end_shortage(self) -> None:
-        self._reserve = _open_reserve() if self._reserve is None else self._reserve
-        if self._reserve is None or not _is_descriptor_left():
+        if not (self._reserve.restore() and DescriptorReserve().release()):
             self._short_until = self._loop.time() + QUIET
         if self._loop.time() < self._short_until:
             self._end = self._loop.call_at(self._short_until, self._end_shortage)
         else:
             self._end = None
             log.info("%s: accepting connections works again", self._name)
-
-    def _give_up_reserve(self) -> None:
-        if self._reserve is not None:
-            os.close(self._reserve)
-            self._reserve = None
-
-
-def _open_reserve() -> int | None:
-    with contextlib.suppress(OSError):
-        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    return None
-
-
-def _is_descriptor_left() -> bool:
-    descriptor = _open_reserve()
-    if descriptor is not None:
-        os.close(descriptor)
-    return descriptor is not None

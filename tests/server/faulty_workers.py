@@ -1,6 +1,7 @@
-"""Runs ``lbdns serve`` with workers that hang or die while preparing a configuration.
+"""Runs ``lbdns serve`` with workers that hang or die while preparing a configuration, or that hang later.
 
 The TTL of the first pool selects the fault. Run this module with the arguments of ``lbdns``. Only worker 0 is faulty.
+The first worker 0 whose member gandalf is drained never returns to its event loop.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import Final
 
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.cli import main
+from lbdns.model.overrides import Overrides
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.server.dns_service import AnsweringConfiguration
+from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.workers import worker, worker_pool
 
 # TTLs, and what happens
@@ -29,6 +32,7 @@ HANGS_BEFORE_COMMIT: Final = 17  # the same
 PATIENCE: Final = 1.5  # s, instead of half a minute
 
 _build_table = worker._build_table
+_override = LocalAnswerer.override
 _prepare = worker_pool.WorkerPool.prepare
 
 
@@ -45,6 +49,17 @@ def build_faulty_table(farm: bytes) -> AnswerTable:
     return _build_table(farm)
 
 
+def override(answerer: LocalAnswerer, overrides: Overrides) -> None:
+    """Loop endlessly in the first worker 0 in which a member is drained."""
+    _override(answerer, overrides)
+    if overrides.items and Path("/proc/self/comm").read_text() == "lbdns-worker-0\n":
+        flag = Path(os.environ["HANG_FLAG"])
+        if not flag.exists():
+            flag.touch()
+            while True:
+                pass
+
+
 async def prepare(pool: worker_pool.WorkerPool, new: AnsweringConfiguration) -> PreparedChange:
     change = await _prepare(pool, new)
     ttl = new.farm.pools[0].config.ttl
@@ -56,6 +71,7 @@ async def prepare(pool: worker_pool.WorkerPool, new: AnsweringConfiguration) -> 
 if __name__ == "__main__":
     worker_pool.PREPARE_PATIENCE = worker_pool.SWITCH_PATIENCE = PATIENCE  # type: ignore[misc]
     worker._build_table = build_faulty_table
+    LocalAnswerer.override = override  # type: ignore[assignment, method-assign]
     worker_pool.WorkerPool.prepare = prepare  # type: ignore[assignment, method-assign]
     sys.argv[0] = "lbdns"
     main()

@@ -1,8 +1,17 @@
 """The fork server: a small process that forks workers for the main process and has no threads or event loop.
 
-The main process first imports everything that workers need, then forks the fork server, and only then starts threads,
+The main process first imports everything that workers need, then forks the fork servers, and only then starts threads,
 because threads do not survive a fork. Later imports may fail: once root privileges are dropped, the interpreter's files
-may be unreadable. The fork server runs until the main process ends.
+may be unreadable. For the same reasons, only a fork server can fork another one; there are two, so that one can replace
+the other. A fork server runs until the main process ends.
+
+The main process sends messages in msgpack, and the fork server replies::
+
+    ("worker", number, launch) and a socket   forks a worker       "started" or "not started"; later "ended"
+    ("fork server", 0, launch) and a socket   forks a fork server  the same
+    ("heartbeat", 0, 0)                       -                    "heartbeat"
+
+A reply consists of a keyword, the launch (0 for heartbeats), the process ID, and an errno or exit status.
 """
 
 from __future__ import annotations
@@ -21,7 +30,7 @@ from typing import Final, NoReturn
 import msgpack
 
 from lbdns.process import privileges
-from lbdns.process.prctl import name_process
+from lbdns.process.prctl import adopt_orphans, name_process
 from lbdns.server.workers.messages import MessageReader, receive_piece, send_piece, split_message
 
 log = logging.getLogger("lbdns.server")
@@ -37,14 +46,22 @@ WorkerMain = Callable[[int, socket.socket], None]
 
 @dataclass(frozen=True, slots=True)
 class ForkServer:
-    """The process ID of the fork server, and the main process's connection to it."""
+    """The process ID of a fork server, and the main process's connection to it."""
 
     pid: int
     sock: socket.socket
 
 
-def start_fork_server(user: str, work: WorkerMain) -> ForkServer:
-    """Create the fork server, which immediately switches to ``user``. The calling process must have only one thread."""
+def start_fork_servers(user: str, work: WorkerMain) -> tuple[ForkServer, ForkServer]:
+    """Create two fork servers, which immediately switch to ``user``. The calling process must have only one thread.
+
+    From now on, the workers of a fork server that ends become children of the calling process.
+    """
+    adopt_orphans()
+    return _start_fork_server(user, work), _start_fork_server(user, work)
+
+
+def _start_fork_server(user: str, work: WorkerMain) -> ForkServer:
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if not pid:
@@ -82,18 +99,22 @@ class _ForkServerProcess:
         self._sock, self._work = sock, work
         self._reader = MessageReader()
         self._selector = selectors.DefaultSelector()
-        self._children: dict[int, tuple[int, int]] = {}  # pidfd -> number of the worker, pid
+        self._children: dict[int, tuple[int, int]] = {}  # pidfd -> launch, pid
 
     def run(self) -> None:
-        """Fork and reap workers until the main process ends."""
+        """Fork and reap workers until the main process ends, or until a message arrives without its socket."""
         self._selector.register(self._sock, selectors.EVENT_READ)
         while True:
             for key, _ in self._selector.select():
                 if key.fd in self._children:
                     self._reap(key.fd)
-                elif not self._read():
-                    self._wait_for_workers()
-                    return
+                    continue
+                try:
+                    if not self._read():
+                        return self._wait_for_workers()
+                except ValueError as error:  # the kernel drops descriptors that exceed the limit
+                    log.error("fork server: %s; check the limit on open files", error)
+                    return None
 
     def _read(self) -> bool:
         """Read requests from the main process; return False if the main process has ended."""
@@ -101,29 +122,47 @@ class _ForkServerProcess:
             data, descriptors = receive_piece(self._sock)
         except ConnectionResetError:
             return False
-        for payload, (descriptor,) in self._reader.feed(data, descriptors):
-            self._fork(msgpack.unpackb(payload), descriptor)
+        for payload, attached in self._reader.feed(data, descriptors):
+            what, number, launch = msgpack.unpackb(payload)
+            if what == "heartbeat":
+                self._notify("heartbeat", 0, 0, 0)
+                continue
+            (descriptor,) = attached
+            try:
+                self._fork(what, number, launch, descriptor)
+            except OSError as error:
+                self._notify("not started", launch, 0, error.errno or 0)
         return bool(data)
 
-    def _fork(self, number: int, descriptor: int) -> None:
-        """Fork worker ``number``. ``descriptor`` is the worker's end of its connection to the main process."""
+    def _fork(self, what: str, number: int, launch: int, descriptor: int) -> None:
+        """Fork worker ``number`` or a fork server. ``descriptor`` is its end of its connection to the main process.
+
+        Raises OSError if that fails.
+        """
         with socket.socket(fileno=descriptor) as theirs:
-            try:
-                pid = os.fork()
-            except OSError as error:
-                self._notify("not started", number, 0, error.errno or 0)
-                return
+            pid = os.fork()
             if not pid:
-                self._close_all()
-                name_process(f"lbdns-worker-{number}")
-                _never_return(lambda: self._work(number, theirs))
-        pidfd = os.pidfd_open(pid)
-        self._children[pidfd] = (number, pid)
-        self._selector.register(pidfd, selectors.EVENT_READ)
-        self._notify("started", number, pid, 0)
+                _never_return(lambda: self._run_child(what, number, theirs))
+        try:
+            pidfd = os.pidfd_open(pid)
+            self._selector.register(pidfd, selectors.EVENT_READ)
+        except OSError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+        self._children[pidfd] = (launch, pid)
+        self._notify("started", launch, pid, 0)
+
+    def _run_child(self, what: str, number: int, theirs: socket.socket) -> None:
+        self._close_all()
+        if what == "worker":
+            name_process(f"lbdns-worker-{number}")
+            self._work(number, theirs)
+        else:
+            _ForkServerProcess(theirs, self._work).run()
 
     def _close_all(self) -> None:
-        """In a new worker, close everything that only the fork server uses."""
+        """In a new process, close everything that only its parent uses."""
         self._sock.close()
         self._selector.close()
         self._reader.close()  # the next worker's connection may have arrived together with this one
@@ -131,11 +170,11 @@ class _ForkServerProcess:
             os.close(pidfd)
 
     def _reap(self, pidfd: int) -> None:
-        number, pid = self._children.pop(pidfd)
+        launch, pid = self._children.pop(pidfd)
         self._selector.unregister(pidfd)
         os.close(pidfd)
         _, status = os.waitpid(pid, 0)
-        self._notify("ended", number, pid, os.waitstatus_to_exitcode(status))
+        self._notify("ended", launch, pid, os.waitstatus_to_exitcode(status))
 
     def _notify(self, *values: str | int) -> None:
         # If the main process has ended, the next read shows this

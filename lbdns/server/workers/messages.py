@@ -82,7 +82,10 @@ def receive_piece(sock: socket.socket) -> tuple[bytes, list[int]]:
 
 
 class MessageChannel:
-    """One end of a message connection in an event loop. Sending never blocks, because messages are queued."""
+    """One end of a message connection in an event loop. Sending never blocks, because messages are queued.
+
+    Descriptors are duplicated only for messages that must wait, so a process without free descriptors can still send.
+    """
 
     def __init__(
         self,
@@ -110,14 +113,43 @@ class MessageChannel:
         return bool(self._waiting)
 
     def send(self, payload: bytes, sockets: Sequence[socket.socket] = ()) -> None:
-        """Queue a message with duplicates of ``sockets``. Does nothing after ``close``."""
+        """Send a message with ``sockets``, which the caller may then close. Does nothing after ``close``.
+
+        If the message must wait and no descriptors are left for it, the connection breaks, since later messages depend
+        on this one: ``on_end`` is called later.
+        """
         if self.closed:
             return
-        idle = not self._waiting
-        for data, descriptors in split_message(payload, [sock.fileno() for sock in sockets]):
-            self._waiting.append((memoryview(data), [os.dup(descriptor) for descriptor in descriptors]))
-        if idle:
-            self._write()
+        numbers = [sock.fileno() for sock in sockets]
+        pieces = deque((memoryview(data), attached) for data, attached in split_message(payload, numbers))
+        try:
+            while pieces and not self._waiting:
+                data, descriptors = pieces[0]
+                sent = send_piece(self._sock, data, descriptors)
+                pieces.popleft()
+                if sent < len(data):
+                    pieces.appendleft((data[sent:], ()))
+        except BlockingIOError:
+            pass
+        except OSError:
+            return  # reading then ends as well, and calls on_end
+        if pieces:
+            self._queue(pieces)
+        else:
+            self._on_drained()
+
+    def _queue(self, pieces: Iterable[tuple[memoryview, Sequence[int]]]) -> None:
+        if not self._waiting:
+            self._loop.add_writer(self._sock, self._write)
+        try:
+            for data, descriptors in pieces:
+                duplicates: list[int] = []
+                self._waiting.append((data, duplicates))
+                for descriptor in descriptors:
+                    duplicates.append(os.dup(descriptor))  # noqa: PERF401  # if one fails, all of them are closed
+        except OSError:
+            self.close()
+            self._loop.call_soon(self._on_end)
 
     async def flush(self, patience: float) -> None:
         """Wait up to ``patience`` seconds until all messages have been sent or the connection has closed."""

@@ -10,6 +10,7 @@ The main process sends pickled messages: an ``Assignment``, or a tuple of a keyw
     "other_answers", counts of the answers of other workers, by pool and policy
     "counters", request     reply with "counters" and the number of the request (0 in counters sent without a request)
     "explain", (request, pool, owner name)    reply with "explanation"
+    "heartbeat", None       reply with "heartbeat", and why this worker does not answer (empty if it does)
     "end", None             answer what has been read, then exit
 
 Workers reply in msgpack. They never use pickle, because a process that is exposed to the network must not be able to
@@ -19,6 +20,7 @@ execute code in the main process.
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
 import socket
 from collections import Counter
@@ -91,6 +93,7 @@ class _Worker:
                 raise message
             if not await self._handle(*message):
                 break
+            await asyncio.sleep(0)  # queries and heartbeats before the next snapshot
         for task in self._reporting:
             task.cancel()
         if self._answerer:
@@ -100,7 +103,12 @@ class _Worker:
         self._channel.close()
 
     def _receive(self, payload: bytes, descriptors: list[int]) -> None:
-        self._inbox.put_nowait((pickle.loads(payload), descriptors))
+        message = pickle.loads(payload)
+        if isinstance(message, tuple) and message[0] == "heartbeat":
+            # At once, since other messages may wait for a table. The event loop that replies also answers queries.
+            self._reply("heartbeat", 0, self._answerer.fault if self._answerer else "")
+        else:
+            self._inbox.put_nowait((message, descriptors))
 
     async def _handle(self, message: WorkerMessage, descriptors: Sequence[int]) -> bool:
         """Handle a message. Return False if the worker must then exit."""
@@ -180,6 +188,8 @@ class _Worker:
 
     def _send_new_counters(self) -> None:
         assert self._answerer is not None
+        if self._channel.is_behind:  # the main process is stopped: later counters include these
+            return
         mark = (self._answerer.durations.queries, self._answerer.listeners.counters())
         if mark != self._counters_mark:
             self._counters_mark = mark
@@ -188,6 +198,8 @@ class _Worker:
     def _send_new_answers(self) -> None:
         # Not taken from the counters, which take too long to send this often if there are ten thousand members
         assert self._answerer is not None
+        if self._channel.is_behind:
+            return
         answers = self._answerer.planner.answers()
         if answers != self._answers_sent:
             self._answers_sent = answers
@@ -210,7 +222,13 @@ async def _repeat(send: Callable[[], None], duty_cycle: DutyCycle) -> None:
 
 
 def _build_table(farm: bytes) -> AnswerTable:
-    return new_table(pickle.loads(farm))
+    # Without garbage collection, which would stop this process for up to a second while 300,000 names are read, and
+    # take most of the time. Nothing read here is garbage, and new_table exempts it from later collections.
+    gc.disable()
+    try:
+        return new_table(pickle.loads(farm))
+    finally:
+        gc.enable()
 
 
 def _close_fresh_sockets(preparing: asyncio.Task[_Prepared]) -> None:

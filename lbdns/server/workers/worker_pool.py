@@ -25,7 +25,8 @@ from lbdns.process.apply_configuration import PreparedChange
 from lbdns.server.dns_service import AnsweringConfiguration
 from lbdns.server.workers.fork_server import SHUTDOWN_PATIENCE, ForkServer
 from lbdns.server.workers.worker_counters import AnswerSharing, WorkerCounters, read_answers
-from lbdns.server.workers.worker_supervisor import WorkerProcess, WorkerSupervisor
+from lbdns.server.workers.worker_process import WorkerProcess
+from lbdns.server.workers.worker_supervisor import WorkerSupervisor
 from lbdns_shared.errors import LbdnsError
 from lbdns_shared.log_writer import lost_lines
 
@@ -37,6 +38,7 @@ SWITCH_PATIENCE: Final = 10.0  # s for a worker to switch to a configuration tha
 ATTEMPTS: Final = 2  # processes of one worker that may fail to prepare a configuration before it is rolled back
 EXPLAIN_PATIENCE: Final = 2.0  # s for a worker to explain an answer
 KEPT_EXPLANATIONS: Final = 100  # requests after which an explanation that was not fetched is dropped
+SHOWN_FAULTS: Final = 3  # faults of workers in one message; there may be 256 workers
 REFRESH_PATIENCE: Final = 0.5  # s to wait for counters; a worker that is too busy reports them later
 
 
@@ -54,7 +56,12 @@ class WorkerPool:
     """An answerer that consists of several workers with the same configuration, snapshot and overrides."""
 
     def __init__(
-        self, farm: Farm, fork_server: ForkServer, workers: int, on_loss: Callable[[str], None], events: EventLog
+        self,
+        farm: Farm,
+        fork_servers: Sequence[ForkServer],
+        workers: int,
+        on_loss: Callable[[str], None],
+        events: EventLog,
     ) -> None:
         """``on_loss`` is called with the reason when it becomes impossible to replace a worker."""
         loop = asyncio.get_running_loop()
@@ -62,7 +69,7 @@ class WorkerPool:
         self.planner = Planner(farm, {}, loop, events=events, answers=self._counters.answers)
         self.workers = workers
         self._workers = [WorkerProcess(number) for number in range(workers)]
-        self._supervisor = WorkerSupervisor(fork_server, self, on_loss, events)
+        self._supervisor = WorkerSupervisor(fork_servers, self, on_loss, events)
         self._committed: _Generation | None = None
         self._pending: _Generation | None = None  # prepared, or being prepared
         self._generations = 0
@@ -79,8 +86,9 @@ class WorkerPool:
 
     @property
     def fault(self) -> str:
-        starting = [str(worker.number) for worker in self._workers if not worker.active]
-        return f"not answering yet: workers {', '.join(starting)}" if starting else ""
+        faults = [f"worker {worker.number} {fault}" for worker in self._workers if (fault := worker.fault)]
+        more = f"; and {len(faults) - SHOWN_FAULTS} more workers" if len(faults) > SHOWN_FAULTS else ""
+        return "; ".join(faults[:SHOWN_FAULTS]) + more
 
     # Configurations
 
@@ -162,16 +170,17 @@ class WorkerPool:
 
     def _replace(self, workers: Sequence[WorkerProcess], why: str) -> None:
         for worker in workers:
-            self._supervisor.report(f"worker {worker.number} {why}; a new process replaces it")
-            self._supervisor.kill(worker)
+            self._supervisor.replace(worker, why)
 
     # The owner of worker processes (see WorkerOwner)
 
     def started(self, worker: WorkerProcess) -> None:
-        worker.send_snapshot(self.planner.snapshot, {})
+        if self._committed:
+            # First, since its sockets can then be sent at once, even if no descriptor is left to keep them in a queue
+            worker.send_assignment(self._committed.number, self._committed.farm, self._committed.configuration)
+        worker.send_snapshot(self.planner.snapshot, {}, even_if_behind=True)
         worker.send(("overrides", self.planner.overrides))
         if self._committed:
-            worker.send_assignment(self._committed.number, self._committed.farm, self._committed.configuration)
             self._switch(worker, self._committed.number)
         if self._pending:
             has_farm = self._committed and not self._pending.new_farm
@@ -200,6 +209,10 @@ class WorkerPool:
             worker.ready = number
         elif what == "active":
             worker.active = number
+            self._supervisor.answers(worker)
+        elif what == "heartbeat":
+            worker.take_heartbeat(str(state))
+            return  # no progress that anybody waits for
         elif what == "counters":
             self._counters.take(worker.number, read_counters(state))
             worker.replied = max(worker.replied, number)
@@ -288,9 +301,6 @@ class WorkerPool:
             worker.send(("end", None))
         if not await self._until(lambda: not any(worker.channel for worker in self._workers), SHUTDOWN_PATIENCE):
             log.error("killed a worker that did not exit within %g s", SHUTDOWN_PATIENCE)
-        for worker in self._workers:
-            if worker.channel:
-                worker.channel.close()
         await self._supervisor.stop()
 
     async def _until(self, condition: Callable[[], bool], patience: float) -> bool:

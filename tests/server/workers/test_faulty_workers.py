@@ -64,9 +64,7 @@ async def explained(folder: Path) -> list[str]:
     return [member["name"] for member in found["explanation"]["members"]]
 
 
-@pytest.mark.parametrize(
-    ("ttl", "reason"), [(HANGS, "worker 0 hangs; a new process replaces it"), (DIES, "ended by SIGKILL")]
-)
+@pytest.mark.parametrize(("ttl", "reason"), [(HANGS, "hangs; a new process replaces it"), (DIES, "ended by SIGKILL")])
 async def test_if_the_replacement_fails_too_all_keep_the_old_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ttl: int, reason: str
 ) -> None:
@@ -100,7 +98,7 @@ async def test_if_the_replacement_succeeds_all_take_up_the_new_configuration(
         change(tmp_path, ttl)
         assert (await reload(tmp_path))["ok"]
         await server.waits_for("reload: done")
-        await server.waits_for("worker 0 hangs" if ttl != DIES_BEFORE_COMMIT else "ended by SIGKILL")
+        await server.waits_for(") hangs;" if ttl != DIES_BEFORE_COMMIT else "ended by SIGKILL")
         await until(lambda: len(workers_of(server)) == 2)
         assert await ttls(server) == {ttl}
         assert await status_of(server) == ("127.0.0.2", list(NEW))

@@ -36,20 +36,17 @@ async def several_workers(folder: Path, workers: int = 2, **config: str) -> Asyn
         assert not server.logged("Traceback")
 
 
-def fork_server_of(server: Serving) -> int:
-    (pid,) = children(server.process.pid)
-    return pid
+def fork_servers_of(server: Serving) -> list[int]:
+    return named(server, "lbdns-forker")
 
 
 def workers_of(server: Serving) -> list[int]:
-    return sorted(children(fork_server_of(server)))
+    return named(server, "lbdns-worker-")
 
 
-def children(pid: int) -> list[int]:
-    found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        found += map(int, path.read_text().split())
-    return found
+def named(server: Serving, prefix: str) -> list[int]:
+    """Return the living descendants of the server whose names begin with ``prefix``, the oldest first."""
+    return sorted(pid for pid in alive(descendants(server.process.pid)) if name_of(pid).startswith(prefix))
 
 
 class Clients:
@@ -253,7 +250,7 @@ async def all_end(pids: set[int]) -> None:
 async def test_a_terminal_interrupts_all_and_the_main_process_ends_them(tmp_path: Path) -> None:
     async with several_workers(tmp_path) as server:
         pids = {server.process.pid} | descendants(server.process.pid)
-        assert len(pids) == 4
+        assert len(pids) == 5
         for pid in pids:  # as a terminal's Ctrl-C, or a service manager's stop, does
             os.kill(pid, signal.SIGINT)
             os.kill(pid, signal.SIGTERM)
@@ -273,7 +270,8 @@ async def test_without_the_main_process_all_end(tmp_path: Path) -> None:
 async def test_the_server_ends_if_a_worker_cannot_be_replaced(tmp_path: Path) -> None:
     async with several_workers(tmp_path) as server:
         worker = workers_of(server)[0]
-        os.kill(fork_server_of(server), signal.SIGKILL)
+        for pid in fork_servers_of(server):
+            os.kill(pid, signal.SIGKILL)
         await server.waits_for("can't be replaced until a restart")
         with clients(server) as asking:
             asking.send()
@@ -290,7 +288,7 @@ async def test_the_server_ends_if_a_worker_cannot_be_replaced(tmp_path: Path) ->
 async def test_no_process_keeps_a_privilege(tmp_path: Path) -> None:
     async with several_workers(tmp_path, server='user = "nobody"') as server:
         pids = {server.process.pid} | descendants(server.process.pid)
-        assert len(pids) == 4
+        assert len(pids) == 5
         for pid in pids:
             text = Path(f"/proc/{pid}/status").read_text()  # noqa: ASYNC240
             status = {line.split(":")[0]: line.split()[1:] for line in text.splitlines()}
@@ -312,4 +310,8 @@ async def test_no_process_keeps_a_privilege(tmp_path: Path) -> None:
 
 
 def name_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/comm").read_text().strip()
+    """Return the name of a process, or nothing if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,76 @@
+"""Feeds the service manager's watchdog (WatchdogSec= of systemd.service(5)) while the program is healthy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from lbdns.process.service_manager import manager_address
+
+log = logging.getLogger("lbdns")
+
+ALIVE: Final = b"WATCHDOG=1"
+#: s; for a program that has taken over: only its predecessor was told the period, and a message costs next to nothing
+UNTOLD_PERIOD: Final = 1.0
+
+
+def watchdog_period(environment: Mapping[str, str] = os.environ, *, took_over: bool = False) -> float | None:
+    """Return the seconds between messages: half of what the service manager waits for (sd_watchdog_enabled(3)).
+
+    Returns None if there is no service manager or it expects no messages. ``took_over`` tells that this program has
+    replaced the one that the service manager started.
+    """
+    if manager_address(environment) is None:
+        return None
+    usec, pid = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
+    if took_over and not usec:
+        return UNTOLD_PERIOD
+    if not usec.isdecimal() or not int(usec) or (pid not in ("", str(os.getpid())) and not took_over):
+        return None
+    return int(usec) / 2e6
+
+
+class Watchdog:
+    """Sends a sign of life every ``period`` seconds while ``fault`` returns an empty text, until ``stop`` is called.
+
+    The service manager restarts the program if it receives no sign of life for twice as long. Needs a running event
+    loop, which must not be blocked for that long either.
+    """
+
+    def __init__(self, fault: Callable[[], str], period: float, environment: Mapping[str, str] = os.environ) -> None:
+        self._fault, self._period = fault, period
+        self._address = manager_address(environment)
+        # Kept open, so that a program without free descriptors but in good health is not restarted
+        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._sock.setblocking(False)
+        self._withheld = False
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_soon(self._feed)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        self._sock.close()
+
+    def _feed(self) -> None:
+        fault = self._fault()
+        if bool(fault) != self._withheld:
+            self._withheld = bool(fault)
+            if fault:
+                log.error("unhealthy: %s; if this lasts, the service manager's watchdog restarts the program", fault)
+            else:
+                log.info("healthy again")
+        if not fault and self._address:
+            with contextlib.suppress(OSError):
+                self._sock.sendto(ALIVE, self._address)
+        self._timer = self._loop.call_later(self._period, self._feed)
+
+
+def start_watchdog(fault: Callable[[], str], *, took_over: bool = False) -> Watchdog | None:
+    """Return a running watchdog, or None if the service manager expects no signs of life."""
+    period = watchdog_period(took_over=took_over)
+    return None if period is None else Watchdog(fault, period)

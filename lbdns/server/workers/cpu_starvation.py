@@ -1,0 +1,41 @@
+"""Tells a process that hangs from one that is merely slow because other processes leave it hardly any CPU time."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+ENOUGH: Final = 0.25  # share of one processor with which a process that does not reply in seconds must hang
+_TICK: Final = 1.0 / os.sysconf("SC_CLK_TCK")  # s, the unit of times in /proc
+
+
+class CpuStarvation:
+    """Observes one process from the object's creation."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._since = time.monotonic()
+        self._used, _ = _read(pid)
+
+    def is_starved(self) -> bool:
+        """Return whether the process wants to run, but has had less than ENOUGH of a processor since creation.
+
+        A process that has been stopped, or that waits for something else than a processor, is not starved.
+        """
+        used, runnable = _read(self._pid)
+        return runnable and used - self._used < ENOUGH * (time.monotonic() - self._since)
+
+
+def _read(pid: int) -> tuple[float, bool]:
+    """Return the CPU seconds of a process, and whether one of its threads is runnable (proc_pid_stat(5))."""
+    used, runnable = 0.0, False
+    try:
+        for path in Path(f"/proc/{pid}/task").iterdir():
+            fields = (path / "stat").read_bytes().rpartition(b")")[2].split()
+            runnable |= fields[0] == b"R"
+            used += (int(fields[11]) + int(fields[12])) * _TICK
+    except (OSError, IndexError, ValueError):
+        return used, False  # it has ended, or no descriptor is left
+    return used, runnable

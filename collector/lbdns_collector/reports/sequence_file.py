@@ -35,8 +35,8 @@ FILE_NAME: Final = "report-sequences"  # in [server] state_dir
 VERSION: Final = 1  # of the file's format; programs ignore files with another version
 MODE: Final = 0o600
 FOLDER_MODE: Final = 0o750
-#: The file is at most a second older than the newest report, unless writing takes longer than 0.2 s
-SAVING: Final = DutyCycle(10.0, shortest=0.8)
+#: The file is at most a second older than the newest report, unless writing takes longer than 0.3 s
+SAVING: Final = DutyCycle(10.0, shortest=0.7)
 STOP: Final = 5.0  # seconds that stopping waits for a slow disk
 SLICE: Final = 1000  # hosts to encode before other threads may run; this takes about 0.2 ms
 BREATH: Final = 0.0001  # seconds: enough for the event loop's thread to get the interpreter
@@ -142,9 +142,10 @@ class SequenceKeeper:
         remove_leftovers(self.path)
         pause = SAVING.shortest
         while not self._stopping.wait(pause):
-            started = time.perf_counter()
+            # CPU time, so that the file does not grow older because other processes keep the machine busy
+            started = time.thread_time()
             self._save()
-            pause = SAVING.pause_after(time.perf_counter() - started)
+            pause = SAVING.pause_after(time.thread_time() - started)
         self._save()
 
     def _save(self) -> None:

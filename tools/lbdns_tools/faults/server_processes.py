@@ -1,4 +1,4 @@
-"""The processes of a running lbdns server: main process, fork server and workers, with their memory and descriptors."""
+"""The processes of a running lbdns server (main process, fork servers, workers), with their memory and descriptors."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Final, Self
 import psutil
 
 FORK_SERVER: Final = "lbdns-forker"
+WORKER: Final = "lbdns-worker-"
 SAMPLE_S: Final = 0.5  # s between two samples
 
 
@@ -60,24 +61,30 @@ def cpu_seconds(pid: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ServerProcesses:
-    """The IDs of a server's processes. ``fork_server`` is 0 if there is none."""
+    """The IDs of a server's processes. At first, the first of the fork servers forks the workers."""
 
     main: int
-    fork_server: int
+    fork_servers: tuple[int, ...]
     workers: tuple[int, ...]
 
     @property
     def all(self) -> tuple[int, ...]:
-        return tuple(pid for pid in (self.main, self.fork_server, *self.workers) if pid)
+        return (self.main, *self.fork_servers, *self.workers)
 
 
 def find_processes(main: int) -> ServerProcesses:
     """Return the processes of the server whose main process is ``main``. Processes that have ended are left out."""
-    for pid in children(main):
+    fork_servers, workers, left = [], [], children(main)
+    while left:
+        pid = left.pop()
+        left += children(pid)
         with contextlib.suppress(OSError):
-            if Path(f"/proc/{pid}/comm").read_text().strip() == FORK_SERVER:
-                return ServerProcesses(main, pid, tuple(filter(is_alive, sorted(children(pid)))))
-    return ServerProcesses(main, 0, ())
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+            if name == FORK_SERVER and is_alive(pid):
+                fork_servers.append(pid)
+            elif name.startswith(WORKER) and is_alive(pid):
+                workers.append(pid)
+    return ServerProcesses(main, tuple(sorted(fork_servers)), tuple(sorted(workers)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Faults of the server's own processes: workers, the main process and the fork server."""
+"""Faults of the server's own processes: workers, the main process and the fork servers."""
 
 from __future__ import annotations
 
@@ -172,29 +172,27 @@ def main_stopped(bed: FaultBed) -> None:
 
 
 def fork_server_killed(bed: FaultBed) -> None:
-    before = bed.farm.processes()
-    with service_manager(bed):
-        bed.begin()
-        signal_process(before.fork_server, signal.SIGKILL)
+    bed.begin()
+    for _ in range(2):
+        before = bed.farm.processes()
+        signal_process(before.fork_servers[0], signal.SIGKILL)
         bed.keep(1.0)
         signal_process(before.workers[0], signal.SIGKILL)
-        bed.ease()
-        bed.recovers(bed.has_workers(2, without=before.workers[:1]), "two workers run", 20)
+        bed.recovers(bed.has_workers(2, without=before.workers[:1]), "a new process replaces the worker")
         bed.recovers(bed.is_healthy, "/healthz responds with 200")
-        bed.recovers(bed.all_usable, "all members are usable")
+    bed.ease()
+    bed.expect(len(bed.farm.processes().fork_servers) == 2, "the fork servers were not replaced")
 
 
 def fork_server_stopped(bed: FaultBed) -> None:
     before = bed.farm.processes()
-    with service_manager(bed), HealthWatch(bed.farm) as watch:
+    with HealthWatch(bed.farm) as watch:
         bed.begin()
-        signal_process(before.fork_server, signal.SIGSTOP)
+        signal_process(before.fork_servers[0], signal.SIGSTOP)
         signal_process(before.workers[0], signal.SIGKILL)
-        bed.keep(4.0)
-        signal_process(before.fork_server, signal.SIGCONT)
-        bed.ease()
-        bed.recovers(bed.has_workers(2, without=before.workers[:1]), "two workers run", 20)
+        bed.recovers(bed.has_workers(2, without=before.workers[:1]), "a new process replaces the worker")
         bed.recovers(bed.is_healthy, "/healthz responds with 200")
+        bed.ease()
     bed.expect(watch.was_unhealthy, "/healthz never responded with 503 while a worker was missing")
 
 
@@ -224,10 +222,10 @@ FAULTS: Final = (
            log_lines=120), False),
     _fault("main-stopped", "the main process stopped for 6 s, then continued",
            "workers answer on; no worker is replaced", main_stopped, Limits(recover_s=5), False),
-    _fault("fork-server-killed", "the fork server killed; a second later, a worker",
-           "nothing is lost at first; then a service manager restarts the server", fork_server_killed,
-           Limits(queries(8), queries(8), recover_s=10), False),
-    _fault("fork-server-stopped", "the fork server stopped for 4 s; a worker dies meanwhile",
-           "/healthz is not 200; the worker is replaced", fork_server_stopped,
-           Limits(queries(8, 0.65), queries(8, 0.45), recover_s=6), False),
+    _fault("fork-server-killed", "a fork server killed, and a second later a worker, twice",
+           "both are replaced; only queries in the worker's hands are lost", fork_server_killed,
+           Limits(lost=12, recover_s=3), False),
+    _fault("fork-server-stopped", "a fork server stopped; a worker dies meanwhile",
+           "/healthz is not 200; both are replaced after 3 s", fork_server_stopped,
+           Limits(queries(HANG_S, 0.65), queries(HANG_S, 0.45), recover_s=6), False),
 )  # fmt: skip

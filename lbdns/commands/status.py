@@ -68,6 +68,7 @@ def print_status(status: Mapping[str, Any], console: Console) -> None:
             f"lbdns {printable(server['version'])}, up {format_duration(float(server['uptime_s']))}, "
             f"{int(server['queries'])} queries, {counted(int(server['workers']), 'worker')}"
         ),
+        *_fault(server.get("fault", "")),
         *_history(server.get("history", {})),
     ]
     rejected = list(_rejected(status.get("reports", {})))  # absent in older servers and in followers
@@ -82,6 +83,11 @@ def print_status(status: Mapping[str, Any], console: Console) -> None:
         console.print()
     for line in rejected:
         console.print(line)
+
+
+def _fault(fault: str) -> Iterator[Text]:
+    if fault:
+        yield Text(f"not healthy: {printable(fault)}", "bold red")
 
 
 def _history(history: Mapping[str, Any]) -> Iterator[Text]:

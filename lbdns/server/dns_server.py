@@ -262,13 +262,21 @@ class DnsServer:
         await successor.finish(self._status.counters.total())
 
     def _duplicate_sockets(self) -> Sequence[InheritedSocket]:
-        found = [InheritedSocket(each.purpose, each.asked, each.sock.dup()) for each in self._dns.sockets.inheritable()]
-        if self._collector:
-            found += [InheritedSocket("reports", *each) for each in self._collector.duplicates()]
-        if web := self._web.duplicate():
-            found.append(InheritedSocket("web", *web))
-        if control := self._control.duplicate():
-            found.append(InheritedSocket("control", Endpoint(str(control[0]), 0), control[1]))
+        """Return duplicates of all listening sockets. Raises LbdnsError if no descriptors are left."""
+        found: list[InheritedSocket] = []
+        try:
+            for each in self._dns.sockets.inheritable():
+                found.append(InheritedSocket(each.purpose, each.asked, each.sock.dup()))  # noqa: PERF401
+            for reports in self._collector.duplicates() if self._collector else ():
+                found.append(InheritedSocket("reports", *reports))  # noqa: PERF401
+            if web := self._web.duplicate():
+                found.append(InheritedSocket("web", *web))
+            if control := self._control.duplicate():
+                found.append(InheritedSocket("control", Endpoint(str(control[0]), 0), control[1]))
+        except OSError as error:
+            for each in found:
+                each.sock.close()
+            raise LbdnsError(f"the sockets cannot be duplicated: {error.strerror}") from None
         return found
 
     async def _end(self) -> None:

@@ -224,6 +224,12 @@ def test_who_ordered_what_since_when_until_when_and_why() -> None:
     assert lines[-2:] == ["gandalf: drained by root 1h ago, for another 1h: new kernel", "frodo: no report for 12 s"]
 
 
+def test_a_server_that_is_not_healthy_says_so_above() -> None:
+    server = {**STATUS["server"], "fault": "worker 1 has not replied for 2 s"}  # type: ignore[dict-item]
+    assert shown({**STATUS, "server": server})[1] == "not healthy: worker 1 has not replied for 2 s"
+    assert "healthy" not in "".join(shown(STATUS))
+
+
 def test_trouble_with_the_history_stands_above() -> None:
     history = {"on": True, "ok": False, "error": "no space left", "dropped": 7, "bytes": 0}
     lines = shown({**STATUS, "server": {**STATUS["server"], "history": history}})  # type: ignore[dict-item]

@@ -65,7 +65,7 @@ def test_every_alert_has_annotations_a_test_case_and_a_row_in_the_manual() -> No
     rules = ALERTS.read_text().split("- alert: ")[1:]
     manual = (ROOT / "docs" / "reference" / "prometheus.md").read_text()
     cases = CASES.read_text()
-    assert len(rules) == len(set(alerts())) == 18
+    assert len(rules) == len(set(alerts())) == 19
     for name, rule in zip(alerts(), rules, strict=True):
         assert re.search(r"labels: \{severity: (critical|warning)\}", rule), name
         assert re.search(r'summary: "', rule), name

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LEVELS: Final = ("info", "warning", "error")
 #: The results of a reload, and the level of the event that reports each
 _RESULTS: Final[Mapping[str, str]] = {"success": "info", "failure": "error"}
+HEALTHY: Final = "Whether the program does its work, so that /healthz has status 200"
 #: The name and help of the metric
 LOG_LINES_LOST: Final = ("lbdns_log_lines_lost", "Log lines that were dropped or could not be written")
 _process = ProcessCollector(registry=None)
@@ -53,6 +54,7 @@ def metric_families(source: StatusSource, refused: Mapping[str, int] = NO_REFUSA
     reports = "Datagrams received on the report port, by result (accepted, or the reason for the drop)"
     return itertools.chain(
         families("lbdns_build_info", "gauge", build, ("version", "python"), [(versions, 1)]),
+        families("lbdns_healthy", "gauge", HEALTHY, (), [((), int(not program.fault))]),
         _counts("lbdns_reports", reports, "result", source.counters.report_counts),
         pool_families(inputs),
         member_families(inputs),

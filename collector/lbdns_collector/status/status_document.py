@@ -38,6 +38,7 @@ class ProgramStatus:
     types: Mapping[str, int] = field(default_factory=dict)  # queries so far by the name of their type
     rcodes: Mapping[str, int] = field(default_factory=dict)  # responses so far by the name of their rcode
     history: Mapping[str, Any] | None = None  # the state of the history, as plain data
+    fault: str = ""  # why the program does not do its work now; empty while it does
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
             "uptime_s": round(server.uptime_s, 3),
             "queries": server.queries,
             "workers": server.workers,
+            "fault": server.fault,
             "started": round(server.started, 3),
             "types": dict(server.types),
             "rcodes": dict(server.rcodes),

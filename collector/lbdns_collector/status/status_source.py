@@ -152,7 +152,12 @@ def member_inputs(source: StatusSource) -> StatusInputs:
         overrides=members.overrides,
         answers={},
         server=ProgramStatus(
-            __version__, uptime_s, source.counters.queries, source.program.workers, time.time() - uptime_s
+            __version__,
+            uptime_s,
+            source.counters.queries,
+            source.program.workers,
+            time.time() - uptime_s,
+            fault=source.program.fault,
         ),
         capacities={pool.name: selection.capacities(pool.name) for pool in farm.pools},
         guards={pool.name: guards for pool in farm.pools if (guards := tuple(selection.guards(pool.name)))},

@@ -67,6 +67,7 @@ def test_shape(farm: Farm) -> None:
         "uptime_s": 60.0,
         "queries": 9,
         "workers": 1,
+        "fault": "",
         "started": 0.0,
         "types": {},
         "rcodes": {},

@@ -26,7 +26,7 @@ def pool(name: str = "web", members: Sequence[dict[str, Any]] = (), **changes: A
 
 def status(*pools: dict[str, Any], queries: int = 12, **changes: Any) -> dict[str, Any]:
     server = {
-        "version": "1.2.3", "uptime_s": 3700.5, "queries": queries, "workers": 1, "started": STARTED,
+        "version": "1.2.3", "uptime_s": 3700.5, "queries": queries, "workers": 1, "fault": "", "started": STARTED,
         "types": {"A": queries}, "rcodes": {"NOERROR": queries},
         "history": {"on": True, "ok": True, "error": "", "dropped": 0, "bytes": 4096}, **changes,
     }  # fmt: skip

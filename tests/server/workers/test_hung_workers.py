@@ -202,6 +202,23 @@ async def test_a_worker_that_cannot_be_replaced_is_replaced_later(tmp_path: Path
             assert len(asking.answers) == PORTS
 
 
+async def test_a_take_over_fails_cleanly_if_no_descriptor_is_left(tmp_path: Path) -> None:
+    path = write_config(tmp_path, web="127.0.0.1:0")
+    async with serving(path) as server:
+        pid, where = server.process.pid, server.endpoint("serving ")
+        before = allow_descriptors(pid, highest_descriptor(pid) + 1)
+        connections = [await asyncio.open_connection(where.host, where.port) for _ in range(20)]
+        await server.waits_for("web: accepting connections failed")
+        async with serving(path, "--take-over", ready=False) as successor:
+            assert await successor.stopped() == 1
+        await server.waits_for("the sockets cannot be duplicated: Too many open files; this server continues")
+        for _, writer in connections:
+            writer.close()
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        async with serving(path, "--take-over"):
+            assert await server.stopped() == 0
+
+
 async def test_fork_servers_without_descriptors(tmp_path: Path) -> None:
     async with several_workers(tmp_path) as server, monitored(server) as monitor:
         first = fork_servers_of(server)[0]

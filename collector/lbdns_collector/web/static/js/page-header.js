@@ -46,6 +46,7 @@ export class PageHeader {
       ["up", formatDuration((server.uptime_s ?? NaN) + statusAge)],
     ];
     if (server.workers > 1) entries.push(["processes", formatNumber(server.workers)]);
+    if (server.fault) entries.push(["health", "not healthy", "warn", server.fault]);
     if (server.history) entries.push(historyEntry(server.history));
     if (adaptive) entries.push(adaptiveEntry(adaptive));
     entries.push(["version", server.version ?? ""]);

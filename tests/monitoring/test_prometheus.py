@@ -52,7 +52,9 @@ async def servers(folder: Path) -> AsyncIterator[tuple[Serving, Serving]]:
         await first.waits_for("serving http://")
         for host, address in SOURCES.items():
             first.report(host, 50.0, 1, address)
+        first.report("typo", 50.0, 1, SOURCES["bilbo"])
         await until(lambda: b'lbdns_reports_total{result="accepted"} 3' in page(first))
+        await until(lambda: b'lbdns_reports_total{result="unknown_host"} 1' in page(first))
         for ask in (ask_udp, ask_tcp):
             await ask(first.endpoint(), make_query("best.hobbit"))
         await asyncio.to_thread(send_command, folder / "first" / "control.sock", "drain", member="frodo", reason="test")

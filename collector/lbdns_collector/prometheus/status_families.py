@@ -104,7 +104,7 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
     yield from families("lbdns_checks", "counter", text, ("pool", "result"), list(collector.check_counts.items()))
     text = "Datagrams that the kernel dropped because the receive buffer was full"
     yield family("lbdns_report_overflows", "counter", text, collector.overflows)
-    text = "Rejected reports by source, claimed host and reason; only the ten most persistent senders"
+    text = "Rejected reports by source, claimed host and reason; at most ten senders"
     rows = [
         ((sender.source, sender.host, reason), count)
         for sender in collector.table.rejected.exported(time.time())

@@ -18,7 +18,7 @@ MAX_SENDERS: Final = 512  # senders in the table, which then takes at most half 
 MAX_SHOWN: Final = 20  # senders in a status document
 MAX_EXPORTED: Final = 10  # senders with a time series in the metrics
 QUIET: Final = 600.0  # seconds without a rejected report after which a sender is no longer shown
-PERSISTENT: Final = 60.0  # seconds that a sender must keep sending before it is worth a time series
+PERSISTENT: Final = 60.0  # seconds that a sender with an unknown address must keep sending to get a time series
 REPLACE_EVERY: Final = 0.1  # seconds between two replacements in a full table, which cost half a millisecond each
 
 ADVICE: Final = {
@@ -135,6 +135,6 @@ class RejectedReports:
         for place, sender in recent.items():
             if len(self._exported) >= MAX_EXPORTED:
                 break
-            if sender.last - sender.first >= PERSISTENT:
+            if sender.is_member or sender.last - sender.first >= PERSISTENT:
                 self._exported[place] = None
         return [recent[place] for place in self._exported]

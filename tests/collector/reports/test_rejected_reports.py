@@ -112,6 +112,12 @@ def test_time_series_are_few_and_do_not_change_with_a_flood() -> None:
     assert first[0] not in [sender.source for sender in table.exported(now + QUIET)]
 
 
+def test_a_member_address_gets_a_time_series_at_once() -> None:
+    table = RejectedReports({MEMBER})
+    table.note("unknown_host", datagram("typo"), MEMBER, WALL)
+    assert [sender.host for sender in table.exported(WALL)] == ["typo"]
+
+
 def test_the_report_table_notes_every_rejected_report() -> None:
     table = make(KEY)
     assert accept(table, datagram("gandlaf"), "192.0.2.5") == "unknown_host"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import traceback
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -271,18 +272,20 @@ class _Reader(dns.zonefile.Reader):
             # dnspython adds the position to syntax errors only, and the class name to errors in rdata
             reason = str(error).removeprefix("{}:{}: ".format(*self.tok.where()))
             reason = re.sub(r"^caught exception <class '[^']*'>: ", "", reason)
-            raise self._error(what, f"{_clearer(reason.rstrip('.'))}, near {self.tok.near!r}") from None
+            raise self._error(error, what, f"{_clearer(reason.rstrip('.'))}, near {self.tok.near!r}") from None
         except OSError as error:
-            raise self._error(what, f"$INCLUDE {error.filename}: {error.strerror}") from None
+            raise self._error(error, what, f"$INCLUDE {error.filename}: {error.strerror}") from None
         except _UNFIT as error:
             reason = str(error).removeprefix("add() ")  # dnspython's prefix for records that a zone rejects
-            raise self._error(what, f"{_clearer(reason)}, near {self.tok.near!r}") from None
+            raise self._error(error, what, f"{_clearer(reason)}, near {self.tok.near!r}") from None
         finally:
+            self.tok.take_lines = None  # a reference cycle, which would keep all records from being freed at once
             for file in (self.current_file, *(state[3] for state in self.saved_state)):
                 if file is not None:
                     file.close()
 
-    def _error(self, what: str, reason: str) -> ZoneFileError:
+    def _error(self, error: Exception, what: str, reason: str) -> ZoneFileError:
+        traceback.clear_frames(error.__traceback__)  # dnspython's form a reference cycle that holds all records
         # A word from the file may contain line ends or terminal control characters
         printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in reason)
         filename, line = self.tok.where()

@@ -61,10 +61,17 @@ class ZoneRecords:
     """Collects the records that dnspython's reader finds. The reader uses this object as its transaction."""
 
     def __init__(self, origin: dns.name.Name) -> None:
-        self.manager = self
         self._name = origin
         self._origin = wire_name(origin)
         self._sets: dict[bytes, _RecordSets] = {}
+
+    @property
+    def manager(self) -> ZoneRecords:
+        """Return this object, which also answers what the reader asks its zone.
+
+        Not an attribute: a reference to itself would keep all records from being freed without the garbage collector.
+        """
+        return self
 
     def origin_information(self) -> tuple[dns.name.Name, bool, dns.name.Name]:
         """Return the values that the reader expects: the origin, whether names are relative, and the origin again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from pathlib import Path
 
@@ -59,6 +60,34 @@ def test_the_table_is_exempt_from_garbage_collection() -> None:
     table = new_table(hobbit())
     assert gc.get_freeze_count() > before
     assert not any(found is table for found in gc.get_objects())
+
+
+NAMES = 2000
+NAMED = "".join(f"host{number} A 192.0.2.1\n" for number in range(NAMES))
+
+
+@pytest.mark.parametrize("end", ["", "oops A 1.2.3\n"], ids=["read", "refused"])
+def test_a_configuration_that_is_dropped_leaves_nothing_behind(tmp_path: Path, end: str) -> None:
+    """Garbage in reference cycles would be frozen with the next table, and never be freed."""
+    config = write_config(tmp_path)
+    zone = tmp_path / "hobbit.zone"
+    zone.write_text(zone.read_text() + NAMED + end)
+
+    def read() -> None:
+        with pytest.raises(ConfigError) if end else contextlib.nullcontext():
+            read_configuration(config)
+
+    read()  # imports and caches
+    gc.collect()
+    gc.disable()
+    try:
+        new_table(hobbit())
+        before = gc.get_freeze_count()
+        read()
+        new_table(hobbit())
+        assert gc.get_freeze_count() - before < NAMES / 2
+    finally:
+        gc.enable()
 
 
 async def test_a_change_holds_once_it_is_applied(tmp_path: Path) -> None:

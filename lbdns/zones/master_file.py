@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-import traceback
 import struct
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -254,3 +254,16 @@ def test_a_key_file_without_master_key_is_an_error(tmp_path: Path) -> None:
 def test_a_key_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(KeyFileError, match=r"nothing\.key: cannot read the key file"):
         load_report_keys(make_farm(tmp_path, collector='key_file = "nothing.key"').config)
+
+
+async def test_a_socket_that_is_not_read_is_a_fault(tmp_path: Path) -> None:
+    farm = make_farm(tmp_path)
+    assert Collector(farm, (KEY,)).fault == "not started"
+    async with started(farm) as collector:
+        assert not collector.fault
+        collector.pause()
+        send(collector.addresses[0], datagram("frodo", at=time.time()))
+        await until(lambda: collector.fault == f"not reading {collector.addresses[0]} (reports)")
+        collector.resume()
+        await until(lambda: not collector.fault)
+        assert collector.counts["accepted"] == 1

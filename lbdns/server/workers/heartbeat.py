@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PERIOD: Final = 0.5  # s between heartbeats; each costs about 30 us per process
+PERIOD: Final = 0.5  # s between heartbeats; each costs the main process about 30 us per worker
 LATE: Final = 2  # periods without a reply, after which the process counts as unhealthy
 HUNG: Final = 6  # periods without a reply, after which the process is replaced: 3 s
 #: The same for a process that wants to run but gets hardly any CPU time: its replacement would get no more

@@ -8,6 +8,8 @@ further requests are refused. Some places are reserved for this machine and for 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -24,6 +26,7 @@ MAX_WAITING: Final = 32  # requests of one client in one lane that may wait for 
 MAX_BUSY: Final = MAX_STREAMS + 64  # requests in progress; each takes 10 to 50 kB
 RESERVED: Final = 32  # of these for this machine; health checks have as many in addition
 MAX_OPEN: Final = MAX_BUSY + RESERVED + 60  # connections
+SPARED: Final = 1.0  # seconds without a request, after which a connection is closed if a descriptor is needed
 SPARE: Final = 8  # connections of one client that may wait for a request, however many are busy
 
 
@@ -50,7 +53,8 @@ class WebClient:
 
     name: str
     is_local: bool
-    waiting: dict[LimitedConnection, None] = field(default_factory=dict)  # the longest-waiting connection first
+    #: Since when (monotonic seconds) connections have waited; the longest-waiting connection first
+    waiting: dict[LimitedConnection, float] = field(default_factory=dict)
     busy: set[LimitedConnection] = field(default_factory=set)
     queued: Counter[RenderLane] = field(default_factory=Counter)  # requests that wait for their turn
     turns: defaultdict[RenderLane, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
@@ -89,16 +93,26 @@ class ConnectionLimits:
     def opened(self, connection: LimitedConnection) -> None:
         """Add a connection that waits for a request; at a limit, it replaces the one that has waited longest."""
         client = self._clients.setdefault(connection.client.name, connection.client)
-        client.waiting[connection] = None
+        client.waiting[connection] = time.monotonic()
         self._open += 1
         if len(client) > self._limit(client) and len(client.waiting) > SPARE:
             self._replace(client)
         elif self._open > MAX_OPEN:
-            self.make_room()
+            self._replace(self._greediest())
 
     def make_room(self) -> bool:
-        """Replace a connection of the client with the most waiting connections. Return whether there was one."""
-        return self._replace(max(self._clients.values(), key=lambda each: each.replaceable, default=None))
+        """Close a connection, since a new one needs its descriptor. Return whether there was one.
+
+        Connections that began to wait less than SPARED seconds ago stay open. Otherwise, connections that arrive in a
+        row would close each other before their requests are read.
+        """
+        client = self._greediest()
+        since = next(iter(client.waiting.values()), math.inf) if client else math.inf
+        return since <= time.monotonic() - SPARED and self._replace(client)
+
+    def _greediest(self) -> WebClient | None:
+        """Return the client with the most waiting connections."""
+        return max(self._clients.values(), key=lambda each: each.replaceable, default=None)
 
     def closed(self, connection: LimitedConnection) -> None:
         """Remove a connection, if it has not been removed already."""
@@ -106,7 +120,7 @@ class ConnectionLimits:
         if connection in client.busy:
             client.busy.discard(connection)
             self._busy -= 1
-        elif client.waiting.pop(connection, self) is self:
+        elif client.waiting.pop(connection, None) is None:
             return
         self._open -= 1
         if not len(client):
@@ -136,7 +150,7 @@ class ConnectionLimits:
     def ended(self, connection: LimitedConnection) -> None:
         """Record that a connection waits for its next request."""
         connection.client.busy.discard(connection)
-        connection.client.waiting[connection] = None
+        connection.client.waiting[connection] = time.monotonic()
         self._busy -= 1
 
     def close_waiting(self) -> None:

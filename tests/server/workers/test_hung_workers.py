@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lbdns.client.control_client import send_command
+from lbdns_shared.endpoint import Endpoint
 from tests.server.clients import PATIENCE, until
 from tests.server.running import Serving, serving, write_config
 from tests.server.test_dns_server import get
@@ -24,13 +25,30 @@ OK = (200, "ok\n")
 
 
 class Monitor:
-    """A monitoring program with an open connection, which needs no further descriptor of the server."""
+    """A monitoring program with an open connection, which needs no further descriptor of the server.
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+    If the server closes the idle connection to make room for another one, the program connects again.
+    """
+
+    def __init__(self, where: Endpoint) -> None:
+        self._where = where
+
+    async def connect(self) -> None:
+        self._reader, self._writer = await asyncio.open_connection(self._where.host, self._where.port)
+
+    def close(self) -> None:
+        self._writer.close()
 
     async def ask(self, path: str = "/healthz") -> tuple[int, str]:
         """Return the status and the text of the response."""
+        try:
+            return await self._ask(path)
+        except (EOFError, ConnectionError):
+            self.close()
+            await self.connect()
+            return await self._ask(path)
+
+    async def _ask(self, path: str) -> tuple[int, str]:
         self._writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         async with asyncio.timeout(PATIENCE):
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
@@ -51,14 +69,13 @@ class Monitor:
 
 @asynccontextmanager
 async def monitored(server: Serving) -> AsyncIterator[Monitor]:
-    where = server.endpoint("serving ")
-    reader, writer = await asyncio.open_connection(where.host, where.port)
+    monitor = Monitor(server.endpoint("serving "))
+    await monitor.connect()
     try:
-        monitor = Monitor(reader, writer)
         assert await monitor.ask() == OK
         yield monitor
     finally:
-        writer.close()
+        monitor.close()
 
 
 @pytest.mark.parametrize("victim", [0, 1])

@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 
 from lbdns.choosing.answer_tally import AnswerTally
-from lbdns.choosing.capacity_estimate import loads
 from lbdns.choosing.guard_rails.guard_rails import Guard, GuardRails
 from lbdns.choosing.guard_rails.spare_capacity import needed_despite_alarm, raised_ramps, spare, total_demand
 from lbdns.choosing.observed_pool import ObservedPool
+from lbdns.choosing.reported_values import loads
 from lbdns.model.liveness import Liveness, assess, state_of
 from lbdns.model.overrides import ForcedState
 from lbdns.policies.best import HORIZON

@@ -14,7 +14,7 @@ from lbdns.choosing.candidates import Candidates
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.choosing.observed_pool import ObservedPool
 from lbdns.choosing.pool_view import LOWEST_SCORE, build_view
-from lbdns.config.pool_section import RAMP_UP
+from lbdns.config.pool_section import MAX_SPEED_GAIN, RAMP_UP
 from lbdns.model.liveness import Liveness
 from lbdns.model.overrides import PoolOverrides
 from lbdns.model.snapshot import NO_METRICS, Snapshot
@@ -50,10 +50,11 @@ class Chooser:
         max_cores: float = 0.0,
         pool: str = "",
         weights: Mapping[str, float] = NO_METRICS,
+        max_speed_gain: float = MAX_SPEED_GAIN,
     ) -> None:
         self.members, self.servers = tuple(members), servers
         self._rng = rng
-        self.pool = ObservedPool(members, max_cores, pool, weights)
+        self.pool = ObservedPool(members, max_cores, pool, weights, max_speed_gain)
         self._tally = AnswerTally(len(members), servers)
         self._candidates = Candidates(self.pool, self._tally, stale_after, min_usable, ramp_up, black_hole)
         self.guard_rails = self._candidates.guard_rails

@@ -6,15 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from lbdns.choosing.capacity_estimate import RequestCost, capacities, counted_cores, enough_observed, load_of, plausible
+from lbdns.choosing.capacity_estimate import capacities, enough_observed, forget_changed
 from lbdns.choosing.contention import Contention
 from lbdns.choosing.moving_averages import ExponentialMean
+from lbdns.choosing.reported_values import counted_cores, load_of, plausible
+from lbdns.choosing.request_cost import RequestCost
+from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.model.overrides import NO_POOL_OVERRIDES, PoolOverrides
 from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
 
 AVERAGE: Final = 10.0  # s: the time constant of the averages
 BUSY_WORKERS_VALID: Final = 10.0  # s: a server that is late with its status page, under load, is as busy as before
 RATE_MARGIN: Final = 1.5  # times its capacity: a member serves no more requests/s, but its capacity is an estimate
+SEEK_CHANGES: Final = 1.0  # s between searches for members whose requests have changed their cost
 OVERDUE_AFTER: Final = 2.0  # observed intervals without a report
 
 
@@ -67,14 +71,21 @@ class ObservedPool:
     """The observations of a pool's members, in the pool's order. ``names`` are full names."""
 
     def __init__(
-        self, names: Sequence[str], max_cores: float = 0.0, pool: str = "", weights: Mapping[str, float] = NO_METRICS
+        self,
+        names: Sequence[str],
+        max_cores: float = 0.0,
+        pool: str = "",
+        weights: Mapping[str, float] = NO_METRICS,
+        max_speed_gain: float = MAX_SPEED_GAIN,
     ) -> None:
         """``max_cores`` is the most cores that count for a member; 0: a few times the pool's median.
 
         ``pool`` is the pool's name. ``weights`` contains the configured factors of members' capacities.
+        ``max_speed_gain`` limits what a member gains by reporting that its cores are the fastest: see ``capacities``.
         """
         self.names, self._max_cores, self.pool = tuple(names), max_cores, pool
-        self._weights = weights
+        self._weights, self.max_speed_gain = weights, max_speed_gain
+        self._changes_sought = -math.inf  # when the members were last searched for changes
         self.members = [ObservedMember() for _ in names]
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
 
@@ -95,6 +106,10 @@ class ObservedPool:
             if reading is not None and reading is not member.reading:
                 member.observe(reading)
                 fresh.append(i)
+        newest = max((reading.received for i in fresh if (reading := self.members[i].reading)), default=-math.inf)
+        if newest >= self._changes_sought + SEEK_CHANGES:
+            self._changes_sought = newest
+            forget_changed([member.request_cost for member in self.members])
         return fresh
 
     @property
@@ -114,7 +129,7 @@ class ObservedPool:
 
     def observed_capacities(self) -> tuple[float, ...]:
         """Return each member's capacity as observed from its reports, before any operator weights are applied."""
-        return capacities([member.request_cost for member in self.members], self.cores)
+        return capacities([member.request_cost for member in self.members], self.cores, self.max_speed_gain)
 
     @property
     def cores(self) -> list[float]:

@@ -9,9 +9,10 @@ from typing import Final
 
 from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.candidates import Candidates
-from lbdns.choosing.capacity_estimate import loads
+from lbdns.choosing.capacity_estimate import proven_capacities
 from lbdns.choosing.light_traffic import answers_allowed, brings_crowds
 from lbdns.choosing.observed_pool import AVERAGE, ObservedPool
+from lbdns.choosing.reported_values import loads
 from lbdns.model.snapshot import NO_METRICS
 from lbdns.policies.plan import MemberView, PoolView
 
@@ -28,6 +29,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     trusted_metrics = [NO_METRICS if i in unproven else m for i, m in enumerate(metrics)] if unproven else metrics
     load = loads(trusted_metrics, capacity)
     cores = pool.cores
+    proven = pool.weighted(proven_capacities(observed, cores))
     overdue, ramps = candidates.overdue(now), candidates.ramps(now)
     intervals = [
         member.interval
@@ -46,6 +48,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
                 score=LOWEST_SCORE if i in unproven else pool.weighted_score(i, scores[i]),
                 load=load[i],
                 capacity=capacity[i],
+                proven_capacity=proven[i],
                 cores=cores[i],
                 charge=tally.charges[i],
                 available_share=member.contention.available_share,
@@ -63,6 +66,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
         fail_open=bool(candidates.liveness.fail_open),
         measured=pool.measured,
         multiplier=tally.multiplier(now),
+        max_speed_gain=pool.max_speed_gain,
         recent_answers_per_s=tally.recent_rate(policy, now),
     )
 

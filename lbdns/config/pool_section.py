@@ -17,6 +17,7 @@ DEFAULT_NAMES: Final[Mapping[str, str]] = {"best": "best", "round.robin": "round
 LEAST_WEIGHT: Final = 0.01
 GREATEST_WEIGHT: Final = 100.0
 MAX_TTL: Final = 2**31 - 1  # seconds, RFC 2181 section 8
+MAX_SPEED_GAIN: Final = 1.4  # times the share at the next fastest member's speed: what others cannot confirm
 RAMP_UP: Final = 10.0  # seconds: the period over which requests and answers are averaged
 
 AnswerForm = Literal["cname", "address"]
@@ -93,6 +94,7 @@ class PoolConfig:
     check: CheckConfig = read.key(read_check, NO_CHECK)  # how the collector checks a member whose report is overdue
     agentless: tuple[str, ...] = read.key(_agentless, ())  # members without an agent, which only the check watches
     weights: tuple[tuple[str, float], ...] = read.key(_weights, ())  # members, and the factors of their capacities
+    max_speed_gain: float = read.number(MAX_SPEED_GAIN, 1.0, 1000.0)  # limits what the fastest member's speed brings it
     shadow: str = read.key(_shadow, "")  # a policy to evaluate in shadow, alongside those that answer; empty: none
     coherence: float = read.number(
         2.0, 0.0, 60.0

@@ -147,6 +147,7 @@ class FarmPlans:
             max_cores=pool.config.max_cores,
             pool=pool.name,
             weights=_weights(pool),
+            max_speed_gain=pool.config.max_speed_gain,
         )
 
     def _carry_over(self, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:

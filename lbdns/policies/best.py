@@ -14,12 +14,13 @@ cause a new difference in the next report.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lbdns.policies.best_score import best_score
 from lbdns.policies.operating_point import OperatingPoint, operating_point, parallel_requests
-from lbdns.policies.plan import HIGHEST_SCORE, Plan, PolicySpec, PoolView, Selections
+from lbdns.policies.plan import HIGHEST_SCORE, MemberView, Plan, PolicySpec, PoolView, Selections
 from lbdns.policies.weighted import smooth_plan
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ MIN_SHARE: Final = 0.1  # of a member's share by capacity: without traffic its c
 MIN_UTILISATION: Final = 0.01  # ... and the pool's load counts as at least this part of its capacity
 PERSISTENT: Final = 2.0  # requests per answer: fewer are one client's page, more are clients that keep the answer
 MAX_PATIENCE: Final = 4.0  # horizons over which the load of persistent clients is corrected
+CONFIRMED: Final = 1.02  # times its proven capacity: up to it, a limit would cost more than it saves
+NO_LIMITS: Final[Mapping[int, float]] = {}
 HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by half, a smaller one by less
 
 
@@ -59,12 +62,30 @@ BEST: Final = PolicySpec(
 
 
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
-    """Return each member's share of the expected requests. The shares add up to 1."""
+    """Return each member's share of the expected requests. The shares add up to 1.
+
+    A member gets at most ``view.max_speed_gain`` times what it would get if it were idle and had only its proven
+    capacity.
+    """
     candidates = view.on_time
     shares = [0.0] * len(view.members)
     if not candidates:
         return tuple(shares)
     members = [view.members[i] for i in candidates]
+    found = _filled(view, members)
+    for i, member in enumerate(members):
+        if member.capacity > CONFIRMED * member.proven_capacity:
+            proven = replace(member, load=0.0, capacity=member.proven_capacity)
+            most = view.max_speed_gain * _filled(view, [*members[:i], proven, *members[i + 1 :]])[i]
+            if found[i] > most:
+                found = _filled(view, members, {i: most})
+    for i, part in zip(candidates, found, strict=True):
+        shares[i] = part
+    return tuple(shares)
+
+
+def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, float] = NO_LIMITS) -> list[float]:
+    """Return the shares that bring ``members`` to the same level. ``most`` holds the greatest share of some members."""
     widths = capacities = [member.capacity * member.available_share * member.ramp for member in members]
     loads = [member.load for member in members]
     requests, answers = expected_rates(view)
@@ -85,10 +106,11 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
             loads = [load - ideal for load, ideal in zip(loads, ideals, strict=True)]
     expected = max(1.0, horizon * min(requests, answers))
     # A member whose queue is nearly full gets no more than it can serve
-    limits = [horizon * c if member.alarmed else math.inf for member, c in zip(members, capacities, strict=True)]
-    for i, part in zip(candidates, fill_to_level(loads, widths, limits, expected), strict=True):
-        shares[i] = part / expected
-    return tuple(shares)
+    limits = [
+        min(most.get(i, math.inf) * expected, horizon * c if member.alarmed else math.inf)
+        for i, (member, c) in enumerate(zip(members, capacities, strict=True))
+    ]
+    return [part / expected for part in fill_to_level(loads, widths, limits, expected)]
 
 
 def fill_to_level(

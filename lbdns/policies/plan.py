@@ -27,6 +27,7 @@ class MemberView:
     load: float  # requests that it serves or queues now
     capacity: float  # requests/s, or any unit proportional to it
     cores: float = 1.0  # may be a fraction
+    proven_capacity: float = math.inf  # its capacity if its cores were as fast as the fastest of the other members
     charge: float = 0.0  # requests expected from the selections since its report, including those of other DNS servers
     available_share: float = 1.0  # share of its capacity that other programs on its host leave to it, above 0
     alarmed: bool = False  # it gives an alarm, but the other members cannot carry the load without it
@@ -46,6 +47,7 @@ class PoolView:
     measured: bool = False  # whether capacities are observed requests/s; if not, only their ratios are meaningful
     multiplier: float = 1.0  # answers of all processes and DNS servers per answer from this plan
     in_progress: float = math.inf  # requests in progress in the whole pool; inf if a member does not report them
+    max_speed_gain: float = math.inf  # times the share that an idle member with its proven capacity would get
     recent_answers_per_s: float = 0.0  # answers_per_s, or the last second's rate when a crowd has just arrived
 
     @property

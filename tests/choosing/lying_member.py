@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from statistics import fmean
 from typing import Final
@@ -14,12 +15,15 @@ from lbdns.model.overrides import NO_POOL_OVERRIDES
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.policies.plan import Selections
 
+Metrics = dict[str, float]
 #: (true metrics, seconds since the first false report) -> the metrics and the interval that the member reports
-Lie = Callable[[dict[str, float], int], tuple[dict[str, float], float]]
+Lie = Callable[[Metrics, int], tuple[Metrics, float]]
 
 CORES: Final = 2.0
 SPEED: Final = 100.0  # requests per CPU second
 FROM, UNTIL, END = 60, 150, 185  # s: when the reports are false, and when the run ends
+SETTLED: Final = FROM + 40  # s: when the false reports have had their effect
+HONEST_AGAIN: Final = UNTIL + 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,62 @@ class Observed:
 
     def share(self, member: int, begin: int, end: int) -> float:
         return fmean(second[member] for second in self.shares[begin:end])
+
+
+@dataclass(frozen=True, slots=True)
+class FalseReports:
+    """What a lying member reports: factors on its counters' increases, and values in place of the true ones."""
+
+    requests: float = 1.0
+    cpu: float = 1.0
+    busy_workers: float | None = None
+    cpu_idle: float | None = None
+    cores: float | None = None
+    requests_per_s: float = 1.0
+    interval: float = 1.0
+    missing: tuple[str, ...] = ()
+
+
+class LyingMember:
+    """Reports each of ``phases`` for the same time, one after another."""
+
+    def __init__(self, phases: Sequence[FalseReports]) -> None:
+        self.phases = phases
+        self._true = self._reported = (0.0, 0.0)
+
+    def __call__(self, metrics: Metrics, second: int) -> tuple[Metrics, float]:
+        phase = self.phases[second * len(self.phases) // (UNTIL - FROM)]
+        true = metrics["requests_total"], metrics["httpd_cpu_seconds"]
+        if second == 0:
+            self._reported = true
+        else:
+            factors = phase.requests, phase.cpu
+            self._reported = tuple(  # type: ignore[assignment]
+                told + factor * (now - before)
+                for told, factor, now, before in zip(self._reported, factors, true, self._true, strict=True)
+            )
+        self._true = true
+        reported = {**metrics, "requests_total": self._reported[0], "httpd_cpu_seconds": self._reported[1]}
+        reported["requests_per_s"] *= phase.requests_per_s
+        replaced = {"busy_workers": phase.busy_workers, "cpu_idle": phase.cpu_idle, "cpu_count": phase.cores}
+        reported.update({name: value for name, value in replaced.items() if value is not None})
+        return {name: value for name, value in reported.items() if name not in phase.missing}, phase.interval
+
+
+def honest(metrics: Metrics, second: int) -> tuple[Metrics, float]:
+    return metrics, 1.0
+
+
+@cache
+def honest_pool(members: int, load: float) -> Observed:
+    return run_pool(members, load, honest)
+
+
+@cache
+def idle_pool(members: int, load: float, cores: tuple[float | None, ...] = (None,)) -> Observed:
+    """Run a pool whose last member is always idle and reports ``cores``, one after another (None: its true cores)."""
+    idle = [FalseReports(busy_workers=0.0, cpu_idle=100.0, cores=number, requests_per_s=0.0) for number in cores]
+    return run_pool(members, load, LyingMember(idle))
 
 
 def run_pool(members: int, load: float, lie: Lie, policy: str = "best") -> Observed:

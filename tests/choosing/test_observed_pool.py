@@ -50,7 +50,7 @@ def test_a_reading_with_the_same_metrics_adds_no_observation() -> None:
     first = reading(0.0, requests_per_s=10.0, requests_total=100.0, httpd_cpu_seconds=1.0)
     member.observe(first)
     member.observe(reading(1.0, requests_per_s=20.0, requests_total=120.0, httpd_cpu_seconds=1.1))
-    rate, requests = member.requests_per_s.value, member.request_cost.requests
+    rate, requests = member.requests_per_s.value, member.request_cost.work.requests
     assert member.reading is not None
     member.observe(Reading(2.0, 1.0, 50, member.reading.metrics, alarm="busy"))
-    assert (member.requests_per_s.value, member.request_cost.requests) == (rate, requests)
+    assert (member.requests_per_s.value, member.request_cost.work.requests) == (rate, requests)

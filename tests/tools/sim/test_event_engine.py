@@ -88,7 +88,7 @@ def test_best_keeps_away_from_other_work() -> None:
 def test_an_alarm_keeps_clients_from_being_turned_away() -> None:
     """Check that an alarm prevents refusals by a slow server to which round robin sends too many requests."""
     servers = (ServerSpec("slow", 0.2, workers=10, backlog=50), ServerSpec("fast", 4.0, workers=10, backlog=50))
-    scenario = Scenario(servers, "html", 0.5, warm_up=5.0, duration=20.0)
+    scenario = Scenario(servers, "html", 0.5, warm_up=5.0, duration=20.0, max_speed_gain=20.0)
     without = simulate(scenario, "round_robin", 1)
     told = simulate(replace(scenario, alarms=("listen_queue > 20",)), "round_robin", 1)
     assert without.failed > 0.3 * without.requests

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from lbdns.choosing.capacity_estimate import ENOUGH, PRIOR, RequestCost, capacities, counted_cores
+from lbdns.choosing.capacity_estimate import ENOUGH, PRIOR, common_speed, enough_observed
+from lbdns.choosing.reported_values import counted_cores
+from lbdns.choosing.request_cost import RequestCost
 from lbdns.model.snapshot import Reading
 from lbdns_tools.sim.recording_format import RecordedReport, Recording
 from lbdns_tools.sim.simulation_scenario import ServerSpec
@@ -45,11 +47,12 @@ def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
     works = [_work(reports) for reports in series]
     counts = [reports[-1].metrics.get("cpu_count") if reports else None for reports in series]
     cores = counted_cores(counts, math.inf)
-    known = sum(work.requests for work in works) > ENOUGH and sum(work.cpu_seconds for work in works) > 0
+    known = enough_observed(works)
+    speeds = [work.work.speed or common_speed(works) for work in works]
     per_answer, rate, notes = _rates(recording, series)
     servers = []
-    for name, reports, capacity, count in zip(recording.members, series, capacities(works, cores), cores, strict=True):
-        speed = capacity / count * mean_work / per_answer if known else 1.0
+    for name, reports, observed, count in zip(recording.members, series, speeds, cores, strict=True):
+        speed = observed * mean_work / per_answer if known else 1.0
         servers.append(ServerSpec(name, speed, count, background=_background(reports)))
     intervals = [reading.interval for reports in series for reading in reports]
     interval = sum(intervals) / len(intervals) if intervals else 1.0
@@ -65,8 +68,8 @@ def _work(reports: Sequence[Reading]) -> RequestCost:
         step = RequestCost()
         step.observe(before.metrics, 0.0)
         step.observe(now.metrics, now.received - before.received)
-        total.requests += step.requests
-        total.cpu_seconds += step.cpu_seconds
+        total.work.requests += step.work.requests
+        total.work.cpu_seconds += step.work.cpu_seconds
         total.counted = step.counted
     return total
 
@@ -122,14 +125,14 @@ def _speed_notes(
     notes = []
     if not known:
         notes.append(f"speed: 1 assumed for all cores, because at most {ENOUGH:g} requests with CPU time were recorded")
-    elif any(work.counted and work.cpu_seconds < PRIOR for work in works):
+    elif any(work.counted and work.work.cpu_seconds < PRIOR for work in works):
         notes.append(f"speed: inaccurate for servers with less than {PRIOR:g} s of CPU time; record for longer")
     for server, cores, work in zip(servers, counts, works, strict=True):
         parts = [f"{server.cores:g} cores ({'cpu_count' if cores else 'unknown, assumed to match the other servers'})"]
         if known:
             carried = f"{server.capacity / mean_work:.3g} {unit}"
             seen = (
-                f"{work.requests:.0f} requests in {work.cpu_seconds:.3g} s of CPU time"
+                f"{work.work.requests:.0f} requests in {work.work.cpu_seconds:.3g} s of CPU time"
                 if work.counted
                 else "assumed to match the other servers"
             )

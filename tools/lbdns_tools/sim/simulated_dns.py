@@ -13,6 +13,7 @@ from lbdns.answering.member_selection import PlanCursor
 from lbdns.choosing.chooser import Chooser
 from lbdns.choosing.light_traffic import LIGHT
 from lbdns.choosing.observed_pool import AVERAGE
+from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.model.overrides import NO_POOL_OVERRIDES
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns_tools.sim.event_calendar import EventCalendar
@@ -27,11 +28,18 @@ class SimulatedDnsServer:
     """A DNS server, one of ``servers``, that makes plans with ``policy``. Its ``cursor`` selects members."""
 
     def __init__(
-        self, members: tuple[str, ...], policy: str, stale_after: float, min_usable: float, chance: Random, servers: int
+        self,
+        members: tuple[str, ...],
+        policy: str,
+        stale_after: float,
+        min_usable: float,
+        chance: Random,
+        servers: int,
+        max_speed_gain: float = MAX_SPEED_GAIN,
     ) -> None:
         self._members, self._policy = members, policy
         self._snapshot = Snapshot(0, {})
-        self._chooser = Chooser(members, stale_after, min_usable, chance, servers)
+        self._chooser = Chooser(members, stale_after, min_usable, chance, servers, max_speed_gain=max_speed_gain)
         self.cursor = PlanCursor(len(members))
         self._plan(0.0)
 
@@ -72,7 +80,15 @@ class SimulatedLookups:
         planned = "round_robin" if self._is_oracle else policy
         chances = [Random(f"{seed} policy {number}") for number in range(scenario.dns_servers)]
         self._dns = [
-            SimulatedDnsServer(self._names, planned, scenario.stale_after, scenario.min_usable, chance, len(chances))
+            SimulatedDnsServer(
+                self._names,
+                planned,
+                scenario.stale_after,
+                scenario.min_usable,
+                chance,
+                len(chances),
+                scenario.max_speed_gain,
+            )
             for chance in chances
         ]
         self.dead_since = [math.inf] * len(servers)

@@ -118,6 +118,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
         click.IntRange(1, parsers.MAX_DNS_SERVERS),
         "Number of independent DNS servers. [default: 1]",
     ),
+    _option(
+        "--max-speed-gain",
+        "FACTOR",
+        click.FloatRange(1, 1000),
+        "The pool's max_speed_gain, for farms in which one server is far faster than all others. [default: 1.5]",
+    ),
     _option("--score", "thesis|FILE.toml[:NAME]", None, "Built-in score, or a file with [score.NAME] tables."),
     # What goes wrong
     _several(

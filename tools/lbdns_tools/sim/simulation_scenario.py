@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.scores.score import Term
 
 WORKERS: Final = 256  # requests that a web server processes at once: Apache's MaxRequestWorkers
@@ -101,6 +102,7 @@ class Scenario:
     arrivals: tuple[float, ...] | None = None  # recorded times of lookups, instead of Poisson arrivals
     stale_after: float = 3.0
     min_usable: float = 0.5
+    max_speed_gain: float = MAX_SPEED_GAIN
     score: str = "thesis"
     terms: Mapping[str, Term] | None = None  # the terms of a custom score
     check_few: bool = False  # count answers in light traffic, and those that named a highest score

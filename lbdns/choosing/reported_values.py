@@ -1,0 +1,71 @@
+"""What a member's reported metrics are taken for: implausible values are dropped, and loads and cores are limited."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+MORE_CORES: Final = 4.0  # times the pool's median number of cores: the most that counts, unless configured otherwise
+MAX_LOAD: Final = 1e5  # requests in progress: no web server has more
+MIN_CORES: Final = 1e-3  # no quota is smaller ...
+MAX_CORES: Final = 1e6  # ... and no machine larger
+MAX_VALUE: Final = 1e15  # requests or seconds: above it, sums of floats lose single units
+
+
+def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
+    """Return each member's load: its number of unfinished requests or of runnable tasks, whichever is greater.
+
+    A member that reports no load is assumed to have the same ratio of load to capacity as the other members combined.
+    """
+    known = [load_of(member) for member in metrics]
+    full = sum(load for load in known if load is not None)
+    room = sum(c for load, c in zip(known, capacity, strict=True) if load is not None)
+    level = full / room if room > 0 else 0.0
+    return tuple(level * c if load is None else load for load, c in zip(known, capacity, strict=True))
+
+
+def plausible(metrics: Mapping[str, float]) -> Mapping[str, float]:
+    """Return ``metrics`` without impossible values, so that one broken agent cannot distort the pool's totals."""
+    if not metrics:
+        return metrics
+    # The usual case needs no call per metric. The sum is NaN if any metric is NaN
+    values, cores = metrics.values(), metrics.get("cpu_count", MIN_CORES)
+    in_range = min(values) >= -MAX_VALUE and max(values) <= MAX_VALUE and MIN_CORES <= cores <= MAX_CORES
+    if in_range and not math.isnan(sum(values)):
+        return metrics
+    return dict(filter(_is_plausible, metrics.items()))
+
+
+def _is_plausible(metric: tuple[str, float]) -> bool:
+    name, value = metric
+    return MIN_CORES <= value <= MAX_CORES if name == "cpu_count" else -MAX_VALUE <= value <= MAX_VALUE
+
+
+def load_of(metrics: Mapping[str, float]) -> float | None:
+    """Return the number of a member's requests that are in progress or waiting to be accepted, or None if unknown.
+
+    If all workers of a web server are busy, the rest of its load is in the listen queue. Without ``busy_workers``, the
+    load is the run queue or the listen queue, whichever is longer. The listen queue alone would say too little, because
+    it is empty on every server that keeps up with its requests.
+    """
+    waiting, run_queue = metrics.get("listen_queue", 0.0), metrics.get("run_queue")
+    if "busy_workers" in metrics:
+        return min(MAX_LOAD, max(0.0, metrics["busy_workers"] + max(0.0, waiting), run_queue or 0.0))
+    return None if run_queue is None else min(MAX_LOAD, max(0.0, run_queue, waiting))
+
+
+def counted_cores(reported: Sequence[float | None], most: float = 0.0) -> list[float]:
+    """Return the number of cores with which each member counts.
+
+    At most ``most`` cores count for a member or, if ``most`` is 0, ``MORE_CORES`` times the pool's median. A member
+    that reports no cores counts with the mean of the others, or with 1 core if no member reports its cores.
+    """
+    known = [cores for cores in reported if cores is not None and cores > 0]
+    if not known:
+        return [1.0] * len(reported)
+    # Of two, the smaller one: a single member cannot raise it
+    most = most or MORE_CORES * statistics.median_low(known)
+    mean = sum(min(cores, most) for cores in known) / len(known)
+    return [mean if cores is None or cores <= 0 else min(cores, most) for cores in reported]

@@ -1,0 +1,128 @@
+"""The cost of requests: how many requests a member has served, and how much CPU time they used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+MEMORY: Final = 60.0  # s: time constant with which old observations fade
+RECENT: Final = 4.0  # s: the same for the current cost of requests
+MIN_CPU: Final = 0.05  # CPU seconds, five kernel clock ticks: the counters' resolution must not look like a change
+CPU_MARGIN: Final = 1.25  # times the CPU seconds that a host's cores have: a report that claims more is wrong
+STATUS_CPU: Final = 0.01  # CPU seconds, one kernel clock tick: a server-status request uses at most this much
+MAX_SPEED: Final = 1e6  # requests per CPU second: no web server is faster
+
+
+class FadingWork:
+    """Requests served and the CPU seconds that they used; work loses weight with time constant ``tau`` (s)."""
+
+    def __init__(self, tau: float) -> None:
+        self.tau = tau
+        self.requests = self.cpu_seconds = 0.0
+        # Sums over single reports, with squared weights: the variance of a fading sum fades twice as fast
+        self._counted = self._requests_squared = self._product = self._cpu_squared = 0.0
+
+    def fade(self, seconds: float) -> None:
+        """Let ``seconds`` pass."""
+        weight = math.exp(-seconds / self.tau)
+        self.requests *= weight
+        self.cpu_seconds *= weight
+        weight *= weight
+        self._counted *= weight
+        self._requests_squared *= weight
+        self._product *= weight
+        self._cpu_squared *= weight
+
+    def add(self, requests: float, cpu: float) -> None:
+        """Add the ``requests`` served since the last call, which used ``cpu`` CPU seconds."""
+        self.requests += requests
+        self.cpu_seconds += cpu
+        self._counted += requests
+        self._requests_squared += requests * requests
+        self._product += requests * cpu
+        self._cpu_squared += cpu * cpu
+
+    @property
+    def speed(self) -> float:
+        """Return the requests per CPU second, at most ``MAX_SPEED``; 0 if there were none of either."""
+        if self.requests <= 0 or self.cpu_seconds <= 0:
+            return 0.0
+        return min(MAX_SPEED, self.requests / self.cpu_seconds)
+
+    @property
+    def relative_variance(self) -> float:
+        """Return the variance of ``speed`` relative to its square, or inf if unknown."""
+        if self.requests <= 0 or self.cpu_seconds <= 0:
+            return math.inf
+        each = self.cpu_seconds / self.requests
+        variance = self._cpu_squared - 2 * self._product * each + self._requests_squared * each * each
+        return max(0.0, variance) / self.cpu_seconds / self.cpu_seconds
+
+    @property
+    def sample_size(self) -> float:
+        """Return the number of equally weighted requests that would determine ``speed`` as accurately."""
+        return self.requests * (self.requests / self._counted) if self._counted > 0 else 0.0
+
+
+class RequestCost:
+    """The requests that one member's web server has served, and the CPU time that they used."""
+
+    def __init__(self) -> None:
+        self.work, self.recent = FadingWork(MEMORY), FadingWork(RECENT)
+        self._newest = (0.0, 0.0)  # requests and CPU seconds of the newest report
+        self.counted = False  # whether the member ever reported its requests; one report without them proves nothing
+        self._last: Mapping[str, float] | None = None
+
+    def observe(self, metrics: Mapping[str, float], seconds: float, status_requests: float = 0.0) -> None:
+        """Record the metrics of a report that came ``seconds`` after the previous report.
+
+        If a counter has decreased (because of a restart) or has increased more than is possible, its value is used only
+        as the new baseline.
+        ``status_requests`` (the number of the agent's own server-status requests) is subtracted from the requests.
+        Status requests use almost no CPU time: if they were counted, then after an idle night, every server would seem
+        ten times as fast as it is.
+        """
+        last, self._last = self._last, metrics
+        self.counted = self.counted or "requests_total" in metrics
+        if last is None or seconds <= 0:
+            return
+        self.work.fade(seconds)
+        self.recent.fade(seconds)
+        requests, cpu = _work_between(last, metrics, seconds)
+        self._newest = (0.0, 0.0)
+        if requests is not None and cpu is not None:
+            requests = max(0.0, requests - status_requests)
+            if not requests:  # else, the member would seem the slower the longer it is idle
+                cpu = max(0.0, cpu - STATUS_CPU * status_requests)
+            self._newest = (requests, cpu)
+            self.work.add(requests, cpu)
+            self.recent.add(requests, cpu)
+
+    def forget(self) -> None:
+        """Forget all work that was reported before the newest report."""
+        self.work, self.recent = FadingWork(MEMORY), FadingWork(RECENT)
+        self.work.add(*self._newest)
+        self.recent.add(*self._newest)
+
+
+def _work_between(
+    last: Mapping[str, float], now: Mapping[str, float], seconds: float
+) -> tuple[float | None, float | None]:
+    """Return the requests and CPU seconds between two reports; None if unknown or, for either of them, impossible."""
+    requests = _increase(last, now, "requests_total")
+    cpu = _increase(last, now, "httpd_cpu_seconds")
+    cores = now.get("cpu_count", 1.0)
+    if cpu is None and "cpu_idle" in now and "httpd_cpu_seconds" not in now:
+        cpu = max(0.0, 1 - now["cpu_idle"] / 100) * cores * seconds
+    if requests is None or cpu is None:
+        return requests, cpu
+    # The server may have been limited to fewer cores only since the previous report, and clocks are not exact
+    most_cpu = CPU_MARGIN * max(cores, last.get("cpu_count", 1.0), 1.0) * seconds + MIN_CPU
+    return (requests, cpu) if cpu <= most_cpu and requests <= MAX_SPEED * (cpu + MIN_CPU) else (None, None)
+
+
+def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str) -> float | None:
+    if counter not in last or counter not in now or now[counter] < last[counter]:
+        return None
+    return now[counter] - last[counter]

@@ -1,0 +1,38 @@
+"""Estimates over a pool's members that no single member of three or more can decide. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def limited_weights(weights: Sequence[float]) -> list[float]:
+    """Return ``weights``, limited to the highest value at which no member has more than a third of their sum.
+
+    If fewer than three members have any weight, there is no such limit, and the weights are returned as they are.
+    """
+    first, second = sorted((*weights, 0.0, 0.0), reverse=True)[:2]
+    rest = sum(weights) - first
+    limit = rest / 2 if second <= rest / 2 else rest - second
+    return [min(weight, limit) for weight in weights] if limit > 0 else list(weights)
+
+
+def robust_mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    """Return the winsorised mean of the values with a weight above 0.
+
+    The weights are limited too, so the result lies between the values of two other members, whatever a third claims. Of
+    fewer than three values, the weighted mean is returned. At least one weight must be above 0.
+    """
+    known = [value for value, weight in zip(values, weights, strict=True) if weight > 0]
+    limited = limited_weights([weight for weight in weights if weight > 0])
+    most = max(limited)  # the weights may be too small to be multiplied
+    shares = [weight / most for weight in limited]
+    return sum(value * share for value, share in zip(winsorised(known), shares, strict=True)) / sum(shares)
+
+
+def winsorised(values: Sequence[float]) -> list[float]:
+    """Return ``values``, the highest and the lowest of which count as the next ones if there are at least three."""
+    if len(values) < 3:
+        return list(values)
+    ordered = sorted(values)
+    low, high = ordered[1], ordered[-2]
+    return [low if value < low else min(value, high) for value in values]

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from lbdns.choosing.request_cost import RequestCost
+from tests.choosing.observed_work import work
+
+
+def test_a_restart_of_the_web_server_adds_nothing() -> None:
+    member = work(100)
+    before = member.work.requests
+    member.observe({"requests_total": 3.0, "httpd_cpu_seconds": 0.1}, 1.0)
+    assert 0 < member.work.requests <= before
+    member.observe({"requests_total": 13.0, "httpd_cpu_seconds": 0.2}, 1.0)
+    assert member.work.requests > before * 0.9
+    assert member.work.cpu_seconds > 0
+
+
+def test_old_observations_fade() -> None:
+    member = work(100)
+    before = member.work.requests
+    member.observe({"requests_total": 10_000.0, "httpd_cpu_seconds": 100.0}, 600.0)
+    member.observe({"requests_total": 10_000.0, "httpd_cpu_seconds": 100.0}, 600.0)
+    assert member.work.requests < before / 100
+
+
+def test_equal_sizes_have_no_variance() -> None:
+    assert work(100).work.relative_variance == pytest.approx(0.0, abs=1e-9)
+    assert RequestCost().work.relative_variance == math.inf
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        {"requests_total": 1e9, "httpd_cpu_seconds": 1.0},
+        {"requests_total": 100.0, "httpd_cpu_seconds": 2.6},  # on two cores, in one second
+        {"requests_total": 100.0, "httpd_cpu_seconds": 1e9},
+    ],
+)
+def test_impossible_increases_count_for_nothing(impossible: dict[str, float]) -> None:
+    member = RequestCost()
+    member.observe({"requests_total": 0.0, "httpd_cpu_seconds": 0.0, "cpu_count": 2.0}, 1.0)
+    member.observe({**impossible, "cpu_count": 2.0}, 1.0)
+    assert (member.work.requests, member.work.cpu_seconds) == (0.0, 0.0)

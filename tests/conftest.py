@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import signal
+import sys
 from collections import Counter
 from typing import Any
 
@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 
 from lbdns_shared import log
+from lbdns_shared.log_writer import QueuedStream
 from tests.needs import MARK, REASON_PREFIX, missing, nothing_may_be_skipped
 
 
@@ -25,10 +26,11 @@ def end_logs() -> None:
     """Remove the log handlers that a command has installed, because each test has its own standard error."""
     root = logging.getLogger()
     for handler in root.handlers[:]:
-        if isinstance(handler, logging.StreamHandler) and type(handler).__module__ == log.__name__:
+        if type(handler).__module__ == log.__name__:
             root.removeHandler(handler)
-            handler.stream = io.StringIO()  # what it has still to say: the standard error that it knew is closed
             handler.close()
+            if isinstance(sys.stderr, QueuedStream):
+                sys.stderr = sys.stderr.replaced
             root.setLevel(logging.WARNING)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns_tools.faults.soak import log_problems, quarters
+from lbdns_tools.faults.soak import LogPeriod, log_problems, quarters
 from lbdns_tools.faults.soak_events import EVENTS, MIN_GAP_S, schedule
 
 
@@ -23,14 +23,26 @@ def test_a_seed_gives_a_schedule(seed: int) -> None:
     assert max(counts) - min(counts) <= 1
 
 
+NOON = 1772366400.0
+RELOAD = "2026-03-01T12:00:00Z ERROR   lbdns.server: reload: hobbit.zone: nonsense"
+RELOADED = LogPeriod("reload", NOON - 1, NOON + 10)
+
+
 def test_a_strange_log_line_is_a_problem() -> None:
     good = "2026-03-01T12:00:00Z INFO    lbdns.server: ready: 1 zone, 1 pool, native plane\n"
-    assert log_problems(good) == []
-    assert log_problems(good + "what is this?\n") == ["unexplained log line: what is this?"]
+    assert log_problems(good, []) == []
+    assert log_problems(good + "what is this?\n", []) == ["unexplained log line: what is this?"]
+
+
+def test_an_event_explains_its_own_lines_in_its_own_time() -> None:
+    assert log_problems(RELOAD, [RELOADED]) == []
+    assert len(log_problems(RELOAD, [])) == 1
+    assert len(log_problems(RELOAD, [LogPeriod("reload", NOON + 5, NOON + 10)])) == 1
+    assert len(log_problems(RELOAD, [LogPeriod("worker", NOON - 1, NOON + 10)])) == 1
 
 
 def test_a_flood_of_strange_lines_is_summarised() -> None:
-    assert log_problems("?\n" * 25)[-1] == "5 more unexplained log lines"
+    assert log_problems("?\n" * 25, [])[-1] == "5 more unexplained log lines"
 
 
 @pytest.mark.parametrize(("values", "expected"), [

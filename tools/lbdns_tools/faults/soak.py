@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import statistics
 import tempfile
@@ -30,6 +31,7 @@ SAMPLE_S: Final = 2.0
 WARM_UP: Final = 0.2  # share of the soak in which tables and caches fill
 GROWTH_MB: Final = 15.0  # by which memory may grow from the first to the last quarter after the warm-up
 GROWTH_DESCRIPTORS: Final = 10
+LOG_AFTER_S: Final = 30.0  # s after an event's end in which its log lines may come: some are held back for a while
 SETTLE_S: Final = 6.0  # s after an event in which its consequences may still show
 WELL_S: Final = 40.0  # s within which all members must be usable at the end
 SHOWN: Final = 20  # unexplained lines or seconds that are shown
@@ -44,6 +46,18 @@ class EventWindow:
     end: float = 0.0
     lost: int = 0
     error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPeriod:
+    """A period, in Unix seconds, in which log lines that match ``pattern`` are explained."""
+
+    pattern: str
+    begin: float
+    end: float
+
+    def explains(self, line: str, at: float) -> bool:
+        return self.begin <= at <= self.end and re.search(self.pattern, line) is not None
 
 
 @dataclass(slots=True)
@@ -95,7 +109,7 @@ def run_soak(seconds: float, seed: int, say: Callable[[str], object], logs: Path
             outcome = SoakOutcome(seconds, rate, maximum, seed)
             soak = _Soak(farm, QueryLoad(farm.port, rate, plan.queried, tuple(plan.hosts.values())), outcome, say)
             soak.run(Random(seed))
-            outcome.problems += log_problems(farm.log())
+            outcome.problems += log_problems(farm.log(), soak.log_periods())
             outcome.log_lines = farm.log().count("\n")
             if logs:
                 (logs / "soak-server.log").write_text(farm.log())
@@ -107,6 +121,14 @@ class _Soak:
         self._farm, self._load, self._outcome, self._say = farm, load, outcome, say
         self._windows: list[EventWindow] = []
         self._bad: list[QueryRecord] = []  # lost or wrong
+
+    def log_periods(self) -> list[LogPeriod]:
+        """Return the periods in which the events of this soak explain log lines."""
+        offset = time.time() - time.monotonic()
+        return [
+            LogPeriod(window.event.explains, offset + window.begin - 1, offset + window.end + LOG_AFTER_S)
+            for window in self._windows
+        ]
 
     def run(self, chance: Random) -> None:
         with ResourceSampler(self._farm.processes, SAMPLE_S) as resources:
@@ -202,13 +224,22 @@ def quarters(samples: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return round(statistics.median(early), 1), round(statistics.median(late), 1)
 
 
-def log_problems(log: str) -> list[str]:
-    """Return the problems of a log: a traceback, and lines that neither a fault nor normal operation explains."""
-    explained = re.compile("|".join((ALWAYS, *(event.explains for event in EVENTS))))
-    strange = [line for line in log.splitlines() if not explained.search(line)]
+def log_problems(log: str, periods: Sequence[LogPeriod]) -> list[str]:
+    """Return the problems of a log: a traceback, and lines that neither an event nor normal operation explains."""
+    strange = [line for line in log.splitlines() if not _is_explained(line, periods)]
     problems = [f"unexplained log line: {line}" for line in strange[:SHOWN]]
     if len(strange) > SHOWN:
         problems.append(f"{len(strange) - SHOWN} more unexplained log lines")
     if TRACEBACK.search(log):
         problems.append("the log has a traceback")
     return problems
+
+
+def _is_explained(line: str, periods: Sequence[LogPeriod]) -> bool:
+    if re.search(ALWAYS, line):
+        return True
+    try:
+        at = datetime.datetime.fromisoformat(line.split(maxsplit=1)[0]).timestamp()
+    except (ValueError, IndexError):
+        return False  # lines without a time belong to tracebacks
+    return any(period.explains(line, at) for period in periods)

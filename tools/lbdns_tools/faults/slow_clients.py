@@ -17,6 +17,7 @@ from lbdns_tools.faults.requirements import DESCRIPTORS
 
 PER_ADDRESS: Final = 100  # connections from each address
 BATCH: Final = 200  # connections that are opened without a pause
+RECONNECT_S: Final = 0.5
 IP_BIND_ADDRESS_NO_PORT: Final = 24  # linux/in.h; in the socket module since Python 3.12
 CONNECT_S: Final = 20.0  # s within which the connections of a batch should be established
 
@@ -127,20 +128,27 @@ def held(connections: Connections, beginning: bytes, dribble: bytes, period: flo
 
 @contextlib.contextmanager
 def control_clients_that_never_read(path: Path, count: int, command: bytes) -> Iterator[None]:
-    """Hold ``count`` clients of the control socket that keep sending ``command`` and read no reply."""
-    clients, over = [], threading.Event()
-    for _ in range(count):
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.setblocking(False)
-        with contextlib.suppress(OSError):
-            sock.connect(str(path))
-            clients.append(sock)
+    """Hold ``count`` clients of the control socket that send ``command`` all the time and read no reply.
+
+    Each client connects again every RECONNECT_S, since a server stops reading from clients that do not read.
+    """
+    over = threading.Event()
 
     def run() -> None:
-        while not over.wait(0.02):
-            for sock in clients:
-                with contextlib.suppress(OSError):
-                    sock.send(command * 20)
+        while not over.is_set():
+            with contextlib.ExitStack() as clients:
+                sockets = [
+                    clients.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) for _ in range(count)
+                ]
+                for sock in sockets:
+                    sock.setblocking(False)
+                    with contextlib.suppress(OSError):
+                        sock.connect(str(path))
+                end = time.monotonic() + RECONNECT_S
+                while time.monotonic() < end and not over.wait(0.02):
+                    for sock in sockets:
+                        with contextlib.suppress(OSError):
+                            sock.send(command * 20)
 
     thread = threading.Thread(target=run, name="control-clients", daemon=True)
     thread.start()
@@ -149,8 +157,6 @@ def control_clients_that_never_read(path: Path, count: int, command: bytes) -> I
     finally:
         over.set()
         thread.join()
-        for sock in clients:
-            sock.close()
 
 
 class Prober:

@@ -14,7 +14,7 @@ from lbdns_tools.faults.fault_farm import FarmPlan
 
 VICTIM: Final = "frodo"
 SILENT_S: Final = 4.5  # s after which a silent member must be out: 3 intervals after its last report, and a margin
-CHECKED_S: Final = 2.0  # s after which a member must be out whose web server's port is closed
+CHECKED_S: Final = 1.0  # s after which a member must be out whose web server's port is closed
 HUNG_S: Final = 12.0  # s after which a member must be out whose web server accepts connections but serves nothing
 BACK_S: Final = 10.0  # s within which a member must be back
 PLAIN: Final = FarmPlan()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, by_type_and_rcode
@@ -12,7 +14,7 @@ from lbdns.model.checked_configuration import CheckedConfiguration, build_score
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot
-from lbdns.planning.explanation import find_owner, score_parts, unknown_name
+from lbdns.planning.explanation import find_owner, full_owner, score_parts, unknown_name
 from lbdns.planning.shadow import ShadowConfig, shadows_of
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.duty_cycle import DutyCycle
@@ -22,6 +24,7 @@ from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 from lbdns_collector.reports.report_table import ReportTable
 from lbdns_collector.status.status_document import ShadowStatistics
 from lbdns_collector.status.status_source import NOT_SERVING
+from lbdns_collector.web.single_flight import SingleFlight
 from lbdns_shared.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Counting queries by type takes long when there are many names
 COUNTING: Final = DutyCycle(50.0, shortest=0.5)
+#: An explanation of a pool of 1000 members takes 30 ms
+EXPLAINING: Final = DutyCycle(30.0, longest=1.0)
 _NO_COUNTS: Final[tuple[Mapping[str, int], Mapping[str, int]]] = ({}, {})
 
 
@@ -151,6 +156,9 @@ class ServerSelection:
         self, members: ServerMembers, scoring: ServerScoring, counters: ServerCounters, answerer: Answerer
     ) -> None:
         self._members, self._scoring, self._counters, self._answerer = members, scoring, counters, answerer
+        self._explanations: dict[str, SingleFlight[Mapping[str, Any]]] = {}  # by full name
+        self._explaining = asyncio.Lock()
+        self._explains_at = 0.0  # monotonic seconds
         self.capacities, self.guards = answerer.planner.capacities, answerer.planner.guards
 
     def answers(self, pool: str) -> Sequence[int]:
@@ -176,6 +184,27 @@ class ServerSelection:
         )
 
     async def explain(self, name: str) -> Mapping[str, Any]:
+        farm = self._members.farm
+        owner = find_owner(farm, name)
+        if owner is None:
+            raise UnknownNameError(unknown_name(farm, name))
+        # However many clients ask, they share explanations, and these take little time from queries
+        full = full_owner(*owner)
+        if full not in self._explanations:
+            self._explanations[full] = SingleFlight(partial(self._explain_in_turn, full))
+        return await self._explanations[full].get()
+
+    async def _explain_in_turn(self, name: str) -> Mapping[str, Any]:
+        async with self._explaining:
+            await asyncio.sleep(max(0.0, self._explains_at - time.monotonic()))
+            began = time.monotonic()
+            try:
+                return await self._explain(name)
+            finally:
+                now = time.monotonic()
+                self._explains_at = now + EXPLAINING.pause_after(now - began)
+
+    async def _explain(self, name: str) -> Mapping[str, Any]:
         farm = self._members.farm
         owner = find_owner(farm, name)
         if owner is None:

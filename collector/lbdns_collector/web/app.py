@@ -21,6 +21,7 @@ from lbdns_collector.web.access_control import AccessControl
 from lbdns_collector.web.admission import Handler, admit
 from lbdns_collector.web.app_keys import ACCESS, HUB, METRICS, SCHEDULER, SOURCE, STATUS
 from lbdns_collector.web.event_hub import EventHub
+from lbdns_collector.web.expensive_requests import ExpensiveRequests
 from lbdns_collector.web.http_responses import document, error, joined
 from lbdns_collector.web.render_scheduler import RenderScheduler
 from lbdns_collector.web.request_heads import HEALTH, LIVE
@@ -48,6 +49,7 @@ ROUTES: Final[dict[str, Handler]] = {
     HEALTH: endpoints.health,
     LIVE: endpoints.live,
 }
+EXPENSIVE: Final = ("/api/v1/log", "/api/v1/explain", "/api/v1/history")  # built for one client; others are shared
 PATHS: Final = ("/", *ROUTES)
 
 
@@ -82,8 +84,9 @@ def make_app(source: StatusSource, access: AccessControl | None = None) -> web.A
     app.cleanup_ctx.append(_run)
     app.on_shutdown.append(_end_streams)
     app.on_response_prepare.append(_add_headers)
+    expensive = ExpensiveRequests()
     for path, handler in ROUTES.items():
-        app.router.add_get(path, handler)
+        app.router.add_get(path, expensive.limited(handler) if path in EXPENSIVE else handler)
     for path, (file, content_type) in FILES.items():
         app.router.add_get(path, _file(file, content_type))
     return app

@@ -15,6 +15,6 @@ from lbdns_collector.web.single_flight import SingleFlight
 SOURCE: Final = web.AppKey("source", StatusSource)
 ACCESS: Final = web.AppKey("readers", AccessControl)
 SCHEDULER: Final = web.AppKey("scheduler", RenderScheduler)
-STATUS: Final = web.AppKey("status", SingleFlight)
-METRICS: Final = web.AppKey("metrics", SingleFlight)
+STATUS: Final = web.AppKey("status", SingleFlight[bytes])
+METRICS: Final = web.AppKey("metrics", SingleFlight[bytes])
 HUB: Final = web.AppKey("hub", EventHub)

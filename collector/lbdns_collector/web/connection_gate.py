@@ -20,7 +20,7 @@ from lbdns_collector.web.render_scheduler import QUIET_SLICE, RenderScheduler
 
 SWEEP_PERIOD: Final = 0.5  # seconds between two checks of the deadlines
 BATCH: Final = 32  # connections accepted without a pause; accepting one takes about 40 us
-BUSY_BATCH: Final = 2  # the same, while there are many queries
+BUSY_BATCH: Final = 8  # the same, while there are many queries
 PAUSE: Final = 0.001  # seconds between two batches
 THIS_MACHINE: Final = "this machine"
 

@@ -78,6 +78,11 @@ class ConnectionLimits:
         self._open = self._busy = 0  # connections
 
     @property
+    def busy(self) -> int:
+        """The number of requests in progress."""
+        return self._busy
+
+    @property
     def waiting(self) -> int:
         """The number of connections that wait for a request."""
         return self._open - self._busy

@@ -24,6 +24,7 @@ LIMIT: Final = 200  # events, unless the client asks for another number
 SPAN: Final = 3600.0  # seconds of history, unless the client asks for another span
 POINTS: Final = 600  # about the width of a plot in pixels
 MAX_POINTS: Final = 5000
+MAX_VALUES: Final = 200_000  # of all members together; each takes about 40 bytes while a document is built
 MAX_NAME: Final = 300  # characters
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -145,6 +146,7 @@ async def history(request: web.Request) -> web.StreamResponse:
         end = _number(request, "to", time.time())
         start = _number(request, "from", end - SPAN)
         points = int(_number(request, "points", POINTS, 1, MAX_POINTS))
+        points = min(points, max(MAX_VALUES // max(_series_count(request, pool, members), 1), 1))
         if start >= end:
             raise ConfigError("'from' must be earlier than 'to' (both in Unix seconds)")
         found = await request.app[SCHEDULER].beside(recorded.series(pool, metric, members, start, end, points))
@@ -170,6 +172,11 @@ def _requested_series(request: web.Request) -> tuple[str, str, Sequence[str]]:
         if member not in known:
             raise ConfigError(f"member: pool {pool} has no member {member!r}{nearest(member, known)}")
     return pool, metric, members
+
+
+def _series_count(request: web.Request, pool: str, members: Sequence[str]) -> int:
+    pools = request.app[SOURCE].members.farm.pools
+    return len(members) or sum(len(known.members) for known in pools if known.name == pool)
 
 
 def _number(request: web.Request, name: str, default: float, least: float = -math.inf, most: float = math.inf) -> float:

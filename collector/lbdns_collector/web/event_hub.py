@@ -139,7 +139,7 @@ class EventHub:
     pages are built in scheduled slices.
     """
 
-    def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight) -> None:
+    def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight[bytes]) -> None:
         self._source, self._scheduler, self._status = source, scheduler, status
         self._streams: dict[StreamKind, set[StreamQueue]] = {"page": set(), "log": set(), "changes": set()}
         self._encoded = b"", b""  # the newest document with the whole status, and its event

@@ -24,6 +24,8 @@ class _ProtocolErrorFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+        if isinstance(error, ConnectionError):
+            return False  # the client has disconnected before it has read the response
         if not isinstance(error, _CLIENT_ERRORS):
             return True
         address = str(record.args[0]) if isinstance(record.args, tuple) and record.args else "a client"

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
-class SingleFlight:
+class SingleFlight(Generic[T]):
     """Calls ``build`` once for all waiting clients.
 
     A request that arrives during a build waits for the next build, so that no client receives a document older than the
     client's request. At most one build runs at a time.
     """
 
-    def __init__(self, build: Callable[[], Awaitable[bytes]]) -> None:
+    def __init__(self, build: Callable[[], Awaitable[T]]) -> None:
         self._build = build
         self._lock = asyncio.Lock()
-        self._next: asyncio.Task[bytes] | None = None
-        self._tasks: set[asyncio.Task[bytes]] = set()  # the running build, and the next
+        self._next: asyncio.Task[T] | None = None
+        self._tasks: set[asyncio.Task[T]] = set()  # the running build, and the next
 
-    async def get(self) -> bytes:
+    async def get(self) -> T:
         """Return a document whose build started after the call."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_task(self._run())
@@ -35,12 +38,12 @@ class SingleFlight:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self) -> bytes:
+    async def _run(self) -> T:
         async with self._lock:
             self._next = None  # later requests may need newer data than this build sees
             return await self._build()
 
-    def _done(self, task: asyncio.Task[bytes]) -> None:
+    def _done(self, task: asyncio.Task[T]) -> None:
         self._tasks.discard(task)
         if self._next is task:
             self._next = None  # cancelled before it started

@@ -11,6 +11,7 @@ import pytest
 
 from lbdns.events.event_log import LoggedEvent
 from lbdns.history.history_reader import HistorySeries
+from lbdns_collector.web import endpoints
 from lbdns_shared.errors import ConfigError, LbdnsError
 from tests.collector.collector_fixtures import KEY, datagram
 from tests.collector.report_tables import accept, make
@@ -135,6 +136,15 @@ async def test_bad_questions_about_history(tmp_path: Path, query: str, what: str
     async with served(tmp_path) as web:
         recording(web)
         assert (await get(web, f"/api/v1/history?{query}", 400))["error"].startswith(what)
+
+
+async def test_a_series_has_a_limited_number_of_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoints, "MAX_VALUES", 1000)
+    async with served(tmp_path) as web:
+        history = recording(web)
+        for query, points in (("", 333), ("&member=frodo", 1000), ("&member=frodo&member=bilbo", 500)):
+            await get(web, f"/api/v1/history?pool=web&metric=score&points=5000{query}")
+            assert history.asked[-1][-1] == points
 
 
 async def test_errors_of_the_history(tmp_path: Path) -> None:

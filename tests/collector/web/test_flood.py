@@ -319,6 +319,21 @@ async def test_a_client_that_does_not_read_a_long_document_is_cut_off(
             await until(lambda: not serving.connections)
 
 
+async def test_a_client_that_disconnects_while_it_reads_is_not_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(tmp_path) as web:
+        web.source.publish(gandalf=reading(alarm="x" * 20_000_000))
+        caplog.clear()
+        reader, writer = await connect(web)
+        writer.write(b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await reader.readexactly(100)
+        writer.transport.abort()
+        await until(lambda: not web.limits.connections())
+        assert await ask(await connect(web)) == OK
+        assert not caplog.records
+
+
 async def test_a_long_document_arrives_complete(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         text = "x" * 3_000_000

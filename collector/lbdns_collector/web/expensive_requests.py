@@ -1,0 +1,65 @@
+"""Expensive requests: few requests for documents that are built for one client only run at the same time.
+
+Such a document can take megabytes until a slow client has read it, and a thread's time to build. Clients take turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Final
+
+from aiohttp import web
+
+from lbdns_collector.web.admission import Handler
+from lbdns_collector.web.gated_connection import connection_of
+from lbdns_collector.web.http_responses import RETRY, error
+
+MAX_AT_ONCE: Final = 8
+MAX_AT_ONCE_PER_CLIENT: Final = 2
+MAX_WAITING_PER_CLIENT: Final = 16
+
+
+class _ClientTurns:
+    def __init__(self) -> None:
+        self.requests = 0  # running or waiting
+        self.turns = asyncio.Semaphore(MAX_AT_ONCE_PER_CLIENT)
+
+
+class ExpensiveRequests:
+    """Limits the requests of the handlers that ``limited`` returns, all together."""
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(MAX_AT_ONCE)
+        self._clients: dict[str, _ClientTurns] = {}
+
+    def limited(self, handler: Handler) -> Handler:
+        """Return a handler that waits for its turn, or responds with 503 if too many requests of the client wait."""
+
+        @wraps(handler)
+        async def wait(request: web.Request) -> web.StreamResponse:
+            name = connection_of(request).client.name
+            if (
+                name in self._clients
+                and self._clients[name].requests >= MAX_AT_ONCE_PER_CLIENT + MAX_WAITING_PER_CLIENT
+            ):
+                return error(503, "too many requests for such documents are waiting; retry later", Retry_After=RETRY)
+            async with self._turn(name):
+                connection_of(request)  # while the request waited, the client may have disconnected
+                return await handler(request)
+
+        return wait
+
+    @asynccontextmanager
+    async def _turn(self, name: str) -> AsyncIterator[None]:
+        client = self._clients.setdefault(name, _ClientTurns())
+        client.requests += 1
+        try:
+            async with client.turns, self._turns:
+                yield
+        finally:
+            client.requests -= 1
+            if not client.requests:
+                del self._clients[name]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.events.event_log import EventLog
-from lbdns.model.farm import Farm
+from lbdns.model.farm import Farm, Pool
 from lbdns.model.snapshot import Snapshot
 from lbdns.policies import POLICIES
 from lbdns.process.apply_configuration import commit_all
@@ -133,6 +134,26 @@ async def test_the_web_interface_explains_by_name() -> None:
             assert member["score"] == score.of(METRICS)
             assert member["score"] - 0.02 <= sum(member["score_parts"].values()) < member["score"] + 1
             assert set(member["score_parts"]) == {"cpu_idle", "run_queue", "requests_per_s"}
+
+
+async def test_requests_at_the_same_time_share_an_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An explanation of a large pool takes milliseconds, so a flood of requests must not ask for one each."""
+    farm = hobbit(pool())
+    async with answering(farm) as (answerer, _):
+        source, made = ServerStatus(farm, answerer, EventLog()), 0
+        explain_now = answerer.explain_now
+
+        def counted(pool: Pool, owner: str) -> Mapping[str, Any] | None:
+            nonlocal made
+            made += 1
+            return explain_now(pool, owner)
+
+        monkeypatch.setattr(answerer, "explain_now", counted)
+        told = await asyncio.gather(*(source.selection.explain("best.hobbit") for _ in range(20)))
+        assert [each["name"] for each in told] == ["best.hobbit"] * 20
+        assert made == 1
+        await asyncio.gather(*(source.selection.explain(name) for name in ("best.hobbit", "best") * 10))
+        assert made == 2
 
 
 async def test_orders_and_reloads_show() -> None:

@@ -8,24 +8,24 @@ from typing import Final
 
 from lbdns.process.duty_cycle import DutyCycle
 
-#: Commands start at most 500 times per second, and take at most a tenth of the event loop's time
-CYCLE: Final = DutyCycle(9.0, shortest=0.002, longest=1.0)
+#: At most 500 turns per second, which take at most a fiftieth of the event loop's time
+CYCLE: Final = DutyCycle(49.0, shortest=0.002, longest=1.0)
 
 
 class CommandPace:
-    """Lets commands start one after another, in the order of their requests, with a pause after each of them."""
+    """Lets commands start, and replies be sent, one after another and with a pause after each of them."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._opens = 0.0  # loop time
 
     async def turn(self) -> None:
-        """Wait until the next command may start. The caller must then start it without another ``await``."""
+        """Wait until the next command may start. The caller must then start it, or send a reply, without a pause."""
         async with self._lock:
             loop = asyncio.get_running_loop()
             await asyncio.sleep(0)  # _pause runs first, even if the previous command has not waited for anything
             await asyncio.sleep(max(0.0, self._opens - loop.time()))
-            # The event loop calls this as soon as the command waits for something, and before any other turn
+            # The event loop calls this as soon as the caller waits for something, and before any other turn
             loop.call_soon(self._pause, time.thread_time())
 
     def _pause(self, began: float) -> None:

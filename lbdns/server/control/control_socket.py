@@ -182,9 +182,10 @@ class ControlSocket:
                     await self._pace.turn()
                     client.executing = True
                     answer = await self._answer(line, sock, uid)
-                    client.executing = False
                     if answer is None:
                         return
+                    await self._pace.turn()  # a long reply takes milliseconds to encode
+                    client.executing = False
                     await send_line(sock, answer)
 
     async def _answer(self, line: bytes, sock: socket.socket, uid: int) -> dict[str, Any] | None:

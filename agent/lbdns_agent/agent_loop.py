@@ -22,6 +22,7 @@ from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.report_sender import RECOVERY_TIME, ReportSender
 from lbdns_agent.sensor import open_host
 from lbdns_agent.webserver.status_page import TIMEOUT
+from lbdns_agent.webserver.web_server_watch import LOOK_INTERVAL, WebServerWatch
 from lbdns_shared.errors import KeyFileError, LbdnsError
 from lbdns_shared.keys import read_key_file
 from lbdns_shared.report import AgentKey, Kind, Report, encode
@@ -118,7 +119,10 @@ class ReportingAgent:
         self._signals = signals
         self._key = load_signing_key(options.key_file, options.name)
         self._tasks = SensorTasks(signals.fd)
-        self._sampler = HostSampler(open_host(options), self._tasks)
+        host = open_host(options)
+        self._sampler = HostSampler(host, self._tasks)
+        watched = host.web if options.alarms else None
+        self._watch = WebServerWatch(watched.is_listening, watched.port) if watched else None
         self._sender = ReportSender(options.collectors, max(RECOVERY_TIME, 2 * options.interval))
         self._boot = random.getrandbits(64)
         self._seq = 0
@@ -127,7 +131,7 @@ class ReportingAgent:
             status = CollectorStatus(url, options.name, self._boot, options.interval, lambda: self._key, token)
             self._tasks.add(status.poll, TIMEOUT, awaited=False)
         self._metrics: dict[str, float] = {}
-        self._alarm = ""
+        self._alarm = self._overload = ""
         self._watched = frozenset(condition.metric for condition in options.alarms)
 
     def run(self) -> int:
@@ -139,17 +143,22 @@ class ReportingAgent:
         gc.freeze()  # these objects live as long as the agent: garbage collection need not visit them
         # A random offset, so that the agents of many hosts don't all report at the same moment
         schedule = ReportSchedule(time.monotonic() + random.random() * options.interval, options.interval)
-        due = wake = schedule.first
+        due = check = look = schedule.first  # check is never later than due
         while True:
-            if self._tasks.wait(wake) and self._handle_signals():
+            # Each wake-up costs more than a look: alarm checks wait for the next look, if the web server is watched
+            if self._tasks.wait(min(due, look if self._watch else check)) and self._handle_signals():
                 return 0
             now = time.monotonic()
             if now >= due:
                 self._report()
                 due = schedule.next_report(time.monotonic())
-            elif now >= wake:
+            elif now >= check:
                 self._check_alarms()
-            wake = schedule.next_alarm_check(time.monotonic(), due) if self._watched and self._metrics else due
+            if now >= check:
+                check = schedule.next_alarm_check(time.monotonic(), due) if self._watched and self._metrics else due
+            if self._watch and now >= look:
+                self._look_at_web_server(self._watch)
+                look = time.monotonic() + LOOK_INTERVAL
 
     def _handle_signals(self) -> bool:
         for number in self._signals.take():
@@ -186,6 +195,18 @@ class ReportingAgent:
         self._update_alarm(self._metrics)
         self._send("alarm" if self._alarm else "data", self._metrics)
 
+    def _look_at_web_server(self, watch: WebServerWatch) -> None:
+        """Send an alarm as soon as the web server no longer listens, and a data report as soon as it listens again."""
+        if not watch.look():
+            return
+        if watch.failure:
+            log.warning("%s", watch.failure)
+            self._alarm = watch.failure
+            self._send("alarm", {})  # without metrics: the load known before remains valid
+        else:
+            log.info("the web server listens again")
+            self._report()
+
     def _check_alarms(self) -> None:
         if self._alarm:
             return
@@ -195,10 +216,11 @@ class ReportingAgent:
             self._send("alarm", now)
 
     def _update_alarm(self, metrics: Mapping[str, float]) -> None:
-        before, self._alarm = self._alarm, alarm_reason(self._options.alarms, metrics)
-        if self._alarm and not before:
-            log.warning("overloaded: %s", self._alarm)
-        elif before and not self._alarm:
+        before, self._overload = self._overload, alarm_reason(self._options.alarms, metrics)
+        self._alarm = (self._watch.failure if self._watch else "") or self._overload
+        if self._overload and not before:
+            log.warning("overloaded: %s", self._overload)
+        elif before and not self._overload:
             log.info("no longer overloaded")
 
     def _send(self, kind: Kind, metrics: Mapping[str, float]) -> None:

@@ -124,7 +124,11 @@ class Candidates:
         return raised_ramps(ramps, candidates, capacity, self._demand(candidates, capacity, now))
 
     def _needed_despite_alarm(self, liveness: Liveness, forced: Sequence[ForcedState], now: float) -> list[int]:
-        alarmed = [i for i, state in enumerate(liveness.states) if state == "alarm" and not forced[i]]
+        alarmed = [
+            i
+            for i, (state, reading) in enumerate(zip(liveness.states, self._pool.readings, strict=True))
+            if state == "alarm" and not forced[i] and not (reading and reading.web_server_failed)
+        ]
         if not alarmed or not self._pool.measured or liveness.fail_open:
             return []
         others, capacity = liveness.candidates, self._pool.observed_capacities()

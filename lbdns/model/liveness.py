@@ -66,14 +66,16 @@ def assess(
 
     Normally, the candidates are the usable members. The pool fails open if no member is usable, or if too few members
     are usable because reports from many members stopped at the same time. Every member that is not drained is then a
-    candidate. In such cases, a monitoring failure is more likely than a failure of all servers. ``min_usable`` is a
-    fraction of the members that are not drained. ``pool`` is the name of the pool, whose check a member may fail.
+    candidate. In such cases, a monitoring failure is more likely than a failure of all servers. A member whose agent
+    reports that the web server has failed is left out even then, as long as another member remains. ``min_usable`` is
+    a fraction of the members that are not drained. ``pool`` is the name of the pool, whose check a member may fail.
     """
     states = tuple(state_of(r, now, stale_after, f, pool) for r, f in zip(readings, forced, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")
     every_index = tuple(range(len(states)))
     # If every member is drained, answering with any of them is still better than no answer
     open_to = tuple(i for i in every_index if states[i] != "drained") or every_index
+    may_serve = tuple(i for i in open_to if not ((r := readings[i]) and r.web_server_failed)) or open_to
     next_change = min(
         (
             silent_at(r, stale_after)
@@ -89,7 +91,7 @@ def assess(
         why = f"reports from {states.count('silent')} of {len(open_to)} members stopped at the same time"
     else:
         return Liveness(states, usable, "", next_change)
-    return Liveness(states, open_to, why, next_change)
+    return Liveness(states, may_serve, why, next_change)
 
 
 def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float, stale_after: float) -> Liveness:
@@ -111,7 +113,7 @@ def _stopped_at_once(
     lost = [
         r
         for r, s in zip(readings, states, strict=True)
-        if s == "silent" and r is not None and not r.gone and not (r.alarm and r.failure(pool))
+        if s == "silent" and r is not None and not r.gone and not (r.web_server_failed and r.failure(pool))
     ]
     if len(lost) < 2:
         return False

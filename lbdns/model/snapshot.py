@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from lbdns_shared.report import WEB_SERVER_FAILED
+
 NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
@@ -39,6 +41,11 @@ class Reading:
     gone: bool = False
     shadow_score: int | None = None
     failed_checks: tuple[FailedCheck, ...] = ()
+
+    @property
+    def web_server_failed(self) -> bool:
+        """Return whether the agent reports that the web server has failed."""
+        return self.alarm.startswith(WEB_SERVER_FAILED)
 
     def failure(self, pool: str) -> str:
         """Return how the check of ``pool`` fails, or an empty string if the check does not fail."""

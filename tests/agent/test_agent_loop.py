@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from lbdns_shared.keys import agent_line, new_master_key
+from lbdns_shared.report import WEB_SERVER_FAILED
 from tests.agent.agents import QUIET, agent, receiver
 from tests.agent.waiting import until
 from tests.agent.web import ForkingServer, Handler, answer, counting, hanging, web_server
@@ -250,6 +251,53 @@ def test_an_alarm_goes_at_once_and_lasts_as_long_as_the_overload(tmp_path: Path)
             assert collector.until("data").metrics["listen_queue"] <= 5
         assert running.lines("overloaded: listen_queue") == 1
         assert running.lines("no longer overloaded") == 1
+
+
+def test_an_alarm_goes_as_soon_as_the_web_server_is_gone_and_data_as_soon_as_it_is_back(tmp_path: Path) -> None:
+    with ForkingServer(children=0) as server, receiver() as collector:
+        url = f"http://127.0.0.1:{server.port}/"
+        arguments = ("--gateway", "off", "--server-status", url, "--interval", "30", "--alarm", "run_queue>1e9")
+        with agent_at_once(collector.where, *arguments):
+            first = collector.take()
+            assert first.kind == "data"
+            # The next report is due in 30 s; a receiver waits 20 s
+            server.do("server.close()")
+            alarm = collector.take()
+            assert (alarm.kind, alarm.seq, alarm.metrics) == ("alarm", first.seq + 1, {})
+            assert alarm.alarm == f"{WEB_SERVER_FAILED}: nothing listens on port {server.port}"
+            server.do(f"server = socket.create_server(('127.0.0.1', {server.port}))")
+            again = collector.take()
+            assert (again.kind, again.seq) == ("data", alarm.seq + 1)
+            assert "load1" in again.metrics
+
+
+def test_while_the_web_server_is_gone_every_report_is_an_alarm(tmp_path: Path) -> None:
+    with ForkingServer(children=0) as server, receiver() as collector:
+        url = f"http://127.0.0.1:{server.port}/"
+        arguments = ("--gateway", "off", "--server-status", url, "--interval", "0.3", "--alarm", "load1>=0")
+        with agent(tmp_path, "--collector", collector.where, *arguments) as running:
+            assert collector.until("alarm").alarm.startswith("load1 ")
+            server.do("server.close()")
+            reports = [collector.take() for _ in range(10)]
+            failed = [report for report in reports if report.alarm.startswith(WEB_SERVER_FAILED)]
+            assert reports[-len(failed) :] == failed, "from the first one on all of them"
+            # The alarm itself has no metrics; the reports that follow do
+            assert ["load1" in report.metrics for report in failed[:3]] == [False, True, True]
+            server.do(f"server = socket.create_server(('127.0.0.1', {server.port}))")
+            assert [collector.take() for _ in range(10)][-1].alarm.startswith("load1 ")
+        assert running.lines(WEB_SERVER_FAILED) == 1
+        assert running.lines("the web server listens again") == 1
+        assert running.lines("overloaded: load1") == 1
+
+
+def test_without_alarms_the_web_server_is_not_watched(tmp_path: Path) -> None:
+    with ForkingServer(children=0) as server, receiver() as collector:
+        url = f"http://127.0.0.1:{server.port}/"
+        arguments = ("--gateway", "off", "--server-status", url, "--interval", "0.3", "--alarm", "off")
+        with agent(tmp_path, "--collector", collector.where, *arguments):
+            collector.take()
+            server.do("server.close()")
+            assert {collector.take().kind for _ in range(5)} == {"data"}
 
 
 def test_an_alarm_between_two_reports_far_apart() -> None:

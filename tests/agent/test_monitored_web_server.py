@@ -45,6 +45,40 @@ def test_connections_waiting_at_the_port_are_counted() -> None:
             assert web.listen_queue() == 3
 
 
+def test_whether_it_listens() -> None:
+    with ForkingServer(children=0) as server:
+        web = at(server.port)
+        assert web.is_listening() is True
+        web.listen_queue()  # from now on its sockets are known
+        assert web.is_listening() is True
+        # A restart that keeps the port, but not the socket
+        server.do("server.close()")
+        assert web.is_listening() is False
+        server.do(f"server = socket.create_server(('127.0.0.1', {server.port}))")
+        assert web.is_listening() is True
+    assert web.is_listening() is False
+
+
+def test_several_sockets_at_one_port_count_as_listening_while_one_is_left() -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as first:
+        port = first.getsockname()[1]
+        web = at(port)
+        with socket.create_server(("127.0.0.1", port), reuse_port=True):
+            web.listen_queue()
+            assert web.is_listening() is True
+        assert web.is_listening() is True
+    assert web.is_listening() is False
+
+
+@pytest.mark.parametrize("address", [bytes((192, 0, 2, 1)), b""], ids=["another host", "not known yet"])
+def test_whether_it_listens_is_unknown(address: bytes) -> None:
+    assert MonitoredWebServer(lambda: (address,) if address else (), 80).is_listening() is None
+
+
+def test_without_sock_diag_nobody_looks_ten_times_a_second(tmp_path: Path) -> None:
+    assert MonitoredWebServer(lambda: (LOCAL,), 80, str(tmp_path)).is_listening() is None
+
+
 def test_the_other_ports_of_the_same_server_count_too() -> None:
     with ForkingServer() as server:
         server.do("other = socket.create_server(('127.0.0.1', 0)); open('/dev/null')")

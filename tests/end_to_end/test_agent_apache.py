@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +18,9 @@ from lbdns_agent.host_sampler import HostSample, HostSampler
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.sensor import open_host
 from lbdns_agent.webserver.status_page import parse_status_url
+from lbdns_shared.report import WEB_SERVER_FAILED
 from lbdns_tools.apache_process import RunningApache, apache
+from tests.agent.agents import agent, receiver
 from tests.agent.waiting import until
 from tests.needs import needs, program
 
@@ -153,3 +160,29 @@ def test_another_apache_in_the_same_place_begins_anew() -> None:
         sample = beside.sample().metrics
         assert 0 <= sample["requests_per_s"] < 200
         assert sample["httpd_cpu_seconds"] < 5.0
+
+
+@pytest.mark.parametrize("mpm", ["prefork", "event"])
+def test_restarts_of_apache_are_no_failure_and_its_end_is_one(tmp_path: Path, mpm: str) -> None:
+    with receiver() as collector:
+        arguments = ("--collector", collector.where, "--interval", "0.5", "--gateway", "off", "--alarm", "load1>1e9")
+        with apache(mpm) as httpd, agent(tmp_path, *arguments, "--server-status", httpd.status_url) as running:
+            collector.until("data")
+            for number in (signal.SIGUSR1, signal.SIGHUP) * 3:  # graceful, and at once
+                before = generation(httpd)
+                os.kill(int((httpd.content / "httpd.pid").read_text()), number)
+                until(lambda: generation(httpd) > before)  # noqa: B023
+                assert collector.take().kind == "data"
+            assert running.lines(WEB_SERVER_FAILED) == 0
+            os.kill(int((httpd.content / "httpd.pid").read_text()), signal.SIGTERM)
+            assert collector.until("alarm").alarm == f"{WEB_SERVER_FAILED}: nothing listens on port {httpd.port}"
+
+
+def generation(httpd: RunningApache) -> int:
+    """Return how often Apache has been restarted, or -1 if it does not answer."""
+    try:
+        with urllib.request.urlopen(httpd.status_url, timeout=10) as response:
+            match = re.search(r"ParentServerConfigGeneration: (\d+)", response.read().decode())
+    except OSError:
+        return -1
+    return int(match[1]) if match else -1

@@ -35,11 +35,12 @@ class Farm:
         self.webs[name] = Program(python("lbdns.demo.webserver", "--name", name, "--listen", listen))
         return self.webs[name]
 
-    def agent(self, name: str) -> tuple[str, ...]:
+    def agent(self, name: str, alarms: bool) -> tuple[str, ...]:
         return python(
             "lbdns_agent", "--collector", f"127.0.0.1:{self.site.report_port}", "--name", name,
             "--key-file", str(self.site.agent_key_file(name)), "--interval", str(INTERVAL), "--cgroup", "off",
             "--gateway", "off", "--server-status", f"http://{HOSTS[name]}:{self.port}/server-status?auto",
+            *(() if alarms else ("--alarm", "off")),
         )  # fmt: skip
 
     def close(self) -> None:
@@ -60,15 +61,22 @@ class Farm:
 
 @pytest.fixture(params=[1, 2], ids=["alone", "workers"])
 def farm(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Farm]:
-    site = new_site(tmp_path, {name: [address] for name, address in HOSTS.items()})
-    site.write(server=f"workers = {request.param}", pool=f"ramp_up = {RAMP_UP}")
+    """A farm whose agents raise no alarms, so that only their metrics show that a web server is dead."""
     (port,) = free_ports(1)
+    with running_farm(tmp_path, request.param, port, alarms=False) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def running_farm(tmp_path: Path, workers: int, port: int, alarms: bool, more: str = "") -> Iterator[Farm]:
+    site = new_site(tmp_path, {name: [address] for name, address in HOSTS.items()})
+    site.write(server=f"workers = {workers}", pool=f"ramp_up = {RAMP_UP}\n{more}")
     with contextlib.ExitStack() as stack:
         found = Farm(site, port, stack.enter_context(serving(site)))
         stack.callback(found.close)
         for name in HOSTS:
             found.web(name)
-            stack.enter_context(running(*found.agent(name)))
+            stack.enter_context(running(*found.agent(name, alarms)))
         eventually(lambda: all(map(found.counted, HOSTS)), "all web servers are asked for their counters")
         yield found
 
@@ -95,6 +103,27 @@ def test_a_dead_web_server_is_handed_out_no_more_until_it_is_back(farm: Farm) ->
     assert farm.handed_out(20)[dead] > 0
     assert farm.server.errors.count("is quarantined:") == 1
     assert farm.server.errors.count(f"pool web: {dead} is no longer quarantined") == 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("checked", [False, True])
+def test_an_agent_notices_at_once_that_its_web_server_is_dead(tmp_path: Path, workers: int, checked: bool) -> None:
+    (port,) = free_ports(1)
+    more = f'check = {{ target = "tcp:{port}", timeout = 10 }}' if checked else ""
+    with running_farm(tmp_path, workers, port, alarms=True, more=more) as farm:
+        dead = best(farm.site)
+        farm.webs[dead].close()
+        state, why = ("silent", f"tcp:{port}: connection refused; ") if checked else ("alarm", "")
+        eventually(lambda: farm.site.members_by_name()[dead]["state"] == state, "the agent has noticed")
+        reason = farm.site.members_by_name()[dead]["reason"]
+        assert reason == f"{why}alarm: web server failed: nothing listens on port {port}"
+        eventually(lambda: farm.handed_out(5)[dead] == 0, "all workers know")
+        assert farm.handed_out(20)[dead] == 0
+        farm.web(dead)
+        eventually(lambda: farm.site.members_by_name()[dead]["state"] == "usable", "the agent reports that it is back")
+        eventually(lambda: not farm.guard(dead), "and wholly", RAMP_UP + 10)
+        assert farm.handed_out(20)[dead] > 0
+        assert farm.server.errors.count(f"{dead} is {state} (was") == 1
 
 
 def test_a_web_server_that_hangs_is_handed_out_no_more_until_it_goes_on(farm: Farm) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lbdns.model.liveness import Liveness, State, assess, state_of
 from lbdns.model.snapshot import FailedCheck, Reading
+from lbdns_shared.report import WEB_SERVER_FAILED
 
 NOW = 1000.0
 
@@ -80,6 +81,20 @@ class TestFailedChecks:
         alarm = heard(0.1, alarm="web server failed")
         found = self.assessed(heard(0), failed(alarm), failed(alarm))
         assert (found.candidates, found.fail_open) == ((0,), "")
+
+
+class TestFailedWebServers:
+    FAILED = heard(0.1, alarm=f"{WEB_SERVER_FAILED}: nothing listens on port 80")
+
+    def test_a_pool_that_fails_open_leaves_them_out_while_another_member_is_left(self) -> None:
+        busy = heard(0.1, alarm="listen_queue 300 > 256")
+        found = assessed(busy, self.FAILED, busy)
+        assert (found.candidates, found.fail_open) == ((0, 2), "no member is usable")
+        assert assessed(None, self.FAILED, heard(9.0)).candidates == (0, 2)
+        assert assessed(busy, self.FAILED, drained=(0,)).candidates == (1,)
+
+    def test_when_all_have_failed_all_are_candidates(self) -> None:
+        assert assessed(self.FAILED, self.FAILED).candidates == (0, 1)
 
 
 class TestAssess:

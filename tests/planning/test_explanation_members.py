@@ -7,6 +7,7 @@ import pytest
 from lbdns.choosing.guard_rails.black_hole import FIRST_PROBE
 from lbdns.model.overrides import Override
 from lbdns.policies import POLICIES
+from lbdns_shared.report import WEB_SERVER_FAILED
 from tests.answering.farms import MEMBERS
 from tests.planning.stage import OWNERS, Stage, ready
 
@@ -109,8 +110,11 @@ def test_overrides_are_shown() -> None:
     assert stage.members()["gandalf"]["probability"] == 1
 
 
-def overloaded(*alarmed: str) -> Stage:
-    """Return a ``Stage`` with the members ``alarmed`` in alarm, after twenty seconds of load that needs all members."""
+def overloaded(*alarmed: str, failed: str = "") -> Stage:
+    """Return a ``Stage`` with the members ``alarmed`` in alarm, after twenty seconds of load that needs all members.
+
+    The web server of the member ``failed`` has failed.
+    """
     stage = Stage()
     for second in range(21):
         stage.now += 1.0
@@ -120,6 +124,7 @@ def overloaded(*alarmed: str) -> Stage:
         }  # fmt: skip
         for name in MEMBERS:
             alarm = "listen_queue 300 > 256" if name in alarmed and second == 20 else ""
+            alarm = WEB_SERVER_FAILED if name == failed and second == 20 else alarm
             stage.report(name, metrics=metrics, alarm=alarm)
         stage.plan()
         stage.ask(times=285)
@@ -132,6 +137,17 @@ def test_a_member_needed_despite_its_alarm() -> None:
     assert (told["state"], told["reason"], told["candidate"]) == ("alarm", "alarm: listen_queue 300 > 256", True)
     assert told["guard"] == "needed, but: it is in alarm (listen_queue 300 > 256), for 0 s"
     assert told["probability"] == pytest.approx(1 / 3, abs=0.1)
+
+
+def test_a_failed_web_server_is_never_needed() -> None:
+    stage = overloaded(failed="frodo")
+    told = stage.members()["frodo"]
+    assert (told["state"], told["reason"], told["candidate"]) == ("alarm", f"alarm: {WEB_SERVER_FAILED}", False)
+    assert (told["guard"], told["probability"]) == ("", 0)
+    stage = overloaded("gandalf", "bilbo", failed="frodo")
+    assert stage.explain()["why"] == f"the pool fails open (no member is usable): {POLICIES['best'].why}"
+    assert [member["candidate"] for member in stage.members().values()].count(True) == 2
+    assert stage.members()["frodo"]["probability"] == 0
 
 
 def test_with_all_in_alarm_members_are_weighed() -> None:

@@ -15,12 +15,16 @@ from lbdns_agent.webserver.web_server_processes import WebServerEndedError, WebS
 FULL_READ_INTERVAL: Final = 10.0  # seconds between two reads of all listening sockets, not only of the server's
 
 
+class NothingListensError(MissingValueError):
+    """Raised if no socket listens at the web server's address and port."""
+
+
 class MonitoredWebServer:
     """The web server that listens on ``port`` at one of the addresses in ``addresses()`` (network byte order)."""
 
     def __init__(self, addresses: Callable[[], tuple[bytes, ...]], port: int, proc: str = "/proc") -> None:
         self._addresses = addresses
-        self._port = port
+        self.port = port
         self.sockets = ListeningSocketReader(proc)
         self._processes = WebServerProcesses(proc)
         self._listeners: list[ListeningSocket] = []  # the server's sockets
@@ -37,6 +41,22 @@ class MonitoredWebServer:
         self._read_sockets()
         return sum(listener.queue for listener in self._listeners)
 
+    def is_listening(self) -> bool | None:
+        """Return whether a socket listens at the server's address and port.
+
+        Returns None if that is unknown, or if finding out would be expensive because sock_diag isn't available.
+        """
+        if not self.sockets.cheap:
+            return None
+        if self._listeners and self.sockets.read_again(self._listeners) is not None:
+            return True
+        try:
+            return bool(self._page_sockets(self.sockets.read_all()))
+        except NothingListensError:
+            return False
+        except MissingValueError:
+            return None
+
     def cpu_seconds(self) -> float:
         """Return the CPU time in seconds used by the server and all processes it started. Raises MissingValueError.
 
@@ -44,11 +64,11 @@ class MonitoredWebServer:
         """
         self._read_sockets()
         try:
-            return self._processes.cpu_seconds(self._port)
+            return self._processes.cpu_seconds(self.port)
         except WebServerEndedError:
             self._up_to_date, self._next_full_read = False, 0.0
             self._read_sockets()
-            return self._processes.cpu_seconds(self._port)
+            return self._processes.cpu_seconds(self.port)
 
     def _read_sockets(self) -> None:
         if self._up_to_date:
@@ -75,13 +95,13 @@ class MonitoredWebServer:
             raise MissingValueError("the address of the status page is not known yet")
         if not any(self._is_local(target) for target in targets):
             raise MissingValueError("the status page is on another host")
-        at_port = [listener for listener in listeners if listener.port == self._port]
+        at_port = [listener for listener in listeners if listener.port == self.port]
         exact = {form for target in targets for form in _forms(target)}
         found = [listener for listener in at_port if listener.address in exact]
         found = found or [listener for listener in at_port if not any(listener.address)]
         if not found:
             where = " or ".join(str(ipaddress.ip_address(target)) for target in targets)
-            raise MissingValueError(f"nothing listens on port {self._port} of {where}")
+            raise NothingListensError(f"nothing listens on port {self.port} of {where}")
         return found
 
     def _is_local(self, address: bytes) -> bool:

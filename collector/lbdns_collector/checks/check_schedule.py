@@ -21,7 +21,6 @@ from lbdns.model.farm import Farm
 from lbdns.model.liveness import silent_at
 from lbdns.model.snapshot import FailedCheck, Reading
 from lbdns_collector.checks.probe_result import ProbeResult
-from lbdns_shared.report import WEB_SERVER_FAILED
 
 OVERDUE: Final = 1.5  # report intervals since the newest report, after which the next one is overdue
 
@@ -143,7 +142,7 @@ class CheckSchedule:
         self._plan(entry, max(now, due))
         if reading is None or reading.gone or result.passed is None:
             return None
-        if reading.received > began and not reading.alarm.startswith(WEB_SERVER_FAILED):
+        if reading.received > began and not reading.web_server_failed:
             return None  # the agent has reported meanwhile
         failing = reading.failure(check.pool)
         if not result.passed:
@@ -183,7 +182,7 @@ class CheckSchedule:
             return now
         if reading is None or reading.gone or now >= silent_at(reading, self.stale_after):
             return now + check.check.interval
-        if reading.alarm.startswith(WEB_SERVER_FAILED) or reading.failure(check.pool):
+        if reading.web_server_failed or reading.failure(check.pool):
             return now
         return reading.received + OVERDUE * reading.interval
 

@@ -28,7 +28,7 @@ from lbdns_collector.reports.rejected_reports import RejectedReports
 from lbdns_collector.reports.reporting_peer import MAX_SKEW, HostRecord, ReportingPeer
 from lbdns_shared.errors import ReportError
 from lbdns_shared.keys import MasterKey
-from lbdns_shared.report import REASONS, WEB_SERVER_FAILED, Envelope, Report, decode_body, open_envelope
+from lbdns_shared.report import REASONS, Envelope, Report, decode_body, open_envelope
 
 ACCEPTED: Final = "accepted"
 RESULTS: Final = (ACCEPTED, *REASONS)
@@ -214,7 +214,7 @@ class ReportTable:
                 self._readings[member] = dataclasses.replace(reading, **kept)
             else:
                 self._readings[member] = reading
-        if reading.alarm.startswith(WEB_SERVER_FAILED):
+        if reading.web_server_failed:
             self._failed_servers.update(members)
 
     def _scores(self, metrics: Mapping[str, float]) -> tuple[int, int | None]:

@@ -15,6 +15,7 @@ from lbdns.choosing.guard_rails.black_hole import BlackHoleWatch
 from lbdns.choosing.guard_rails.slow_start import SlowStart
 from lbdns.model.liveness import Liveness
 from lbdns.model.snapshot import Reading
+from lbdns_shared.report import WEB_SERVER_FAILED
 
 RAMP_STEP: Final = 1.0  # s between plans during slow start without reports: a tenth of its default length
 ALL_AT_ONCE: Final = 3.0  # s: servers that seem to fail within this time probably share a failed switch or page
@@ -76,8 +77,9 @@ class GuardRails:
             _, since = self._alarms.get(member, ("", reading.received))
             self._alarms[member] = (reading.alarm, since)
         elif member in self._alarms:
-            _, since = self._alarms.pop(member)
-            self._alarmed_for[member] = reading.received - since
+            alarm, since = self._alarms.pop(member)
+            if not alarm.startswith(WEB_SERVER_FAILED):  # a web server that has started anew is cold
+                self._alarmed_for[member] = reading.received - since
         if not self._black_hole:
             return
         watch = self._watches[member]

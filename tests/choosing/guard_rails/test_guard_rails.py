@@ -16,6 +16,7 @@ from lbdns.model.overrides import NO_POOL_OVERRIDES
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.policies import POLICIES
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
+from lbdns_shared.report import WEB_SERVER_FAILED
 from tests.choosing.guard_rails.guarded_pool import Pool
 
 
@@ -80,6 +81,18 @@ def test_whoever_was_out_is_ramped(how: str) -> None:
     pool.alarms, pool.drained = {}, set()
     pool.run(1)
     assert pool.guards == {"c": "ramp 10%"}
+
+
+@pytest.mark.parametrize(("alarm", "ramped"), [("load1 > 9", False), (WEB_SERVER_FAILED, True)])
+def test_a_busy_server_is_still_warm_and_a_restarted_one_is_not(alarm: str, ramped: bool) -> None:
+    pool = Pool()
+    pool.alarms = {"c": alarm}
+    pool.run(2)
+    pool.alarms = {}
+    pool.run(1)
+    assert pool.guards == {"c": "ramp 10%"}
+    pool.run(5)
+    assert bool(pool.guards) == ramped
 
 
 def test_who_dies_during_an_alarm_is_quarantined_after_it() -> None:

@@ -139,6 +139,8 @@ class ReportingAgent:
         options = self._options
         self._log_start()
         self._sample()  # the first report computes differences from this sample
+        if self._watch:
+            self._watch.look()  # a web server that listens now may fail before the first report
         self._sender.wait_for_names(NAME_TIMEOUT)
         gc.freeze()  # these objects live as long as the agent: garbage collection need not visit them
         # A random offset, so that the agents of many hosts don't all report at the same moment

@@ -249,6 +249,7 @@ def test_an_alarm_goes_at_once_and_lasts_as_long_as_the_overload(tmp_path: Path)
             server.do("server.setblocking(False)")
             server.do("exec('try:\\n while True: server.accept()\\nexcept BlockingIOError: pass')")
             assert collector.until("data").metrics["listen_queue"] <= 5
+            assert running.stop() == 0
         assert running.lines("overloaded: listen_queue") == 1
         assert running.lines("no longer overloaded") == 1
 
@@ -285,6 +286,7 @@ def test_while_the_web_server_is_gone_every_report_is_an_alarm(tmp_path: Path) -
             assert ["load1" in report.metrics for report in failed[:3]] == [False, True, True]
             server.do(f"server = socket.create_server(('127.0.0.1', {server.port}))")
             assert [collector.take() for _ in range(10)][-1].alarm.startswith("load1 ")
+            assert running.stop() == 0
         assert running.lines(WEB_SERVER_FAILED) == 1
         assert running.lines("the web server listens again") == 1
         assert running.lines("overloaded: load1") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import resource
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,9 @@ from typing import Final
 import pytest
 
 from tests.end_to_end.harness import Site, new_site, serving
+from tests.end_to_end.namespaces import DNS4, server_and_client
+from tests.end_to_end.process import eventually, running
+from tests.needs import needs
 
 FARM: Final = {"gandalf": ["127.0.0.18"], "frodo": ["127.0.0.17"]}
 #: Seconds in which a reader gets a page: without limits, readers waited for 24 s. On an idle machine it takes 10 ms
@@ -64,3 +68,44 @@ def test_readers_are_not_locked_out(tmp_path: Path, count: int, sent: bytes, wor
             print(f"{count} connections, {path}: {took * 1000:.0f} ms")
             assert took < SOON
         assert "Traceback" not in server.errors
+
+
+#: Connects 300 times, sends half a head each time, and prints the first lines of the responses
+_OUTSIDERS: Final = """
+import socket, sys
+opened = [socket.create_connection((sys.argv[1], 8053), timeout=30) for _ in range(300)]
+for sock in opened:
+    try:
+        sock.sendall(b"GET /api/v1/status HTTP/1.1\\r\\nHost: localhost\\r\\nX-Half: ")
+    except ConnectionError:
+        pass
+print("all sent", flush=True)
+refused = 0
+for sock in opened:
+    try:
+        refused += sock.recv(1000).startswith(b"HTTP/1.1 403 ")
+    except ConnectionError:
+        refused += 1  # the reset has overtaken the response
+print("refused", refused, flush=True)
+sys.stdin.read()
+"""
+
+
+@needs(programs=("ip", "curl"), root=True, namespaces=True)
+def test_clients_outside_allow_are_refused_unread(tmp_path: Path) -> None:
+    """The server's machine may read under its own address, though this address is not in ``allow``."""
+    site = Site(tmp_path, FARM, DNS4, dns_port=53, report_port=7777, http_port=8053)
+    site.write(web='allow = ["192.0.2.0/24"]')
+    with server_and_client(()) as (own, other), serving(site, inside=own.inside) as server:
+        server.until(lambda: own.run("curl", "-sf", f"http://{DNS4}:8053/healthz", check=False).stdout, "it serves")
+        with running(*other.inside, sys.executable, "-c", _OUTSIDERS, DNS4) as outsiders:
+            eventually(lambda: "all sent" in outsiders.output, "the attackers have connected")
+            began = time.monotonic()
+            assert own.run("curl", "-sf", f"http://{DNS4}:8053/healthz").stdout == "ok\n"
+            assert time.monotonic() - began < SOON
+            eventually(lambda: "refused 300" in outsiders.output, "all are refused")
+        metrics = own.run("curl", "-sf", f"http://{DNS4}:8053/metrics").stdout
+        assert [line for line in metrics.splitlines() if '"network"' in line] == [
+            'lbdns_http_refused_total{reason="network"} 300'
+        ]
+        assert server.errors.count("is not in any network in [web] allow") == 1

@@ -13,7 +13,7 @@ from lbdns_tools.bench.dns.benchmark_farm import MEMBERS
 from lbdns_tools.faults.fault_farm import FaultFarm, Health
 from lbdns_tools.faults.query_load import QueryLoad
 from lbdns_tools.faults.query_records import Ban
-from lbdns_tools.faults.waiting import wait_for
+from lbdns_tools.faults.waiting import STEP, wait_for
 
 
 class FaultBed:
@@ -49,13 +49,16 @@ class FaultBed:
             self.problems.append(what)
         return bool(holds)
 
-    def awaits(self, condition: Callable[[], object], what: str, seconds: float) -> bool:
-        """Wait for a condition that is not part of the recovery. Record ``what`` as a problem after ``seconds``."""
-        return self.expect(wait_for(condition, seconds) is not None, f"not within {seconds:g} s: {what}")
+    def awaits(self, condition: Callable[[], object], what: str, seconds: float, step: float = STEP) -> bool:
+        """Wait for a condition that is not part of the recovery. Record ``what`` as a problem after ``seconds``.
 
-    def recovers(self, condition: Callable[[], object], what: str, seconds: float = 15.0) -> bool:
+        ``step`` is the time between two checks in seconds; checks that burden the server need a longer one.
+        """
+        return self.expect(wait_for(condition, seconds, step) is not None, f"not within {seconds:g} s: {what}")
+
+    def recovers(self, condition: Callable[[], object], what: str, seconds: float = 15.0, step: float = STEP) -> bool:
         """Wait for a condition that is part of the recovery. Record a problem if it is not met within ``seconds``."""
-        at = wait_for(condition, seconds)
+        at = wait_for(condition, seconds, step)
         if at is not None:
             self.recovered_at = max(at, self.recovered_at or 0.0)
         return self.expect(at is not None, f"not recovered within {seconds:g} s: {what}")

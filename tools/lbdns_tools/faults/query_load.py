@@ -24,6 +24,7 @@ from random import Random
 from typing import IO, Final
 
 from lbdns_shared.errors import LbdnsError
+from lbdns_tools.bench.measured_processes import take_priority
 from lbdns_tools.faults.query_records import NO_MEMBER, RECORD, TIMEOUT, QueryRecord, unpack
 from lbdns_tools.load.stub_dns_message import A, AnswerError, is_answer, query, question, read_answer
 
@@ -77,7 +78,11 @@ class LoadSender:
                 else:
                     poll.unregister(stop)
                     is_over = True
-            self._give_up(time.monotonic())
+            due = time.monotonic()
+            for descriptor, _ in poll.poll(0):  # whatever has arrived before ``due``, however long this process waited
+                if descriptor in self._by_descriptor:
+                    self._receive(self._by_descriptor[descriptor])
+            self._give_up(due)
             self._flush(output)
 
     def _send(self, number: int, now: float) -> None:
@@ -208,6 +213,7 @@ class QueryLoad:
 
 def main(options: str) -> None:
     given = json.loads(options)
+    take_priority()  # as root: what else the machine does then delays no measurement
     LoadSender(given["port"], given["rate"], given["names"], given["members"]).run(sys.stdin.buffer, sys.stdout.buffer)
 
 

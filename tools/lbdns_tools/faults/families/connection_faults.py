@@ -121,7 +121,7 @@ FAULTS: Final = (
     Fault("client.slow-http", f"{SLOW} HTTP clients send a head a byte each tenth of a second", _HTTP,
           http_clients(SLOW, False, _HEAD, b"x"), farm=_OPEN),
     Fault("client.half-heads", f"{SLOW} HTTP clients send half a head and open again what is closed", _HTTP,
-          http_clients(SLOW, False, _HEAD, b""), farm=_OPEN, quick=True),
+          http_clients(SLOW, False, _HEAD, b""), farm=_OPEN),
     Fault("client.slow-http-here", f"the same from this machine's own address ({SLOW})",
           "/healthz responds within 3 s; no query is lost", http_clients(SLOW, True, _HEAD, b"x")),
     Fault("client.http-no-descriptors", "the main process out of descriptors while 50 HTTP clients connect",

@@ -14,6 +14,7 @@ from lbdns_tools.faults.stand_in_agents import StandInAgents
 COUNT: Final = 1000
 HOSTS: Final = {f"host{number}": loopback_address(600_000 + number) for number in range(COUNT)}
 SILENT_S: Final = 15.0  # s within which all of them must be silent, or usable again
+LOOK_S: Final = 0.5  # s between two looks at the status of so many members
 LISTED: Final = 1000  # events that /api/v1/log returns at most
 FARM: Final = FarmPlan(
     agents=(),
@@ -38,13 +39,13 @@ def _reporting(bed: FaultBed) -> StandInAgents:
 
 def thousand_silent(bed: FaultBed) -> None:
     with _reporting(bed):
-        bed.awaits(lambda: _usable(bed) == COUNT, f"{COUNT} members are usable", SILENT_S)
+        bed.awaits(lambda: _usable(bed) == COUNT, f"{COUNT} members are usable", SILENT_S, LOOK_S)
     bed.begin()
-    bed.awaits(lambda: _silent(bed) == COUNT, f"{COUNT} members are silent", SILENT_S)
+    bed.awaits(lambda: _silent(bed) == COUNT, f"{COUNT} members are silent", SILENT_S, LOOK_S)
     bed.ease()
     with _reporting(bed):
-        bed.recovers(lambda: _usable(bed) == COUNT, f"{COUNT} members are usable again", SILENT_S)
-        bed.awaits(lambda: _events(bed) >= LISTED, "the log of events contains the changes", 15)
+        bed.recovers(lambda: _usable(bed) == COUNT, f"{COUNT} members are usable again", SILENT_S, LOOK_S)
+        bed.awaits(lambda: _events(bed) >= LISTED, "the log of events contains the changes", 15, LOOK_S)
         history = bed.farm.status()["server"]["history"]
         bed.expect(history["ok"] and history["dropped"] == 0, f"{history['dropped']} records were lost: {history}")
 

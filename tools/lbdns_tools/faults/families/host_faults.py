@@ -140,7 +140,7 @@ FAULTS: Final = (
     _fault("agent-stopped", "an agent stopped and continued", f"out after 3 intervals; {_OUT}", agent_stopped),
     _fault("agent-flaps", "an agent killed and started, again and again", "no query is lost", agent_flaps),
     _fault("all-silent", "all agents killed, later started again", "the pool fails open; all members are answered",
-           all_silent, quick=True),
+           all_silent),
     _fault("web-killed", "a web server killed, later started again", f"out within {CHECKED_S:g} s; {_OUT}",
            web_server_killed, quick=True, farm=WEB),
     _fault("web-stopped", "a web server stopped and continued", f"out within {HUNG_S:g} s; {_OUT}",

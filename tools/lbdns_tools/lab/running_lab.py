@@ -122,7 +122,7 @@ class Lab:
 
     def start_agent(self, name: str) -> None:
         place, group = self.places[name], self.groups.get(f"{name}-agent", self.groups[name])
-        command = web_host_programs.agent_command(self._site, place, self.machines[HUB], self.farm.interval)
+        command = web_host_programs.agent_command(self._site, place, self.machines[HUB], self.farm)
         self._agents[name] = self.programs.start(f"{name}-agent", place.command(*command, group=group))
 
     def stop_agent(self, name: str, kill: bool = False) -> None:

@@ -27,6 +27,8 @@ proxies = ["haproxy", "nginx"]
 resolvers = 3
 resolver_min_ttl = 5
 interval = 0.5
+check = "tcp:80"
+alarms = false
 agents_inside = true
 cpu_period = 0.02
 """
@@ -43,6 +45,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     assert read_farm(written(tmp_path, WHOLE)) == LabFarm(
         (WebHost("gandalf", 0.4, 268435456, 50), WebHost("frodo", 1.0)),
         clients=2, proxies=("haproxy", "nginx"), resolvers=3, resolver_min_ttl=5, interval=0.5, agents_inside=True,
+        check="tcp:80", alarms=False,
         cpu_period=0.02,
     )  # fmt: skip
 
@@ -86,6 +89,7 @@ def test_a_host_is_enough(tmp_path: Path) -> None:
         (f"{HOST}[farm]\nresolver_min_ttl = 5\n", "the farm has no resolver; add resolvers = 1"),
         (f"{HOST}[farm]\ncpu_period = 2\n", "cpu_period: must be a number from 0.001 to 1"),
         (f"{HOST}[farm]\ninterval = nan\n", "interval: must be a number"),
+        (f'{HOST}[farm]\ncheck = "tcp"\n', "check: 'tcp' is not a check"),
         ("[[host]\n", "TOML:"),
     ],
 )

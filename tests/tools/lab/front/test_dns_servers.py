@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,9 @@ def test_it_answers_and_believes_its_agents() -> None:
             assert [name for name, _ in found] == names, asked.stdout + asked.stderr
             assert {member for _, member in found} <= {"bilbo", "frodo"}
         agent = lab.programs.start(
-            "frodo-agent", place.command(*agent_command(site, place, lab.machines[HUB], 0.2)), seconds=10
+            "frodo-agent",
+            place.command(*agent_command(site, place, lab.machines[HUB], replace(FARM, interval=0.2))),
+            seconds=10,
         )
 
         def states() -> dict[str, str]:

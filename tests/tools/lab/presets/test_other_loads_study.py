@@ -98,7 +98,7 @@ def server(lab: _Lab) -> Server:
 
     def meanwhile() -> None:
         """If the measured case includes the death of a host, wait until the host is running again."""
-        if str(server.calls[-1][0].more.get("part", "")).endswith("dies"):
+        if str(server.calls[-1][0].more.get("part", "")).removesuffix(" checked").endswith("dies"):
             assert lab.back.wait(LIMIT_S)
             lab.back.clear()
 
@@ -108,7 +108,8 @@ def server(lab: _Lab) -> Server:
 
 def test_each_part_by_each_selection(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = do(PRESET.plan(StudySettings(), None), lab, server, monkeypatch)
-    for name in ("quiet", "burners", "writers", "web dies", "host dies", "crowd", "resolvers", "keeping"):
+    deaths = ("web dies", "host dies", "web dies checked", "host dies checked")
+    for name in ("quiet", "burners", "writers", *deaths, "crowd", "resolvers", "keeping"):
         assert [outcome.case.selection for outcome in part(outcomes, name)] == list(SELECTIONS), name
     usual = [planned.run.phases[0].load for case, planned in server.calls if case.more.get("part") == "quiet"]
     assert [load.rates for load in usual if isinstance(load, OpenLoop)] == [(USUAL * 300.0,)] * 3
@@ -119,6 +120,26 @@ def test_each_part_by_each_selection(lab: _Lab, server: Server, monkeypatch: pyt
         assert 300 < max(load.rates) < 900
     assert lab.heard.count("resolve by resolvers") == lab.heard.count("resolve by dns") == 6
     assert list((lab.folder / "writers").iterdir()) == []
+
+
+def test_deaths_are_measured_on_a_farm_without_checks_and_on_one_with_them(
+    lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = PRESET.plan(StudySettings(), None)
+    bare, checked = plan.farms["without checks"], plan.farms["with checks"]
+    assert (bare.check, bare.alarms, checked.check, checked.alarms) == ("off", False, "tcp:80", True)
+    outcomes = do(plan, lab, server, monkeypatch)
+    for name in ("web dies", "host dies"):
+        assert {outcome.case.farm for outcome in part(outcomes, name)} == {"without checks"}
+        assert {outcome.case.farm for outcome in part(outcomes, f"{name} checked")} == {"with checks"}
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(5, "Met"), (6, "Not met")])
+def test_what_is_said_of_best_with_checks_beside_round_robin_without(lost: int, verdict: str) -> None:
+    best = course([(95, 0.1, 0), (100 - lost, 0.1, lost)], cpu=HOSTS, part="host dies checked", host="bilbo")
+    robin = course([(95, 0.1, 0), (95, 0.1, 5)], "round_robin", cpu=HOSTS, part="host dies", host="bilbo")
+    words = words_of(PRESET.plan(QUICK, None).sections([best, robin]))
+    assert f"{verdict}: 'best' with checks lost " in words
 
 
 def test_who_dies_comes_back(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,8 +177,8 @@ def test_who_died_is_brought_back_when_the_measurement_fails(lab: _Lab, monkeypa
 
 def test_farms_with_resolvers() -> None:
     farms = PRESET.plan(StudySettings(), None).farms
-    assert [farm.resolver_min_ttl for farm in farms.values()] == [0, 0, 30]
-    assert [farm.resolvers for farm in farms.values()] == [0, 2, 2]
+    assert [farm.resolver_min_ttl for farm in farms.values()] == [0, 0, 0, 0, 30]
+    assert [farm.resolvers for farm in farms.values()] == [0, 2, 0, 0, 2]
     assert farms["resolvers"].clients == 2  # each of them asks one
 
 
@@ -201,15 +222,16 @@ def test_the_report(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch, 
     study = PRESET.plan(StudySettings(selections=QUICK_SELECTIONS), None)
     sections = study.sections(do(study, lab, server, monkeypatch))
     words = words_of(sections)
-    assert words.count("Met: 'best' was at most 5 % worse") == 8
+    assert words.count("Met: 'best' was at most 5 % worse") == 10
     assert "3 busy loops run on gandalf" in words
     assert "4 MB" in words
-    assert len(draw(sections, tmp_path)) == 8
+    assert words.count("Met: 'best' with checks lost") == 2
+    assert len(draw(sections, tmp_path)) == 10
 
 
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     sections = PRESET.plan(QUICK, None).sections([course([(10, 0.1, 0)], cpu=HOSTS, part="quiet")])
-    assert words_of(sections).count("Not measured: no result.") == 7
+    assert words_of(sections).count("Not measured: no result.") == 9
     assert draw(sections, tmp_path) == ["other-quiet"]
 
 

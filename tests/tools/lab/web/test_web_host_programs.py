@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def test_the_agent_finds_everything_in_the_hosts_group(lab: Machines) -> None:
     site = write_site(FARM, tuple(lab.machines.values()), lab.folder / "dns")
     place = lab.places["frodo"]
     beside = make_group(f"lbdns-lab/{lab.id}/frodo-agent")
-    command = agent_command(site, place, lab.machines[HUB], 1.0)
+    command = agent_command(site, place, lab.machines[HUB], FARM)
     for _ in range(BEFORE):
         get(place, "/1k.html")
 
@@ -126,11 +127,12 @@ def test_the_agent_finds_everything_in_the_hosts_group(lab: Machines) -> None:
 
 
 def test_the_agent_understands_it() -> None:
-    hub, _, web, *_ = machines(LabFarm((WebHost("frodo", 0.07),)))
+    farm = LabFarm((WebHost("frodo", 0.07),), interval=0.5)
+    hub, _, web, *_ = machines(farm)
     place = PlacedMachine(
         web, "lbdns-1-frodo", ControlGroup("lbdns-lab/1/frodo", CgroupHierarchies(UNIFIED, UNIFIED, UNIFIED))
     )
-    command = agent_command(DnsServerFiles(Path("/lab/dns"), "198.18.0.53"), place, hub, 0.5)
+    command = agent_command(DnsServerFiles(Path("/lab/dns"), "198.18.0.53"), place, hub, farm)
     assert command[:3] == (sys.executable, "-m", "lbdns_agent")
     parser = build_parser()
     options = read_options(parser, parser.parse_args(command[3:]))
@@ -138,6 +140,9 @@ def test_the_agent_understands_it() -> None:
     assert [str(collector) for collector in options.collectors] == ["198.18.0.53:7777"]
     assert options.interval == 0.5
     assert options.key_file == Path("/lab/dns/frodo.key")
+    assert options.alarms
+    silent = agent_command(DnsServerFiles(Path("/lab/dns"), "198.18.0.53"), place, hub, replace(farm, alarms=False))
+    assert read_options(parser, parser.parse_args(silent[3:])).alarms == ()
     assert str(options.status) == "http://198.18.1.1/server-status?auto"
     assert options.gateway == Gateway("198.18.0.1")
     assert options.cgroup == "/sys/fs/cgroup/lbdns-lab/1/frodo"

@@ -51,7 +51,8 @@ class LabFarm:
     clients and lbdns. Resolvers cache each answer for its TTL, but for at least ``resolver_min_ttl`` seconds.
     ``proxies`` contains names from PROXIES. ``interval`` is the time between an agent's reports, in seconds. If
     ``agents_inside`` is set, each agent runs under its host's CPU quota. An agent uses the same CPU time on every host,
-    so it uses ten times as large a share of the quota on a host with a tenth of the CPU.
+    so it uses ten times as large a share of the quota on a host with a tenth of the CPU. ``check`` is the pool's check.
+    Without ``alarms``, agents send no alarms and do not watch their web servers.
     """
 
     hosts: tuple[WebHost, ...]
@@ -61,6 +62,8 @@ class LabFarm:
     resolver_min_ttl: int = 0
     interval: float = 1.0
     agents_inside: bool = False
+    check: str = "off"
+    alarms: bool = True
     cpu_period: float = 0.1  # s; a host may use its CPU quota once per period; the kernel's default
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from lbdns.config.check_setting import parse_target
 from lbdns.config.toml_reader import TomlTable, read_toml
 from lbdns.text.suggestions import nearest
 from lbdns_tools.lab.farm.lab_farm import DNS, HUB, NAMES, PROXIES, LabFarm, WebHost
@@ -42,6 +43,8 @@ def read_farm(path: Path) -> LabFarm:
         resolver_min_ttl=table.integer("resolver_min_ttl", _DEFAULT.resolver_min_ttl, 0, 86_400),
         interval=table.number("interval", _DEFAULT.interval, 0.1, 3600.0),
         agents_inside=table.flag("agents_inside", _DEFAULT.agents_inside),
+        check=_check(table),
+        alarms=table.flag("alarms", _DEFAULT.alarms),
         cpu_period=period,
     )
     if farm.resolver_min_ttl and not farm.resolvers:
@@ -50,6 +53,15 @@ def read_farm(path: Path) -> LabFarm:
     root.end()
     root.findings.raise_if_any()
     return farm
+
+
+def _check(table: TomlTable) -> str:
+    text = table.string("check", _DEFAULT.check)
+    try:
+        parse_target(text)
+    except ValueError as error:
+        table.wrong("check", str(error))
+    return text
 
 
 def beyond(farm: LabFarm, processors: int) -> str:

@@ -42,6 +42,7 @@ name = "{pool}"
 zone = "{zone}"
 members = [{members}]
 names = {{ {names} }}
+check = "{check}"
 
 [collector]
 listen = ["{address}:{report_port}"]
@@ -111,6 +112,7 @@ def config_text(farm: LabFarm, own: LabMachine) -> str:
         zone=ZONE,
         pool=POOL,
         members=_strings(*(host.name for host in farm.hosts)),
+        check=farm.check,
         names=", ".join(f'"{owner}" = "{policy}"' for owner, policy in NAMES.items()),
         address=own.address,
         report_port=REPORT_PORT,

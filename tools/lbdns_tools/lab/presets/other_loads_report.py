@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
@@ -10,13 +11,19 @@ from lbdns_tools.lab.loads.noisy_neighbours import BLOCK_KB, BLOCKS, BURNERS
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import course
 from lbdns_tools.lab.report.report_page import ReportCell, ReportSection, SectionTable
-from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of_known, means, part
+from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, mean_of_known, means, part
 from lbdns_tools.lab.statistics.round_robin_comparison import beside_round_robin, saturated
 from lbdns_tools.lab.statistics.run_windows import windows
 
 #: s; shorter response times count as normal even if they are many times the mean, since no user notices
 NOTICED_S: Final = 0.1
 MEMORY_ONLY: Final = ("tmpfs", "ramfs")
+WEB_DIES: Final = "Apache is killed; its host and agent keep running."
+HOST_DIES: Final = (
+    "Apache and the agent are killed simultaneously. The host's kernel keeps running and refuses connections. "
+    "If the whole machine had failed, connection attempts would time out instead."
+)
+CHECKS: Final = "The pool has a check, and agents watch their web servers."
 FIGURES: Final = ("requests_per_s", "mean_ms", "p95_ms", "p99_ms", "error_percent", "failed")
 COLUMNS: Final = ("", "offered /s", "successful /s", "mean ms", "p95 ms", "p99 ms", "errors %", "lost",
                   "CPU of the hosts")  # fmt: skip
@@ -28,10 +35,10 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, min_ttl: int) -
         _section("Nothing else", "quiet", outcomes, farm, ["The usual load without a disturbance, for comparison."]),
         _section("CPU burners", "burners", outcomes, farm, _burners(part(outcomes, "burners"))),
         _section("Disk writers", "writers", outcomes, farm, _writers(part(outcomes, "writers"))),
-        _death("A web server dies", "web dies", outcomes, farm, "Apache is killed; its host and agent keep running."),
-        _death("A host dies", "host dies", outcomes, farm, (
-            "Apache and the agent are killed simultaneously. The host's kernel keeps running and refuses connections. "
-            "If the whole machine had failed, connection attempts would time out instead.")),
+        _death("A web server dies", "web dies", outcomes, farm, WEB_DIES),
+        _checked_death("A web server dies, with checks", "web dies", outcomes, farm, WEB_DIES),
+        _death("A host dies", "host dies", outcomes, farm, HOST_DIES),
+        _checked_death("A host dies, with checks", "host dies", outcomes, farm, HOST_DIES),
         _crowd(outcomes, farm),
         _section("Resolvers", "resolvers", outcomes, farm, [
             "Clients use caching resolvers (unbound) that respect the TTL of 0."]),
@@ -107,6 +114,25 @@ def _death(heading: str, name: str, outcomes: Sequence[MeasuredOutcome], farm: L
                "lost in the worst second")  # fmt: skip
     caption = "Times are in s since the start of the run; delays may be overestimated by up to 0.5 s"
     return _section(heading, name, outcomes, farm, words, [SectionTable(caption, columns, rows)], marks)
+
+
+def _checked_death(
+    heading: str, name: str, outcomes: Sequence[MeasuredOutcome], farm: LabFarm, what: str
+) -> ReportSection:
+    section = _death(heading, f"{name} checked", outcomes, farm, f"{what} {CHECKS}")
+    return replace(section, words=[*section.words, *_beside_unchecked(outcomes, name)])
+
+
+def _beside_unchecked(outcomes: Sequence[MeasuredOutcome], name: str) -> list[str]:
+    """Return a sentence that compares the losses of ``best`` with checks and of ``round_robin`` without them."""
+    mine = [o for o in part(outcomes, f"{name} checked") if o.case.selection == "best"]
+    theirs = [o for o in part(outcomes, name) if o.case.selection == "round_robin"]
+    value, other = mean_of(mine, "error_percent"), mean_of(theirs, "error_percent")
+    if value is None or other is None:
+        return []
+    verdict = "Met" if value <= other else "Not met"
+    figures = f"'best' with checks lost {value:.2g} % of the requests, 'round_robin' without them {other:.2g} %"
+    return [f"{verdict}: {figures}."]
 
 
 def death_sentence(outcome: MeasuredOutcome) -> str:

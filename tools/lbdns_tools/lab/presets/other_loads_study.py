@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, LabFarm
 from lbdns_tools.lab.loads.farm_load import FARM, STATIC, UNEQUAL, FarmLoad, chosen, strongest
 from lbdns_tools.lab.loads.load_shapes import FlashCrowd
 from lbdns_tools.lab.loads.noisy_neighbours import burners, filesystem, writers
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 HONEST: Final = "resolvers"
 KEEPING: Final = "keeping resolvers"
+UNWATCHED: Final = "without checks"  # no member check, and agents that do not watch their web servers
+CHECKED: Final = "with checks"
+CHECK: Final = f"tcp:{HTTP_PORT}"
 SELECTIONS: Final = ("round_robin", "best", "best_score")
 QUICK_SELECTIONS: Final = ("round_robin", "best")
 #: The usual load, as a share of the rate that round robin carries undisturbed, so that no selection struggles before
@@ -57,7 +60,12 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
     honest = replace(plain, clients=max(RESOLVERS, plain.clients), resolvers=RESOLVERS, resolver_min_ttl=0)
     keeping = replace(honest, resolver_min_ttl=QUICK_MIN_TTL if settings.quick else MIN_TTL)
     # --quick omits, among others, resolvers that obey the TTL, since they hardly change the results
-    farms = {FARM: plain, **({} if settings.quick else {HONEST: honest}), KEEPING: keeping}
+    more = {
+        HONEST: honest,
+        UNWATCHED: replace(plain, alarms=False, check="off"),
+        CHECKED: replace(plain, alarms=True, check=CHECK),
+    }
+    farms = {FARM: plain, **({} if settings.quick else more), KEEPING: keeping}
     steps = tuple(_steps(FarmLoad(settings, STATIC, "1k"), selections))
     return StudyPlan(farms, steps, partial(sections, farm=plain, min_ttl=keeping.resolver_min_ttl))
 
@@ -73,15 +81,26 @@ def _steps(loading: FarmLoad, selections: tuple[str, ...]) -> Iterator[StudyStep
     if not quick:
         yield from steps("nothing else", beside_s, partial(_undisturbed, loading, beside_s, "quiet", FARM))
         yield from steps("disk writers", beside_s, partial(_writers, loading, beside_s))
-    yield from steps("a web server dies", death_s, partial(_dies, loading, death_s, False))
-    yield from steps("a host dies", death_s, partial(_dies, loading, death_s, True))
+    if quick:
+        yield from _deaths(loading, steps, death_s, FARM)
     yield from steps("a flash crowd", float(crowd.seconds), partial(_crowd, loading, crowd))
     if not quick:
+        for farm in (UNWATCHED, CHECKED):
+            yield loading.learning_step(farm)
+            yield from _deaths(loading, steps, death_s, farm)
         yield loading.learning_step(HONEST)
         yield from steps("resolvers", beside_s, partial(_undisturbed, loading, beside_s, "resolvers", HONEST), HONEST)
     yield loading.learning_step(KEEPING)
     do = partial(_undisturbed, loading, min_ttl_s, "keeping", KEEPING)
     yield from steps("resolvers that keep", min_ttl_s, do, KEEPING)
+
+
+def _deaths(
+    loading: FarmLoad, steps: Callable[..., Iterator[StudyStep]], seconds: float, farm: str
+) -> Iterator[StudyStep]:
+    suffix = "" if farm == FARM else f" {farm}"
+    for what, with_agent in (("a web server dies", False), ("a host dies", True)):
+        yield from steps(f"{what}{suffix}", seconds, partial(_dies, loading, seconds, with_agent, farm), farm)
 
 
 def _usual(loading: FarmLoad, seconds: float) -> OpenLoop:
@@ -115,10 +134,11 @@ def _writers(loading: FarmLoad, seconds: float, lab: Lab, selection: str, repeti
 
 
 def _dies(
-    loading: FarmLoad, seconds: float, with_agent: bool, lab: Lab, selection: str, repetition: int
+    loading: FarmLoad, seconds: float, with_agent: bool, farm: str, lab: Lab, selection: str, repetition: int
 ) -> Iterable[MeasuredOutcome]:
     host = strongest(lab.farm).name
-    more: dict[str, str | float] = {"part": "host dies" if with_agent else "web dies", "host": host}
+    name = "host dies" if with_agent else "web dies"
+    more: dict[str, str | float] = {"part": f"{name} checked" if farm == CHECKED else name, "host": host}
     lab.settle()
     with _mortal(lab, host, with_agent) as (die, come_back):
         events = [
@@ -126,7 +146,7 @@ def _dies(
             ScheduledEvent(loading.warm_up_s + 2 * seconds / 3, "back", come_back),
         ]
         with ScheduledEvents(events, lambda: answers(lab.status())) as schedule:
-            outcome = loading(lab, selection, _usual(loading, seconds), more, repetition=repetition)
+            outcome = loading(lab, selection, _usual(loading, seconds), more, farm=farm, repetition=repetition)
         yield replace(outcome, case=replace(outcome.case, more={**more, **_death_times(schedule, host, outcome)}))
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from lbdns_shared.endpoint import REPORT_PORT
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.apache_process import STATUS, ApacheSetup
-from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, ZONE, LabMachine, WebHost
+from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, ZONE, LabFarm, LabMachine, WebHost
 from lbdns_tools.lab.front.dns_servers import DnsServerFiles
 from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
@@ -48,7 +48,7 @@ def _all_there(place: PlacedMachine, workers: int, content: Path) -> bool:
     return int(status.get("BusyWorkers", 0)) + int(status.get("IdleWorkers", 0)) >= workers
 
 
-def agent_command(site: DnsServerFiles, place: PlacedMachine, gateway: LabMachine, interval: float) -> tuple[str, ...]:
+def agent_command(site: DnsServerFiles, place: PlacedMachine, gateway: LabMachine, farm: LabFarm) -> tuple[str, ...]:
     """Return the command that starts a web host's agent.
 
     The agent reports the metrics of the machine's control group, regardless of the group in which the agent runs.
@@ -59,12 +59,12 @@ def agent_command(site: DnsServerFiles, place: PlacedMachine, gateway: LabMachin
         "--name", machine.name,
         "--collector", f"{site.address}:{REPORT_PORT}",
         "--key-file", str(site.agent_key(machine.name)),
-        "--interval", f"{interval:g}",
+        "--interval", f"{farm.interval:g}",
         "--server-status", f"http://{machine.address}{STATUS_PAGE}",
         "--gateway", gateway.address,
         "--cgroup", str(place.group.cpu_directory),
         "--log-level", "warning",
     ]  # fmt: skip
-    for condition in ALARMS:
+    for condition in ALARMS if farm.alarms else ("off",):
         command += ["--alarm", condition]
     return tuple(command)

@@ -63,6 +63,17 @@ def test_a_dead_server_gets_nothing_once_it_is_silent_and_comes_back(policy: str
     assert 0 < result.failed < 0.05 * result.requests
 
 
+@pytest.mark.parametrize("policy", ["best", "round_robin"])
+def test_a_check_takes_a_dead_server_out_sooner_and_nobody_else(policy: str) -> None:
+    scenario = replace(SHORT, servers=FARMS["U10"], load=0.5, outages=(Outage("s3", 20.0, 35.0),))
+    unchecked, checked = simulate(scenario, policy, 1), simulate(replace(scenario, check=True), policy, 1)
+    assert 0 < checked.failed < unchecked.failed
+    # Overdue at most 1.5 intervals after its death, and 0.3 s for the check; answers are counted in whole seconds
+    assert answers(checked, 22, 35)[2] == 0
+    assert answers(checked, 37, 50)[2] > 0
+    assert simulate(replace(SHORT, check=True), policy, 1) == simulate(SHORT, policy, 1)
+
+
 def test_requests_to_a_dead_server_fail() -> None:
     scenario = replace(SHORT, servers=FARMS["T3"][:1], outages=(Outage("s1", 20.0, 30.0),))
     result = simulate(scenario, "round_robin", 1)

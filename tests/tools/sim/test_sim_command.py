@@ -125,7 +125,7 @@ def test_what_goes_wrong_is_simulated(capsys: pytest.CaptureFixture[str]) -> Non
         return figure("failed", *more)
 
     assert failed() == 0
-    assert failed("--kill", "s3@3-5") > 0
+    assert 0 < failed("--kill", "s3@3-5", "--check") < failed("--kill", "s3@3-5")
     assert failed("--hang", "s3@3", "--kill", "s1@3") > failed("--hang", "s3@3") > 0
     assert figure("p95_ms", "--other-work", "s1:1000@0-7") > 5 * figure("p95_ms")
     assert failed("--surge", "200@2-7") > 0

@@ -31,7 +31,7 @@ from lbdns_tools.sim.simulation_study import RequestedStudy, make_study
 #: The options whose values are those of a scenario's fields
 FIELDS: Final = (
     "interval", "early", "loss", "dns_servers", "duration", "warm_up", "alarms", "surges", "other_work",
-    "max_speed_gain",
+    "max_speed_gain", "check",
 )  # fmt: skip
 WIDE: Final = 200  # columns of a table when standard output is not a terminal
 

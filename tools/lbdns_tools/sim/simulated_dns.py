@@ -17,6 +17,7 @@ from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.model.overrides import NO_POOL_OVERRIDES
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns_tools.sim.event_calendar import EventCalendar
+from lbdns_tools.sim.simulated_checks import SimulatedChecks
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_scenario import Scenario
 
@@ -47,6 +48,10 @@ class SimulatedDnsServer:
     def next_change(self) -> float:
         """The time at which ``update`` must be called even if no report has arrived."""
         return self._chooser.next_change
+
+    def reading(self, member: str) -> Reading | None:
+        """Return the newest reading of ``member``."""
+        return self._snapshot.readings.get(member)
 
     def receive(self, member: str, reading: Reading, now: float) -> None:
         """Store a report, and make a new plan if the report affects planning."""
@@ -120,15 +125,22 @@ class SimulatedLookups:
                 dns.receive(self._names[member], reading, now)
 
     def schedule(self, calendar: EventCalendar) -> None:
-        """Schedule each DNS server's checks for missing reports."""
+        """Schedule each DNS server's looks for missing reports and, if the pool has a check, its checks of members."""
 
-        def check(dns: SimulatedDnsServer, now: float) -> None:
+        def look(dns: SimulatedDnsServer, now: float) -> None:
             if now >= dns.next_change:
                 dns.update(now)
-            calendar.at(min(max(dns.next_change, now), now + self._scenario.interval), partial(check, dns))
+            calendar.at(min(max(dns.next_change, now), now + self._scenario.interval), partial(look, dns))
 
         for dns in self._dns:
-            calendar.at(self._scenario.interval, partial(check, dns))
+            calendar.at(self._scenario.interval, partial(look, dns))
+            if self._scenario.check:
+                stale_after = self._scenario.stale_after
+                checks = SimulatedChecks(self._names, stale_after, dns.reading, self._is_dead, dns.receive)
+                checks.schedule(calendar)
+
+    def _is_dead(self, member: int) -> bool:
+        return self.dead_since[member] < math.inf
 
     def _is_light_traffic(self, now: float) -> bool:
         """Return whether traffic has been light for at least one report interval.

@@ -110,6 +110,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Alarm condition of the agents, for example listen_queue>256.",
     ),
     _option(
+        "--check",
+        None,
+        None,
+        "Check a host as soon as its report is overdue, as a pool with a check does (by ping).",
+        is_flag=True,
+        default=None,
+    ),
+    _option(
         "--loss", "SHARE", click.FloatRange(0, 1), "Fraction of reports that are lost, for example 0.1. [default: 0]"
     ),
     _option(

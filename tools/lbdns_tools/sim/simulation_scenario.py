@@ -92,6 +92,7 @@ class Scenario:
     interval: float = 1.0  # s between an agent's reports
     early: int = 0  # change of load (requests) at which an agent reports early, at a tenth of its interval; 0: never
     alarms: tuple[str, ...] = ()  # the agents' alarm conditions, written as for --alarm
+    check: bool = False  # whether a host whose report is overdue is checked (by ping)
     loss: float = 0.0  # probability that a report is lost on its way to a DNS server
     dns_servers: int = 1
     warm_up: float = 20.0  # s, left out of every figure

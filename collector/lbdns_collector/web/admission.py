@@ -29,6 +29,7 @@ CHALLENGE: Final = 'Basic realm="lbdns", charset="UTF-8", Bearer realm="lbdns"'
 async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Return the handler's response, or an error response if the request is refused."""
     connection = connection_of(request)
+    connection.admitted()
     if request.body_exists:
         connection.discard_body()
     try:

@@ -25,6 +25,7 @@ SPAN: Final = 3600.0  # seconds of history, unless the client asks for another s
 POINTS: Final = 600  # about the width of a plot in pixels
 MAX_POINTS: Final = 5000
 MAX_VALUES: Final = 200_000  # of all members together; each takes about 40 bytes while a document is built
+LATEST: Final = 1e11  # Unix seconds (the year 5138); far greater numbers overflow
 MAX_NAME: Final = 300  # characters
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -110,7 +111,7 @@ async def explain(request: web.Request) -> web.StreamResponse:
 
 async def events_so_far(request: web.Request) -> web.StreamResponse:
     try:
-        since = _number(request, "since", 0.0)
+        since = _number(request, "since", 0.0, 0, LATEST)
         limit = int(_number(request, "limit", LIMIT, 1, KEPT))
         kind = request.query.get("kind", "")
         if kind and kind not in EVENT_KINDS:
@@ -143,8 +144,8 @@ async def history(request: web.Request) -> web.StreamResponse:
         return error(404, "no history is recorded: [history] on is false in the server's configuration")
     try:
         pool, metric, members = _requested_series(request)
-        end = _number(request, "to", time.time())
-        start = _number(request, "from", end - SPAN)
+        end = _number(request, "to", time.time(), 0, LATEST)
+        start = _number(request, "from", end - SPAN, 0, LATEST)
         points = int(_number(request, "points", POINTS, 1, MAX_POINTS))
         points = min(points, max(MAX_VALUES // max(_series_count(request, pool, members), 1), 1))
         if start >= end:
@@ -179,7 +180,7 @@ def _series_count(request: web.Request, pool: str, members: Sequence[str]) -> in
     return len(members) or sum(len(known.members) for known in pools if known.name == pool)
 
 
-def _number(request: web.Request, name: str, default: float, least: float = -math.inf, most: float = math.inf) -> float:
+def _number(request: web.Request, name: str, default: float, least: float, most: float) -> float:
     text = request.query.get(name)
     if text is None:
         return default
@@ -187,9 +188,8 @@ def _number(request: web.Request, name: str, default: float, least: float = -mat
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (math.isfinite(value) and least <= value <= most):
-        bounds = f" from {least:g} to {most:g}" if math.isfinite(least) else ""
-        raise ConfigError(f"{name}: {text[:50]!r} is not a number{bounds}")
+    if not least <= value <= most:  # never true for NaN
+        raise ConfigError(f"{name}: {text[:50]!r} is not a number from {least:g} to {most:g}")
     return value
 
 

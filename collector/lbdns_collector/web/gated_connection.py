@@ -20,6 +20,7 @@ from lbdns_collector.web.request_heads import MAX_HEAD, PROBES, HeadTooLongError
 
 HEAD_WITHIN: Final = 5.0  # seconds to send a head, from connecting or from the head's first byte
 IDLE_WITHIN: Final = 20.0  # seconds from a response to the next head; Prometheus scrapes every 15 s by default
+ADMIT_WITHIN: Final = 5.0  # seconds until a request in aiohttp must reach a handler; aiohttp answers a few by itself
 READ_WITHIN: Final = 20.0  # seconds to read a full write buffer (64 kB) until it is nearly empty
 CLOSE_WITHIN: Final = 5.0  # seconds to send the rest of the last response
 UNSENT_CHECK_PERIOD: Final = 0.05  # seconds between two checks whether a response has been sent
@@ -65,6 +66,11 @@ class GatedConnection(asyncio.Protocol):
             self._refuse(Refusal("slow", 408, f"a request must be complete within {HEAD_WITHIN:g} s"))
         else:
             self.abort()
+
+    def admitted(self) -> None:
+        """Record that the current request has reached a handler, which may take as long as it needs."""
+        if not (self._ended or self.is_closing):
+            self.deadline = math.inf
 
     def discard_body(self) -> None:
         """Discard what follows the current request's head: a body, after which the connection ends."""
@@ -142,7 +148,7 @@ class GatedConnection(asyncio.Protocol):
         if refusal := self._limits.refusal(self, lane):
             self._refuse(refusal)
             return
-        self.busy, self.deadline = True, math.inf
+        self.busy, self.deadline = True, math.inf  # the requests that wait for their turn are limited
         self._limits.began(self)
         self._serving = asyncio.get_running_loop().create_task(self._serve(head, lane))
 
@@ -153,6 +159,8 @@ class GatedConnection(asyncio.Protocol):
         if self._handler is None:
             self._handler = self._new_handler()
             self._handler.connection_made(self._transport)
+        # Such requests must not keep their places: aiohttp waits for more after "PRI * HTTP/2.0", for example
+        self.deadline = min(self.deadline, asyncio.get_running_loop().time() + ADMIT_WITHIN)
         self._handler.data_received(head)
 
     def _refuse(self, refusal: Refusal) -> None:

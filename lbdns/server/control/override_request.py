@@ -116,4 +116,4 @@ def _flag(fields: Mapping[str, Any], key: str) -> bool:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    return type(value) in (int, float) and math.isfinite(value)
+    return type(value) is int or (type(value) is float and math.isfinite(value))  # isfinite raises for a huge int

@@ -130,6 +130,8 @@ async def test_history(tmp_path: Path) -> None:
         ("pool=web&metric=score&from=x", "from: 'x' is not a number"),
         ("pool=web&metric=score&points=0", "points: '0' is not a number from 1 to 5000"),
         ("pool=web&metric=score&to=inf", "to: 'inf' is not a number"),
+        ("pool=web&metric=score&from=-1e308", "from: '-1e308' is not a number from 0 to 1e+11"),
+        ("pool=web&metric=score&from=1e300&to=1e301", "to: '1e301' is not a number from 0 to 1e+11"),
     ],
 )
 async def test_bad_questions_about_history(tmp_path: Path, query: str, what: str) -> None:

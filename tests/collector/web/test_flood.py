@@ -343,3 +343,39 @@ async def test_a_long_document_arrives_complete(tmp_path: Path) -> None:
         assert by_name(document)["gandalf"]["alarm"] == text
         async with web.session.head(web.url("/api/v1/status")) as response:
             assert int(response.headers["Content-Length"]) > len(text)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nExpect: nothing\r\n\r\n",  # answered before any handler of lbdns is called
+        b"PRI * HTTP/2.0\r\n\r\n",  # incomplete for aiohttp's parser
+    ],
+)
+async def test_no_request_keeps_its_place_without_reaching_a_handler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: bytes
+) -> None:
+    monkeypatch.setattr(gated_connection, "ADMIT_WITHIN", 0.1)
+    async with served(tmp_path) as web:
+        reader, writer = await connect(web)
+        writer.write(question)
+        async with asyncio.timeout(PATIENCE):
+            with contextlib.suppress(ConnectionResetError):
+                await reader.read()
+        await until(lambda: web.limits.busy == 0)
+        writer.close()
+
+
+async def test_an_admitted_request_may_take_as_long_as_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gated_connection, "ADMIT_WITHIN", 0.1)
+    async with served(tmp_path) as web:
+        reader, writer = await connect(web)
+        writer.write(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with asyncio.timeout(PATIENCE):
+            assert await reader.readline() == OK
+        await until(lambda: web.server_streams == 1)
+        await asyncio.sleep(3 * connection_gate.SWEEP_PERIOD)  # nothing must happen: there is no condition to wait for
+        assert (web.server_streams, web.limits.busy) == (1, 1)
+        writer.close()

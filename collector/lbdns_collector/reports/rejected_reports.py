@@ -102,13 +102,21 @@ class RejectedReports:
             return False
         self._replaced[for_member] = wall
         rank, victim = min(
-            ((sender.last > wall - QUIET, sender.is_member, sender.counts.total(), sender.last), place)
+            ((self._importance(sender, wall), sender.counts.total(), sender.last), place)
             for place, sender in self._senders.items()
         )
-        if rank[:2] == (True, True) and not for_member:
+        if rank[0] >= 2 and not for_member:
             return False
         del self._senders[victim]
         return True
+
+    def _importance(self, sender: RejectedSender, wall: float) -> int:
+        """Return 0 for a quiet sender, 2 for a member's address, 3 for a sender with a time series, and 1 otherwise."""
+        if sender.last <= wall - QUIET:
+            return 0
+        if (sender.source, sender.host.encode()) in self._exported:
+            return 3
+        return 2 if sender.is_member else 1
 
     def senders(self, now: float) -> list[RejectedSender]:
         """Return the senders of the last ten minutes: members' addresses first, and then by the number of reports."""

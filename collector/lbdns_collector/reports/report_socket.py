@@ -19,6 +19,7 @@ from lbdns_shared.report import MAX_DATAGRAM
 #: The kind of event for each reason to drop a datagram; the kind is "reports" for other reasons
 _KINDS: Final[Mapping[str, EventKind]] = {"bad_tag": "key", "clock": "clock"}
 BATCH: Final = 64  # datagrams per wake-up, about a millisecond of work, so that other tasks in this event loop can run
+LAST_BATCHES: Final = 256  # batches to process before a socket is closed: more than a full receive buffer
 RECEIVE_BUFFER: Final = 4 * 2**20  # bytes requested from the kernel; room for ten thousand reports at one moment
 LOG_INTERVAL: Final = 60.0  # seconds, per reason: garbage from the network must not fill a disk
 
@@ -133,11 +134,12 @@ class ReportSocket:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
 
     def close(self, loop: asyncio.AbstractEventLoop, leave: bool = False) -> None:
-        """Process the datagrams that have arrived, then close the socket.
+        """Process the datagrams that have arrived, but no more than the receive buffer can hold, and close the socket.
 
         If ``leave`` is true, leave the datagrams to another process that has the same socket open.
         """
         loop.remove_reader(self._socket)
-        while not leave and self.drain():
-            pass
+        for _ in range(0 if leave else LAST_BATCHES):
+            if not self.drain():
+                break
         self._socket.close()

@@ -112,6 +112,17 @@ def test_time_series_are_few_and_do_not_change_with_a_flood() -> None:
     assert first[0] not in [sender.source for sender in table.exported(now + QUIET)]
 
 
+def test_time_series_do_not_change_with_a_flood_from_a_forged_member_address() -> None:
+    table = RejectedReports({MEMBER})
+    seen: set[str] = set()
+    for n in range(20 * MAX_SENDERS):
+        now = WALL + QUIET / 2 * n / (20 * MAX_SENDERS)
+        table.note("unknown_host", datagram(f"x{n}"), MEMBER, now)
+        if n % MAX_EXPORTED == 0:
+            seen.update(sender.host for sender in table.exported(now))
+    assert len(seen) == MAX_EXPORTED
+
+
 def test_a_member_address_gets_a_time_series_at_once() -> None:
     table = RejectedReports({MEMBER})
     table.note("unknown_host", datagram("typo"), MEMBER, WALL)

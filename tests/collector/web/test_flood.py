@@ -348,7 +348,7 @@ async def test_a_long_document_arrives_complete(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "question",
     [
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nExpect: nothing\r\n\r\n",  # answered before any handler of lbdns is called
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nExpect: nothing\r\n\r\n",  # answered by aiohttp itself
         b"PRI * HTTP/2.0\r\n\r\n",  # incomplete for aiohttp's parser
     ],
 )

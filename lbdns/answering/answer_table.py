@@ -12,7 +12,7 @@ from typing import Final
 from lbdns.answering.cookies import CLIENT, SERVER
 from lbdns.answering.dns_constants import TRANSPORTS, TYPE_NAMES, UDP, Type
 from lbdns.answering.edns import LEAST_PAYLOAD
-from lbdns.answering.member_selection import FAMILY_TYPES, NativePlanCursor, PlanCursor
+from lbdns.answering.member_selection import FAMILY_TYPES, PlanCursor
 from lbdns.answering.message_writer import (
     AnswerSections,
     Record,
@@ -21,14 +21,13 @@ from lbdns.answering.message_writer import (
     precompiled_variant,
     write_body,
 )
-from lbdns.answering.plane import PYTHON_PLANE, Plane
+from lbdns.answering.plane import PYTHON_PLANE, NativePlanCursor, Plane
 from lbdns.answering.query_reader import Query
 from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, KINDS
 from lbdns.answering.tsig import keyring
 from lbdns.answering.zone_lookup import PoolMatch, ZoneIndex, look_up
 from lbdns.answering.zone_transfer import TransferResponder
 from lbdns.model.farm import Farm, Pool
-from lbdns.policies import POLICIES
 from lbdns.zones import names
 
 MAX_ENTRIES: Final = 65_536  # questions kept compiled; about 1 kB each
@@ -113,7 +112,7 @@ class AnswerTable:
         for pool in farm.pools:
             for owner, policy in pool.owners.items():
                 if (pool.name, policy) not in self.cursors:
-                    self.cursors[pool.name, policy] = self._cursor(pool, policy)
+                    self.cursors[pool.name, policy] = self._cursor(pool)
                 self._owners[owner] = (pool, self.cursors[pool.name, policy])
         self._zones: Mapping[bytes, ZoneIndex] = {
             origin: ZoneIndex(zone, (owner for owner in self._owners if self._is_in(owner, origin)))
@@ -123,8 +122,8 @@ class AnswerTable:
             _is_letters(rtype) for zone in farm.zones.values() for node in zone.nodes.values() for rtype in node
         )
 
-    def _cursor(self, pool: Pool, policy: str) -> PlanCursor:
-        window = 0.0 if POLICIES[policy].strict_rotation else pool.config.coherence
+    def _cursor(self, pool: Pool) -> PlanCursor:
+        window = pool.config.coherence
         if self.native:
             return NativePlanCursor(len(pool.members), self.native, window)
         return PlanCursor(len(pool.members), len(self.cursors), window)

@@ -12,6 +12,7 @@ query overwrites the slot's old content. A client whose slot was overwritten use
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
 RETRANSMISSION_SLOTS: Final = 65_536
 RETRANSMISSION_WINDOW: Final = 6.0  # s: resolvers repeat a query after 0.4 to 5 s
 AFFINITY_SLOTS: Final = 16_384
-OPEN: Final = 8  # selections of one slot that another type can still join
+OPEN: Final = 4  # lookups of one slot that queries can still join
+#: Factors by which a gap between queries must be shorter than another gap
+SOON, CLEARLY, VERY_SOON = 2.0, 4.0, 16.0
+LONG: Final = 0.05  # s: longer than a busy machine usually delays a query
+GROWTH: Final = 1.25  # a client's usual pause is its shortest one, but grows by this factor with each lookup
+UNTESTED, LIKELY, CERTAIN = 6, 4, 8  # votes for the type with which a client's lookups usually begin
+_BEGINS: Final = -1
+_DOUBTFUL: Final = -2  # a new lookup begins, but the query may belong to the current one
 #: Numbers the types that a client queries together to open one connection. Browsers query all three at once.
 FAMILY_TYPES: Final[Mapping[int, int]] = {Type.A: 0, Type.AAAA: 1, Type.HTTPS: 2}
 
@@ -132,27 +140,6 @@ class PlanCursor:
         self._last = mapping[old.last] if old.last is not None else None
 
 
-class NativePlanCursor(PlanCursor):
-    """A plan cursor whose counter is stored in the native table, where the native fast path advances the counter."""
-
-    __slots__ = ("cursor", "store")
-
-    def __init__(self, members: int, store: lbdns_native.AnswerTable, affinity_window: float = 0.0) -> None:
-        self.store = store
-        self.cursor = store.add_cursor(affinity_window)
-        super().__init__(members, self.cursor, affinity_window)
-
-    def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
-        super()._begin(plan, usable)
-        self.store.set_plan(self.cursor, plan.order, plan.repeat_from, tuple(usable))
-
-    def next(self) -> int:
-        return self.store.next(self.cursor)
-
-    def _position(self) -> tuple[int, int]:
-        return self.store.position(self.cursor)
-
-
 class RetransmissionCache:
     """Stores the member selected for each recent query, keyed by a hash of the client and the query's bytes.
 
@@ -185,92 +172,176 @@ class RetransmissionCache:
         self.marks[at], self.members[at], self.times[at] = mark, member, now
 
 
-# The cells of a slot of FamilyAffinity. A slot's selections are numbered consecutively, even when the owner changes
-_MARK: Final = 0  # the owner
-_BEGIN: Final = 1  # the first selection that the owner can join
-_END: Final = 2  # the number of the next selection
-_NEXT: Final = 3  # by type: the first selection that it has not joined
-_TIMES: Final = _NEXT + len(FAMILY_TYPES)  # monotonic seconds of each selection, each followed by the member
-_MEMBERS: Final = _TIMES + 1
-CELLS: Final = _TIMES + 2 * OPEN
+# The cells of a slot of FamilyAffinity. Times are in monotonic seconds, and lookups have numbers below OPEN
+_MARK: Final = 0  # the client and cursor that own the slot
+_NEWEST: Final = 1  # the time of the client's newest query ...
+_CURRENT: Final = 2  # ... and the lookup that it belongs to
+_FIRST: Final = 3  # the first type of the current lookup, or -1 if a query has joined it
+_WAITED: Final = 4  # the pause before the current lookup
+_LAST: Final = 5  # the lookup that began last
+_PAUSE: Final = 6  # the client's usual pause before a lookup, or 0 if unknown
+_USUAL: Final = 7  # the type with which the client's lookups usually begin ...
+_VOTES: Final = 8  # ... and how certain this is, from 0 to CERTAIN
+_LACKING: Final = 9  # bits: the lookups that lack the first type, then those that lack the second type, ...
+_JOINED: Final = 10  # 0 if no query has joined any of the lookups
+_TIMES: Final = 11  # by type: the time of the newest query
+_BEGAN: Final = _TIMES + len(FAMILY_TYPES)  # by lookup: the time of its first query
+_MEMBERS: Final = _BEGAN + OPEN  # by lookup
+_PORTS: Final = _MEMBERS + OPEN  # by lookup and type: the source port of the query, or -1
+_EMPTY: Final = (
+    *(0, 0.0, 0, -1, 0.0, 0, 0.0, 0, UNTESTED, 0, 0), *[0.0] * len(FAMILY_TYPES),
+    *[-math.inf] * OPEN, *[0] * OPEN, *[-1] * (OPEN * len(FAMILY_TYPES)),
+)  # fmt: skip
+#: By type: the bits of ``_LACKING`` for this type
+_OF_TYPE: Final = tuple(((1 << OPEN) - 1) << family * OPEN for family in FAMILY_TYPES.values())
+#: By lookup: the bits of ``_LACKING`` for this lookup
+_OF_LOOKUP: Final = tuple(sum(1 << family * OPEN for family in FAMILY_TYPES.values()) << n for n in range(OPEN))
+#: By the lookup that began last: all lookups, newest first
+_NEWEST_FIRST: Final = tuple(tuple((last - back) % OPEN for back in range(OPEN)) for last in range(OPEN))
 
 
 class FamilyAffinity:
-    """Stores the members recently selected for each client, so that queries for other types get the same member.
+    """Groups each client's queries into lookups: the answers to all queries of a lookup name the same member.
 
-    A client's first query uses a position in the plan, and the client's queries for other types join this selection:
-    these queries get the same member. A second query for the same type belongs to the next connection and uses a new
-    position. Because many clients may share one resolver's address, several selections stay open, and queries for each
-    type join the open selections in order. For example, the first AAAA query joins the first selection made for A, and
-    the second AAAA query joins the second selection.
+    A lookup consists of the queries, one for each type, that a client sends before it connects. The first query uses a
+    position in the plan, and the others join the lookup. No query states which lookup it belongs to, and many clients
+    may share a resolver's address. The first rule that applies decides:
+
+    1. A query from the same port as a lookup's query for another type joins that lookup.
+    2. If the client's lookups usually begin with the query's type, the query begins a new lookup. Only if the current
+       lookup (that of the client's newest query) lacks the type and began a moment ago, the query joins it, because
+       resolvers and networks may swap queries.
+    3. A query joins the current lookup if that lookup lacks its type.
+    4. A lone query may have been joined by the first query of the next lookup. The second query of that lookup then
+       finds its type taken. It joins nevertheless if it came much sooner after the first query than the first query
+       after the lone query.
+    5. A query joins the newest lookup that lacks its type. Joining the oldest one would be wrong: after a lone A query,
+       each AAAA query would join the lookup before its own, for as long as lookups keep coming.
+    6. All other queries begin a new lookup.
     """
 
-    __slots__ = ("_cells", "coherent")
+    __slots__ = ("_slots", "coherent")
 
     def __init__(self) -> None:
-        # A list, because an array would create a new object each time a number is read
-        self._cells: list[Any] = [0] * (AFFINITY_SLOTS * CELLS)
-        self.coherent = 0  # queries that joined the selection of another type
+        # Lists, because arrays would create a new object each time a number is read
+        self._slots: list[list[Any]] = [list(_EMPTY) for _ in range(AFFINITY_SLOTS)]
+        self.coherent = 0  # queries that joined a lookup
 
     @staticmethod
     def mark(host: str, number: int) -> int:
-        """Return the hash of a client's address and a cursor's number.
-
-        The client's port is excluded, because it varies from query to query.
-        """
+        """Return the hash of a client's address and a cursor's number."""
         return hash((host, number))
 
-    def member(self, mark: int, family: int, since: float) -> int | None:
-        """Return the member that a query for ``family`` (a value of FAMILY_TYPES) would get by joining a selection.
+    def member(self, mark: int, port: int, family: int, now: float, window: float) -> int | None:
+        """Return the member that a query for ``family`` (a value of FAMILY_TYPES) would get by joining a lookup.
 
-        Does not actually join the selection. Returns None if the query can't join any selection made after ``since``
-        (monotonic seconds).
+        Does not actually join the lookup. Returns None if the query would begin a new lookup. ``now`` is in monotonic
+        seconds. Only lookups that began less than ``window`` seconds ago can be joined.
         """
-        slot = mark % AFFINITY_SLOTS * CELLS
-        number = self._number(slot, family, since) if self._cells[slot] == mark else None
-        found: int | None = None if number is None else self._cells[slot + number % OPEN * 2 + _MEMBERS]
+        cells = self._slots[mark % AFFINITY_SLOTS]
+        number = _find(cells, port, family, now, window) if cells[_MARK] == mark else _BEGINS
+        found: int | None = None if number < 0 else cells[_MEMBERS + number]
         return found
 
-    def give(self, cursor: PlanCursor, host: str, family: int, now: float) -> int:
-        """Join an open selection or, if there is none to join, use the next position in the plan; return the member.
+    def give(self, cursor: PlanCursor, host: str, port: int, family: int, now: float) -> int:
+        """Join a lookup or, if there is none to join, use the next position in the plan; return the member.
 
-        If an open selection's member is no longer usable, the next member in the plan replaces it in the selection.
+        If the lookup's member is no longer usable, the next member in the plan replaces it in the lookup.
         """
         mark = hash((host, cursor.number))
-        cells, slot = self._cells, mark % AFFINITY_SLOTS * CELLS
-        end = cells[slot + _END]
-        member: int
-        if cells[slot] != mark:
-            cells[slot] = mark
-            cells[slot + _BEGIN] = end
-        elif cells[slot + _NEXT + family] < end:
-            number = self._number(slot, family, now - cursor.affinity_window)
-            if number is not None:
-                cells[slot + _NEXT + family] = number + 1
-                place = slot + number % OPEN * 2
-                member = cells[place + _MEMBERS]
+        cells = self._slots[mark % AFFINITY_SLOTS]
+        if cells[_MARK] != mark:
+            cells[:] = _EMPTY
+            cells[_MARK], cells[_NEWEST] = mark, now
+        elif cells[_JOINED] or cells[_LACKING] & _OF_TYPE[family]:  # otherwise, the client queries only one type
+            number = _find(cells, port, family, now, cursor.affinity_window)
+            if number >= 0:
+                _join(cells, number, port, family, now)
+                member: int = cells[_MEMBERS + number]
                 if member in cursor.usable:
                     self.coherent += 1
                     return member
-                member = cells[place + _MEMBERS] = cursor.next()
+                member = cells[_MEMBERS + number] = cursor.next()
                 return member
+            if cells[_JOINED]:
+                cells[_JOINED] -= 1
+            if number == _DOUBTFUL and 0 < cells[_VOTES] < CERTAIN:
+                cells[_VOTES] -= 1
         member = cursor.next()
-        place = slot + end % OPEN * 2
-        cells[place + _TIMES] = now
-        cells[place + _MEMBERS] = member
-        cells[slot + _END] = cells[slot + _NEXT + family] = end + 1
+        gap, pause = now - cells[_NEWEST], GROWTH * cells[_PAUSE]
+        cells[_WAITED] = gap
+        cells[_PAUSE] = pause if 0.0 < pause < gap else gap
+        cells[_LAST] = cells[_CURRENT] = number = (cells[_LAST] + 1) % OPEN
+        cells[_LACKING] = (cells[_LACKING] | _OF_LOOKUP[number]) & ~(1 << family * OPEN + number)
+        cells[_FIRST] = family
+        cells[_NEWEST] = cells[_TIMES + family] = cells[_BEGAN + number] = now
+        cells[_MEMBERS + number] = member
+        place = _PORTS + number * len(FAMILY_TYPES)
+        cells[place] = cells[place + 1] = cells[place + 2] = -1
+        cells[place + family] = port
         return member
 
-    def _number(self, slot: int, family: int, since: float) -> int | None:
-        """Return the number of the oldest selection that this type can join, or None if there is no such selection."""
-        cells = self._cells
-        end: int = cells[slot + _END]
-        number: int = max(cells[slot + _NEXT + family], cells[slot + _BEGIN], end - OPEN)
-        while number < end:
-            if cells[slot + number % OPEN * 2 + _TIMES] > since:
+
+def _find(cells: list[Any], port: int, family: int, now: float, window: float) -> int:
+    """Return the number of the lookup that a query joins, or _BEGINS or _DOUBTFUL if it begins a new lookup."""
+    number: int
+    if port in cells[_PORTS:]:
+        for number in _NEWEST_FIRST[cells[_LAST]]:
+            place = _PORTS + number * len(FAMILY_TYPES)
+            is_open = now - cells[_BEGAN + number] < window
+            if is_open and cells[place + family] != port and port in cells[place : place + len(FAMILY_TYPES)]:
                 return number
-            number += 1
-        return None
+    current: int = cells[_CURRENT]
+    lacking = (cells[_LACKING] & _OF_TYPE[family]) >> family * OPEN
+    found = _BEGINS
+    begins = cells[_USUAL] == family and cells[_VOTES] == CERTAIN
+    if now - cells[_BEGAN + current] < window:
+        if lacking >> current & 1:
+            return _BEGINS if begins and SOON * (now - cells[_NEWEST]) >= cells[_WAITED] else current
+        found = _compare_gaps(cells, family, now)
+    if lacking and found == _BEGINS and not begins:
+        for number in _NEWEST_FIRST[cells[_LAST]]:
+            if lacking >> number & 1 and now - cells[_BEGAN + number] < window:
+                return number
+    return found
+
+
+def _compare_gaps(cells: list[Any], family: int, now: float) -> int:
+    """Return what ``_find`` returns if the current lookup does not lack the type: rule 4.
+
+    Because any query may be delayed, only a large difference counts, unless the client's lookups certainly begin with
+    another type. The query must also come sooner than the client's lookups usually do, or the lone query must have come
+    long before. If such doubts recur, the client's usual behavior was misjudged, so each doubt takes away a vote.
+    """
+    gap, before = now - cells[_NEWEST], cells[_NEWEST] - cells[_TIMES + family]
+    current: int = cells[_CURRENT]
+    votes, may_begin = cells[_VOTES], cells[_USUAL] == family
+    if votes == CERTAIN and not may_begin:
+        return current if SOON * gap < before else _BEGINS
+    if VERY_SOON * gap >= before:
+        return _BEGINS
+    sure = not votes or CLEARLY * gap < cells[_PAUSE] or (before > LONG and not may_begin)
+    return current if sure else _DOUBTFUL
+
+
+def _join(cells: list[Any], number: int, port: int, family: int, now: float) -> None:
+    first = cells[_FIRST]
+    if number != cells[_CURRENT]:
+        cells[_CURRENT] = number
+        cells[_WAITED] = 0.0
+        cells[_TIMES:_BEGAN] = [cells[_BEGAN + number]] * len(FAMILY_TYPES)
+    elif first >= 0 and CLEARLY * (now - cells[_NEWEST]) < cells[_WAITED]:
+        if first == cells[_USUAL]:
+            cells[_VOTES] = min(CERTAIN, cells[_VOTES] + 1)
+        elif cells[_VOTES] >= LIKELY:
+            cells[_VOTES] -= LIKELY
+        else:
+            cells[_USUAL], cells[_VOTES] = first, 1
+    cells[_FIRST] = -1
+    cells[_JOINED] = OPEN
+    cells[_LACKING] &= ~(1 << family * OPEN + number)
+    cells[_NEWEST] = cells[_TIMES + family] = now
+    cells[_PORTS + number * len(FAMILY_TYPES) + family] = port
 
 
 class MemberSelector:
@@ -299,7 +370,7 @@ class MemberSelector:
         """
         now = self.now
         if transport == TCP:
-            return cursor.next() if family is None else self.affinity.give(cursor, client[0], family, now)
+            return cursor.next() if family is None else self.affinity.give(cursor, client[0], client[1], family, now)
         retransmissions, host = self.retransmissions, client[0]
         mark = retransmissions.mark(host, client[1], query)
         member = retransmissions.member(mark, now)
@@ -307,7 +378,7 @@ class MemberSelector:
         if member is not None and member in cursor.usable:
             retransmissions.repeated += 1
             return member
-        member = cursor.next() if family is None else self.affinity.give(cursor, host, family, now)
+        member = cursor.next() if family is None else self.affinity.give(cursor, host, client[1], family, now)
         retransmissions.note(mark, member, now)
         return member
 
@@ -318,5 +389,5 @@ class MemberSelector:
             member = self.retransmissions.member(self.retransmissions.mark(client[0], client[1], query), now)
         if family is not None and member not in cursor.usable:
             mark = self.affinity.mark(client[0], cursor.number)
-            member = self.affinity.member(mark, family, now - cursor.affinity_window)
+            member = self.affinity.member(mark, client[1], family, now, cursor.affinity_window)
         return member if member is not None and member in cursor.usable else cursor.due

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from lbdns.answering.cookies import ServerCookies
-from lbdns.answering.member_selection import FamilyAffinity, MemberSelector, RetransmissionCache
+from lbdns.answering.member_selection import FamilyAffinity, MemberSelector, PlanCursor, RetransmissionCache
 from lbdns.answering.message_writer import EMPTY_BODY, precompiled_variant, truncated
 from lbdns.answering.query_shapes import COOKIE_QUERY_SHAPES, FIRST_COOKIE_KIND, KINDS, QUERY_SHAPES, query_parameters
 from lbdns.answering.rate_limiter import RateLimiter
 from lbdns.config.client_limit_sections import RateLimitConfig
 from lbdns.config.server_section import PlaneName
+from lbdns.policies.plan import Plan
 from lbdns_shared.errors import LbdnsError
 
 try:
@@ -55,6 +56,27 @@ class Plane:
 
 
 PYTHON_PLANE: Final = Plane()
+
+
+class NativePlanCursor(PlanCursor):
+    """A plan cursor whose counter is stored in the native table, where the native fast path advances the counter."""
+
+    __slots__ = ("cursor", "store")
+
+    def __init__(self, members: int, store: lbdns_native.AnswerTable, affinity_window: float = 0.0) -> None:
+        self.store = store
+        self.cursor = store.add_cursor(affinity_window)
+        super().__init__(members, self.cursor, affinity_window)
+
+    def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
+        super()._begin(plan, usable)
+        self.store.set_plan(self.cursor, plan.order, plan.repeat_from, tuple(usable))
+
+    def next(self) -> int:
+        return self.store.next(self.cursor)
+
+    def _position(self) -> tuple[int, int]:
+        return self.store.position(self.cursor)
 
 
 class NativePlane(Plane):

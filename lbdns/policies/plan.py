@@ -118,7 +118,6 @@ class PolicySpec:
     why_first: str = ""  # the reason while a plan is in its part before ``repeat_from``, if that part differs
     weighs_load: bool = False  # its shares follow load or capacity: it still applies when every member gives an alarm
     uses_score: bool = False  # whether a member's score changes its plans
-    strict_rotation: bool = False  # it fixes the order of single queries: clients get no address family affinity
 
 
 def rotation(indexes: Sequence[int], previous: Selections | None) -> Plan:

@@ -15,4 +15,4 @@ def round_robin(view: PoolView, previous: Selections | None, rng: Random) -> Pla
     return rotation(view.candidates, previous)
 
 
-ROUND_ROBIN: Final = PolicySpec("round_robin", round_robin, why="strict rotation", strict_rotation=True)
+ROUND_ROBIN: Final = PolicySpec("round_robin", round_robin, why="strict rotation")

@@ -15,7 +15,7 @@ pub struct Cursor {
     pub repeat_from: usize,
     pub at: usize,
     pub passes: u64,          // completed passes through the order
-    pub affinity_window: f64, // s: how long lookups of other types may join a selection
+    pub affinity_window: f64, // s: how long queries may join a lookup
     usable: Vec<bool>,        // by member: whether retransmissions and joining lookups may still get it
 }
 

@@ -45,7 +45,7 @@ impl AnswerTable {
         Ok(AnswerTable(answer_table::AnswerTable::new(boxed(shapes), boxed(cookie_shapes), truncated)))
     }
 
-    /// Add a plan cursor and return its number. Lookups of other types may join a selection for `affinity_window` s.
+    /// Add a plan cursor and return its number. Queries may join a lookup for `affinity_window` s.
     fn add_cursor(&mut self, affinity_window: f64) -> usize {
         self.0.cursors.push(answer_table::Cursor::new(affinity_window));
         self.0.cursors.len() - 1
@@ -204,18 +204,18 @@ impl FamilyAffinity {
         Ok(self.0.mark(address(host)?, number))
     }
 
-    fn member(&self, mark: u64, family: usize, since: f64) -> PyResult<Option<u32>> {
+    fn member(&self, mark: u64, port: u16, family: usize, now: f64, window: f64) -> PyResult<Option<u32>> {
         demand_type(family)?;
-        Ok(self.0.member(mark, family, since))
+        Ok(self.0.member(mark, port, family, now, window))
     }
 
     /// `cursor` must be a plan cursor that is backed by a native `AnswerTable`.
-    fn give(&mut self, cursor: &Bound<'_, PyAny>, host: &str, family: usize, now: f64) -> PyResult<u32> {
+    fn give(&mut self, cursor: &Bound<'_, PyAny>, host: &str, port: u16, family: usize, now: f64) -> PyResult<u32> {
         demand_type(family)?;
         let number = cursor.getattr("number")?.extract()?;
         let mut table = cursor.getattr("store")?.extract::<PyRefMut<'_, AnswerTable>>()?;
         let cursor = table.cursor(number)?;
-        Ok(self.0.give(address(host)?, number, cursor, family, now))
+        Ok(self.0.give((address(host)?, port), number, cursor, family, now))
     }
 
     #[getter]

@@ -77,7 +77,7 @@ impl Context<'_> {
                     }
                     _ => {
                         let member = match entry.family {
-                            Some(family) => self.affinity.give(address, number, cursor, family, self.now),
+                            Some(family) => self.affinity.give((address, port), number, cursor, family, self.now),
                             None => cursor.take_next(),
                         };
                         self.retransmissions.note(mark, member, self.now);

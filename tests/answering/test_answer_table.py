@@ -110,7 +110,7 @@ QUESTIONS = list(product(["A", "AAAA", "CNAME", "ANY", "MX", "HTTPS", "TYPE65400
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(QUESTIONS), max_size=40))
 def test_rotation_is_strict_over_any_mix_of_types_and_transports(questions: list[tuple[str, int]]) -> None:
-    responder = make_responder(hobbit())
+    responder = make_responder(hobbit(pool(coherence=0)))
     handed = [
         lines(ask(responder, "round.robin.hobbit", rtype, transport).answer)[0][3] for rtype, transport in questions
     ]

@@ -9,7 +9,7 @@ import dns.flags
 import pytest
 
 from lbdns.answering.answer_table import AnswerTable
-from lbdns.answering.member_selection import AFFINITY_SLOTS, CELLS, FAMILY_TYPES, OPEN, FamilyAffinity, PlanCursor
+from lbdns.answering.member_selection import AFFINITY_SLOTS, FAMILY_TYPES, OPEN, FamilyAffinity, PlanCursor
 from lbdns.answering.plane import Plane
 from lbdns.answering.responder import Responder
 from lbdns.config import RateLimitConfig
@@ -104,18 +104,97 @@ def test_it_can_be_set_and_switched_off(plane: Plane) -> None:
 
 
 @on_both
-def test_strict_rotation_stays_strict(plane: Plane) -> None:
+def test_rotation_counts_lookups(plane: Plane) -> None:
     responder = new_responder(plane)
-    found = [ask(responder, ONE, rtype, "round.robin.hobbit") for rtype in ("A", "AAAA", "HTTPS", "A")]
-    assert found == [*MEMBERS, MEMBERS[0]]
+    asked = ("A", "AAAA", "HTTPS", "A", "AAAA", "A", "AAAA", "AAAA", "A")
+    found = [ask(responder, ONE, rtype, "round.robin.hobbit") for rtype in asked]
+    bilbo, frodo, gandalf = MEMBERS
+    assert found == [bilbo] * 3 + [frodo] * 2 + [gandalf] * 2 + [bilbo] * 2
+    assert totals(responder, "round_robin") == [2, 1, 1]
 
 
 @on_both
-def test_behind_a_resolver_the_first_belongs_to_the_first(plane: Plane) -> None:
+def test_behind_a_resolver_the_newest_lookup_comes_first(plane: Plane) -> None:
     responder = new_responder(plane)
-    asked = ("A", "A", "AAAA", "A", "AAAA", "HTTPS", "AAAA", "HTTPS")
-    found = [ask(responder, ONE, rtype) for rtype in asked]
-    assert found == ["bilbo", "frodo", "bilbo", "gandalf", "frodo", "bilbo", "gandalf", "frodo"]
+    assert [ask(responder, ONE, "A") for _ in MEMBERS] == list(MEMBERS)
+    assert [ask(responder, ONE, "AAAA") for _ in MEMBERS] == list(MEMBERS[::-1])
+    assert sum(totals(responder)) == 3
+
+
+@on_both
+def test_behind_a_shared_address_the_port_tells_lookups_apart(plane: Plane) -> None:
+    responder = new_responder(plane)
+    ports = (5001, 5002, 5003)
+    assert [ask(responder, ONE, "A", port=port) for port in ports] == list(MEMBERS)
+    assert [ask(responder, ONE, "AAAA", port=port) for port in ports] == list(MEMBERS)
+    assert [ask(responder, ONE, "HTTPS", port=port) for port in ports[::-1]] == list(MEMBERS[::-1])
+
+
+@on_both
+@pytest.mark.parametrize("lone", ["A", "AAAA", "HTTPS"])
+@pytest.mark.parametrize("order", [("A", "AAAA"), ("AAAA", "A")])
+def test_a_lone_query_from_another_port_separates_no_pair(plane: Plane, lone: str, order: Sequence[str]) -> None:
+    responder = new_responder(plane)
+    for turn in range(20):
+        if turn % 5 == 0:
+            ask(responder, ONE, lone, port=9000 + turn)
+        first = ask(responder, ONE, order[0], port=5000 + turn)
+        if turn % 5 == 1:
+            ask(responder, ONE, lone, port=9000 + turn)
+        assert ask(responder, ONE, order[1], port=5000 + turn) == first, turn
+
+
+def run_lookups(responder: Responder, order: Sequence[str], pause: float, number: int = 12) -> list[bool]:
+    """Return for each lookup whether both queries, which come from different ports, got the same member."""
+    found = []
+    for _ in range(number):
+        responder.tick(responder.now + pause, 0.0)
+        first = ask(responder, ONE, order[0])
+        responder.tick(responder.now + 20e-6, 0.0)
+        found.append(ask(responder, ONE, order[1]) == first)
+    return found
+
+
+@on_both
+@pytest.mark.parametrize("lone", ["A", "AAAA", "HTTPS"])
+@pytest.mark.parametrize("before", [0.06, 1.0])
+def test_pairs_find_each_other_again_after_a_lone_query(plane: Plane, lone: str, before: float) -> None:
+    responder = new_responder(plane)
+    ask(responder, ONE, lone)
+    responder.tick(responder.now + before, 0.0)
+    assert all(run_lookups(responder, ("A", "AAAA"), pause=400e-6))
+
+
+@on_both
+@pytest.mark.parametrize("lone", ["A", "AAAA", "HTTPS"])
+@pytest.mark.parametrize("order", [("A", "AAAA"), ("AAAA", "A")])
+def test_a_known_client_is_not_put_out_of_step(plane: Plane, lone: str, order: Sequence[str]) -> None:
+    responder = new_responder(plane)
+    run_lookups(responder, order, pause=400e-6)
+    for _ in range(5):
+        responder.tick(responder.now + 150e-6, 0.0)
+        ask(responder, ONE, lone)
+        assert all(run_lookups(responder, order, pause=250e-6))
+
+
+@on_both
+def test_a_new_client_whose_order_is_unusual_finds_its_step(plane: Plane) -> None:
+    responder = new_responder(plane)
+    ask(responder, ONE, "A")
+    found = run_lookups(responder, ("AAAA", "A"), pause=400e-6, number=40)
+    assert all(found[12:]), "after a few lookups, the delays show which queries belong together"
+
+
+@on_both
+@pytest.mark.parametrize("order", [("A", "AAAA"), ("AAAA", "A")])
+def test_a_delayed_query_puts_nothing_out_of_step(plane: Plane, order: Sequence[str]) -> None:
+    responder = new_responder(plane)
+    for turn in range(40):
+        responder.tick(responder.now + 300e-6, 0.0)
+        first = ask(responder, ONE, order[0])
+        responder.tick(responder.now + (0.02 if turn % 7 == 3 else 200e-6), 0.0)
+        assert ask(responder, ONE, order[1]) == first, turn
+    assert sum(totals(responder)) == 40
 
 
 # What may not be given
@@ -230,7 +309,7 @@ def rival(responder: Responder, host: str) -> str:
 def test_no_more_than_a_few_are_kept_open(plane: Plane) -> None:
     responder = new_responder(plane)
     handed_out = [ask(responder, ONE, "A") for _ in range(OPEN + 2)]
-    assert [ask(responder, ONE, "AAAA") for _ in range(OPEN)] == handed_out[2:], "the oldest are forgotten"
+    assert [ask(responder, ONE, "AAAA") for _ in range(OPEN)] == handed_out[:1:-1], "the oldest are forgotten"
     assert sum(totals(responder)) == OPEN + 2
     ask(responder, ONE, "AAAA")
     assert sum(totals(responder)) == OPEN + 3
@@ -253,11 +332,11 @@ def test_asking_who_it_would_be_moves_nothing(plane: Plane) -> None:
     responder = new_responder(plane)
     coherence, number = responder.selector.affinity, responder.table.cursors["web", "best"].number
     mark = coherence.mark(ONE, number)
-    assert [coherence.member(mark, which, 998.0) for which in (A, AAAA, HTTPS)] == [None] * 3
+    assert [coherence.member(mark, 7, which, 1000.0, SPAN) for which in (A, AAAA, HTTPS)] == [None] * 3
     ask(responder, ONE, "A")
     for _ in range(2):
-        assert [coherence.member(mark, which, 998.0) for which in (A, AAAA, HTTPS)] == [None, 0, 0]
-    assert [coherence.member(mark, which, 1000.0) for which in (A, AAAA, HTTPS)] == [None] * 3
+        assert [coherence.member(mark, 7, which, 1001.0, SPAN) for which in (A, AAAA, HTTPS)] == [None, 0, 0]
+    assert [coherence.member(mark, 7, which, 1002.0, SPAN) for which in (A, AAAA, HTTPS)] == [None] * 3
 
 
 @on_both
@@ -273,8 +352,9 @@ def test_every_type_has_its_number() -> None:
 
 
 def test_however_many_its_size_is_the_same() -> None:
-    coherence, handout = FamilyAffinity(), PlanCursor(3, affinity_window=SPAN)
-    assert len(coherence._cells) == AFFINITY_SLOTS * CELLS
+    affinity, cursor = FamilyAffinity(), PlanCursor(3, affinity_window=SPAN)
+    size = [len(cells) for cells in affinity._slots]
+    assert len(size) == AFFINITY_SLOTS
     for number in range(3 * AFFINITY_SLOTS):
-        coherence.give(handout, f"10.0.{number % 40_000}", number % 3, number / 1000)
-    assert len(coherence._cells) == AFFINITY_SLOTS * CELLS
+        affinity.give(cursor, f"10.0.{number % 40_000}", number % 50_000, number % 3, number / 1000)
+    assert [len(cells) for cells in affinity._slots] == size

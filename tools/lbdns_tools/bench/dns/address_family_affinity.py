@@ -2,12 +2,12 @@
 
 With affinity, answers to a client's A and AAAA queries name the same member. The option 'coherence' controls affinity.
 On each plane, two servers receive load in turn: one with the default 'coherence', and one with 'coherence' set to 0.
-Each ratio compares figures from the same round. There are three kinds of load. If there are only A queries, the server
+Each ratio compares figures from the same round. There are two kinds of load. If there are only A queries, the server
 stores every selection but reuses none. If there are pairs of A and AAAA queries, the second query in each pair reuses
-the selection made for the first. The third kind of load, queries for round.robin, is not subject to affinity. In most
-rows, dnsperf sends all queries from one address. In the rows 'from N addresses', another generator sends queries from
-each client address in turn. So, when a client sends its next query, its stored selection is no longer in the
-processor's cache. This generator is too slow to saturate a server on the native plane.
+the selection made for the first. In some rows, dnsperf sends all queries from one address. In the rows 'from N
+addresses', another generator sends queries from each client address in turn. So, when a client sends its next query,
+its stored selection is no longer in the processor's cache. This generator is too slow to saturate a server on the
+native plane.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import Final
 
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm
+from lbdns_tools.bench.dns.benchmark_farm import BEST, BenchmarkFarm
 from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
 from lbdns_tools.bench.dns.dnsperf import DnsperfResult, DnsperfRun, run_dnsperf, write_queries
 from lbdns_tools.bench.dns.latency_prober import query_wire
 from lbdns_tools.bench.measured_processes import BenchmarkError
 
-TAKES: Final = "about 7 minutes (--rounds x planes x 2 settings x 5 query patterns x (--seconds + warm-up))"
+TAKES: Final = "about 6 minutes (--rounds x planes x 2 settings x 4 query patterns x (--seconds + warm-up))"
 EXAMPLE: Final = "--rounds 9"
 WARM_UP: Final = 0.3  # seconds of load before each measured run
 SWITCHED: Final[Mapping[str, str]] = {"on": "", "off": "coherence = 0\n"}
@@ -99,7 +99,6 @@ def query_patterns(addresses: int) -> list[QueryPattern]:
     return [
         QueryPattern("A", (BEST,)),
         QueryPattern("A and AAAA", _PAIR),
-        QueryPattern("round.robin", (ROUND_ROBIN,)),
         QueryPattern(f"A {far}", (BEST,), addresses),
         QueryPattern(f"A and AAAA {far}", _PAIR, addresses),
     ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 BATCH: int
+INTERFACE: int
 
 @final
 class AnswerTable:

@@ -19,6 +19,8 @@ from typing import Final
 
 import pytest
 
+from lbdns.answering.plane import AVAILABLE
+
 MARK: Final = "needs"
 #: Every reason begins so; the summary at the end of a run collects them by it.
 REASON_PREFIX: Final = "needs "
@@ -86,8 +88,14 @@ def missing(
         found.append(Need("network namespaces", "run `make test` with CAP_SYS_ADMIN and CAP_NET_ADMIN"))
     if cpu_groups and is_root and not _has_cpu_groups():
         found.append(Need("/sys/fs/cgroup/cpu", "run `make test` where version 1 of the cpu controller can be written"))
-    if native and not importlib.util.find_spec("lbdns_native"):
-        found.append(Need("the native extension", "run `make native`, which needs cargo", optional=not _which("cargo")))
+    if native and not AVAILABLE:
+        found.append(
+            Need(
+                "the native extension of this version",
+                "run `make native`, which needs cargo",
+                optional=not _which("cargo"),
+            )
+        )
     if fuzzer and not importlib.util.find_spec("atheris"):
         found.append(Need("atheris", "run `.venv/bin/pip install atheris`", optional=True))
     if ipv6 and not _has_ipv6_loopback():

@@ -98,12 +98,13 @@ def test_with_ci_it_fails_instead(made_up: pytest.Pytester, monkeypatch: pytest.
 
 def test_what_the_product_is_whole_without_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(needs_module, "AVAILABLE", False)
     monkeypatch.setattr(needs_module, "_which", lambda name: "/usr/bin/cargo")
     (native,) = missing(native=True)
     assert not native.optional, "where it can be built it has to be tested"
     monkeypatch.setattr(needs_module, "_which", lambda name: None)
     (native,) = missing(native=True)
     assert native.optional
-    assert native.reason == "needs the native extension: run `make native`, which needs cargo"
+    assert native.reason == "needs the native extension of this version: run `make native`, which needs cargo"
     (fuzzer,) = missing(fuzzer=True)
     assert fuzzer.optional

@@ -24,7 +24,11 @@ try:
 except ImportError:  # the Python plane does not need the native extension
     lbdns_native = None  # type: ignore[assignment]
 
-AVAILABLE: Final = lbdns_native is not None
+#: The version of the interface to the native extension, which is built and upgraded separately
+INTERFACE: Final = 2
+#: Whether the extension was built for another version of lbdns
+STALE: Final = lbdns_native is not None and getattr(lbdns_native, "INTERFACE", 1) != INTERFACE
+AVAILABLE: Final = lbdns_native is not None and not STALE
 
 
 class Plane:
@@ -106,7 +110,7 @@ class NativePlane(Plane):
 
 
 class NativeMissingError(LbdnsError):
-    """The configuration requires the native extension, which is not installed."""
+    """The configuration requires the native extension, which is not installed or was built for another version."""
 
     exit_status = 2
 
@@ -114,11 +118,13 @@ class NativeMissingError(LbdnsError):
 def choose_plane(requested: PlaneName) -> Plane:
     """Return the plane that the configuration requests; "auto" means the native plane if it is installed.
 
-    Raises NativeMissingError if the configuration requests the native plane, which is not installed.
+    An extension that was built for another version of lbdns counts as not installed. Raises NativeMissingError if the
+    configuration requests the native plane, which is not installed.
     """
     if requested == "native" and not AVAILABLE:
+        problem = "was built for another version of lbdns" if STALE else "is not installed"
         raise NativeMissingError(
-            "[server] plane: the native extension is not installed; build it with 'make native' (needs cargo), "
+            f"[server] plane: the native extension {problem}; build it with 'make native' (needs cargo), "
             'or set plane = "auto"'
         )
     return PYTHON_PLANE if requested == "python" or not AVAILABLE else NativePlane()

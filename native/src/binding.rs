@@ -15,6 +15,9 @@ use crate::{
     answer_table, cookies, datagram_batch, family_affinity, query_sampler, rate_limiter, retransmission_cache, siphash,
 };
 
+/// The version of the interface to Python; `lbdns.answering.plane` uses no extension with another one.
+const INTERFACE: u32 = 2;
+
 type Parts = (Vec<u8>, Vec<u8>);
 
 fn variant(parts: Parts) -> PyResult<answer_table::Variant> {
@@ -362,6 +365,7 @@ impl DatagramBatch {
 
 #[pymodule]
 fn lbdns_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("INTERFACE", INTERFACE)?;
     module.add("BATCH", datagram_batch::BATCH)?;
     module.add_class::<AnswerTable>()?;
     module.add_class::<RateLimiter>()?;

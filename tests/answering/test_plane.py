@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -15,7 +17,7 @@ import dns.edns
 import pytest
 
 from lbdns.answering.answer_table import AnswerTable
-from lbdns.answering.plane import PYTHON_PLANE, NativePlane, Plane, choose_plane
+from lbdns.answering.plane import INTERFACE, PYTHON_PLANE, NativePlane, Plane, choose_plane
 from lbdns.answering.responder import Responder
 from lbdns.config import AnswerForm, RateLimitConfig
 from lbdns.config.value_readers import parse_network
@@ -295,6 +297,18 @@ def test_what_is_not_installed_can_not_be_required(monkeypatch: pytest.MonkeyPat
     assert choose_plane("auto").name == "python"
     with pytest.raises(LbdnsError, match="make native"):
         choose_plane("native")
+
+
+def test_one_of_another_version_can_not_be_required() -> None:
+    """The extension is built and upgraded separately, so an old one may be left over."""
+    stale = f"lbdns_native = types.ModuleType('lbdns_native'); lbdns_native.INTERFACE = {INTERFACE - 1}"
+    program = (
+        f"import sys, types; {stale}; sys.modules['lbdns_native'] = lbdns_native; "
+        "from lbdns.answering.plane import choose_plane; print(choose_plane('auto').name); choose_plane('native')"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert result.stdout == "python\n"
+    assert "the native extension was built for another version of lbdns; build it with 'make native'" in result.stderr
 
 
 @needs(native=True)

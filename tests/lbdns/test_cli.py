@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from lbdns import __version__
-from lbdns.answering.plane import AVAILABLE
 from lbdns.cli import COMMANDS, lbdns
 from lbdns.command_line.run_command import INTERRUPTED, run
 from lbdns_shared.errors import ConfigError, LbdnsError
@@ -88,7 +88,7 @@ def test_the_program_runs(arguments: list[str]) -> None:
         assert result.returncode == 0
         first, second = result.stdout.splitlines()
         assert first == f"lbdns {__version__}"
-        assert second == f"native extension: {'installed' if AVAILABLE else 'not installed'}"
+        assert second == f"native extension: {'installed' if find_spec('lbdns_native') else 'not installed'}"
     else:
         assert result.returncode == 2
         assert "Usage: lbdns" in result.stdout + result.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 from collections import Counter, deque
 from functools import partial
@@ -16,6 +17,7 @@ from lbdns.answering.responder import Client, DeferredAnswer, Responder
 from lbdns.answering.zone_transfer import TransferError, ZoneTransfer
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.query_log.query_sampler import QueryLogTap, Respond, RunDeferred
+from lbdns.server.transport.connection_turns import ConnectionTurns
 from lbdns.server.transport.error_counter import ErrorCounter
 from lbdns.sockets.acceptor import Acceptor
 from lbdns.sockets.binding import bound_endpoint
@@ -30,6 +32,7 @@ IN_LINE: Final = 60.0  # s that a zone transfer waits for others to end before i
 MAX_CONNECTIONS: Final = 1000
 MAX_PER_ADDRESS: Final = 100
 AT_ONCE: Final = 64  # queries of one connection before the next connection has its turn
+SLICE: Final = 0.0005  # s, after which the next connection has its turn even if it was fewer queries
 TRANSFERS_AT_ONCE: Final = 8  # in progress per listening socket; each holds a send buffer, and perhaps an old zone
 SPARED: Final = 1.0  # s without a query, after which a connection is closed if a new one needs its descriptor
 SWEEP: Final = 0.5  # s between checks for connections past their deadline
@@ -51,6 +54,7 @@ class TcpServer:
         self.connections: dict[_Connection, None] = {}  # in the order of their last query
         self._per_address: Counter[str] = Counter()
         self.transfers = TransferQueue()
+        self.turns = ConnectionTurns()
         self._acceptor = Acceptor(sock, str(self), self._make_room)
         self._connecting: set[asyncio.Task[None]] = set()  # accepted connections that still need a transport
         self._sweeper: asyncio.TimerHandle | None = None
@@ -215,6 +219,7 @@ class _Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._full = False  # the send buffer is full: the client does not read
         self._scheduled = False  # a later event continues with the buffer
+        self._left = 0.0  # s until the deadline, while waiting for a turn, which must not cost the client any time
         self._ended = False  # the client has closed its side
         self._owed = 0  # responses that wait for an upstream; each arrives before the connection is idle for too long
         self._transfer: ZoneTransfer | None = None  # being sent; later queries wait for its end
@@ -245,7 +250,7 @@ class _Connection(asyncio.Protocol):
             self.deadline = self._loop.time() + PARTIAL
         self._buffer += data
         if not self._scheduled:
-            self._answer()
+            self._take_turn()
 
     def eof_received(self) -> bool:
         """Keep a half-closed connection open until the queries received on it have been answered."""
@@ -268,14 +273,35 @@ class _Connection(asyncio.Protocol):
     def _continue(self) -> None:
         self._scheduled = False
         if not self.transport.is_closing():
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        """Answer messages from the buffer, at once or after the connections that wait for a turn."""
+        if self._server.turns.are_free:
+            self._answer()
+        else:
+            self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        self._scheduled = True
+        self.transport.pause_reading()
+        self._left, self.deadline = self.deadline - self._loop.time(), math.inf
+        self._server.turns.wait(self._have_turn)
+
+    def _have_turn(self) -> None:
+        self._scheduled = False
+        self.deadline = self._loop.time() + self._left
+        if not self.transport.is_closing():
             self._answer()
 
     def _answer(self) -> None:
-        """Answer up to AT_ONCE complete messages from the buffer, and then let other connections have their turn."""
-        buffer, begin, at, queries = self._buffer, perf_counter(), 0, 0
+        """Answer at most AT_ONCE messages from the buffer, and then let other connections have their turn."""
+        buffer, begin, at, queries, more = self._buffer, perf_counter(), 0, 0, False
         responses: list[bytes] = []
         self._server.responder.tick(self._loop.time(), time())
-        while queries < AT_ONCE and not self._full and not self._transfer and len(buffer) - at >= 2:
+        while not self._full and not self._transfer and len(buffer) - at >= 2:
+            if more := queries >= AT_ONCE or (queries > 0 and perf_counter() - begin > SLICE):
+                break
             end = at + 2 + (buffer[at] << 8 | buffer[at + 1])
             if end > len(buffer):
                 break
@@ -295,13 +321,14 @@ class _Connection(asyncio.Protocol):
             self.deadline = self._loop.time() + (PARTIAL if buffer else IDLE)
         if responses:
             self.transport.write(b"".join(responses))
+        self._server.turns.spend(perf_counter() - begin)
         if self._transfer:
             self._scheduled = True  # continued by the end of the transfer
             self.transport.pause_reading()
             self.deadline = self._loop.time() + IN_LINE
             self._server.transfers.begin(self)
         else:
-            self._finish_turn(more=queries == AT_ONCE)
+            self._finish_turn(more)
 
     def send_one(self) -> bool:
         """Send the next message of the transfer. Return whether another message can be sent immediately."""
@@ -361,9 +388,7 @@ class _Connection(asyncio.Protocol):
         if self._full:
             self._scheduled = True  # continued by resume_writing
         elif more:
-            self._scheduled = True
-            self.transport.pause_reading()
-            self._loop.call_soon(self._continue)
+            self._wait_for_turn()
         elif self._ended:
             if not self._owed:
                 self.transport.close()

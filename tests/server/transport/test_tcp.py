@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import struct
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from time import perf_counter
@@ -16,7 +17,7 @@ import pytest
 
 from lbdns.answering.responder import Client, DeferredAnswer, Responder
 from lbdns.counting.response_times import ResponseTimes
-from lbdns.server.transport import tcp
+from lbdns.server.transport import connection_turns, tcp
 from lbdns.server.transport.tcp import AT_ONCE, TcpServer
 from lbdns.server.transport.udp import UdpServer
 from lbdns.sockets.binding import bound_endpoint
@@ -122,6 +123,38 @@ async def test_a_connection_full_of_queries_leaves_others_their_turn() -> None:
         await ask_tcp(server.endpoint, QUERY)
         await until(lambda: len(order) == 20 * AT_ONCE + 1)
         assert order.index("other") < 20 * AT_ONCE, "not only after all of the greedy one's"
+
+
+async def test_connections_full_of_queries_share_each_iteration_of_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection_turns, "TURNS", 1e-9)  # used up by the first connection, however fast the machine
+    loop, iteration, answered = asyncio.get_running_loop(), 0, Counter[int]()
+
+    def count() -> None:
+        nonlocal iteration
+        iteration += 1
+        loop.call_soon(count)
+
+    async with answering() as server, AsyncExitStack() as stack:
+        respond = server.responder.respond
+
+        def noting(query: bytes, client: Client, transport: int = 0) -> bytes | DeferredAnswer | None:
+            answered[iteration] += 1
+            return respond(query, client, transport)
+
+        server.respond = noting
+        clients = [await stack.enter_async_context(tcp_client(server.endpoint)) for _ in range(8)]
+        count()
+        for client in clients:
+            await client.ask(QUERY)  # the server has accepted the connection
+        answered.clear()
+        for client in clients:  # all are readable in the same iteration
+            client.writer.write(b"".join(framed(query) for query in with_ids(QUERY, range(4 * AT_ONCE))))
+        for client in clients:
+            assert ids([await client.receive() for _ in range(4 * AT_ONCE)]) == list(range(4 * AT_ONCE))
+    assert answered.total() == 8 * 4 * AT_ONCE
+    assert max(answered.values()) <= 2 * AT_ONCE  # one turn before the counter's own call, and one after it
 
 
 @pytest.mark.parametrize(

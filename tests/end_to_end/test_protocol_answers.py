@@ -47,6 +47,7 @@ def refused(name: str, rtype: str = "A") -> Case:
 
 SUB = ("sub.hobbit. 3600 NS ns.sub.hobbit.", "sub.hobbit. 3600 NS ns.elsewhere.example.")
 DS = f"sub.hobbit. 3600 DS 1 8 2 {'0' * 56}{'0' * 8}"
+MAIL = ("mail.hobbit. 3600 A 127.0.0.2",)
 GLUE = ("ns.sub.hobbit. 3600 A 127.0.0.80", "ns.sub.hobbit. 3600 AAAA ::80")
 
 CASES = {
@@ -93,9 +94,7 @@ CASES = {
     "DS at the cut": Case("sub.hobbit", "DS", (DS,)),
     "no DS at the cut": nodata("bare.hobbit", "DS"),
     "DS at the apex": nodata("hobbit", "DS"),
-    "an alias below a delegation": Case(
-        "into.hobbit", "A", ("into.hobbit. 3600 CNAME host.sub.hobbit.",), SUB, GLUE
-    ),
+    "an alias below a delegation": Case("into.hobbit", "A", ("into.hobbit. 3600 CNAME host.sub.hobbit.",), SUB, GLUE),
     "an unknown type (RFC 3597)": Case("odd.hobbit", "TYPE65280", ("odd.hobbit. 3600 TYPE65280 \\# 2 ABCD",)),
     "an unknown type that is not there": nodata("odd.hobbit", "TYPE65281"),
     "ANY is one RRset (RFC 8482)": Case("frodo.hobbit", "ANY", ("frodo.hobbit. 3600 A 127.0.0.17",)),

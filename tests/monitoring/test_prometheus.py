@@ -28,7 +28,7 @@ from tests.server.clients import ask_tcp, ask_udp, until
 from tests.server.running import Serving, serving, write_config
 
 SOURCES = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
-SHADOW = 'shadow = "weighted"'
+POOL = 'shadow = "weighted"\ncheck = "tcp:9"'
 PATIENCE = 30.0  # s for Prometheus to start and scrape
 
 
@@ -47,7 +47,7 @@ async def servers(folder: Path) -> AsyncIterator[tuple[Serving, Serving]]:
     """Run a server that has two workers and data for every metric, and a second server that follows the first."""
     for name in ("first", "second"):
         (folder / name).mkdir()
-    config = write_config(folder / "first", server="workers = 2", pool=SHADOW, web="127.0.0.1:0")
+    config = write_config(folder / "first", server="workers = 2", pool=POOL, web="127.0.0.1:0")
     async with serving(config) as first:
         await first.waits_for("serving http://")
         for host, address in SOURCES.items():

@@ -66,6 +66,7 @@ class MemberChecker:
         checks = checks_of(farm)
         self._schedule.stale_after = farm.config.collector.stale_after
         self._schedule.use(checks, asyncio.get_running_loop().time())
+        self.counts.update({(check.pool, result): 0 for check in checks for result in RESULTS.values()})
         known = {check.key: check.check for check in checks}
         for member in list(self._readings.members()):
             reading = self._readings.reading(member)

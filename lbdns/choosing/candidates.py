@@ -148,7 +148,8 @@ class Candidates:
         caught = self.guard_rails.caught
         failing = [i for i in caught if i in self.liveness.candidates]
         serving = [i for i in members if i not in caught]
-        rates = self._pool.request_rates(capacity)
+        # A member that claims more than it can carry itself must not make the pool seem to need other members
+        rates = self._pool.request_rates(capacity, margin=1.0)
         demand = total_demand(rates, self._tally.recent.values, capacity, serving, failing)
         # Each answer to a crowd brings at least one request
         return max(demand, self._tally.crowd_rate(now))

@@ -43,7 +43,7 @@ def capacities(
     if not enough_observed(costs):
         return tuple(cores)
     found = [max(1e-9, m * speed) for speed, m in zip(observed_speeds(costs), cores, strict=True)]
-    return _limited_to_others(found, cores, max_speed_gain)
+    return _limited_to_others(found, proven_capacities(found, cores, costs), max_speed_gain)
 
 
 def observed_speeds(costs: Sequence[RequestCost]) -> list[float]:
@@ -60,11 +60,16 @@ def observed_speeds(costs: Sequence[RequestCost]) -> list[float]:
 
 
 def common_speed(costs: Sequence[RequestCost]) -> float:
-    """Return the mean speed of the members that have served requests, or 0 if there are none."""
-    weights = [
-        cost.work.cpu_seconds / (cost.work.cpu_seconds + PRIOR) if cost.work.requests > 0 else 0.0 for cost in costs
-    ]
-    return robust_mean([cost.work.speed for cost in costs], weights) if any(weights) else 0.0
+    """Return the mean speed of the members that have served requests, or 0 if there are none.
+
+    Of two members, the slower one decides. With a mean, a single member could report such a speed that all members
+    without requests counted as many times as fast as the other one, which would then get no requests.
+    """
+    known = [cost.work for cost in costs if cost.work.speed > 0]
+    if len(known) < 3:
+        return min((work.speed for work in known), default=0.0)
+    weights = [work.cpu_seconds / (work.cpu_seconds + PRIOR) for work in known]
+    return robust_mean([work.speed for work in known], weights)
 
 
 def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list[float]:
@@ -169,9 +174,9 @@ def _squared_spread(costs: Sequence[RequestCost]) -> float:
     return max(MIN_SPREAD, robust_mean(known, [1.0] * len(known))) if known else MIN_SPREAD
 
 
-def _limited_to_others(found: Sequence[float], cores: Sequence[float], gain: float) -> tuple[float, ...]:
+def _limited_to_others(found: Sequence[float], all_proven: Sequence[float], gain: float) -> tuple[float, ...]:
     limited = list(found)
-    for i, proven in enumerate(proven_capacities(found, cores)):
+    for i, proven in enumerate(all_proven):
         if found[i] > proven:
             others = sum(found) - found[i]
             room = others - (gain - 1) * proven
@@ -180,12 +185,16 @@ def _limited_to_others(found: Sequence[float], cores: Sequence[float], gain: flo
     return tuple(limited)
 
 
-def proven_capacities(capacity: Sequence[float], cores: Sequence[float]) -> tuple[float, ...]:
+def proven_capacities(
+    capacity: Sequence[float], cores: Sequence[float], costs: Sequence[RequestCost]
+) -> tuple[float, ...]:
     """Return each member's capacity, that of the fastest member reduced to the speed of the next fastest.
 
     A member's speed is known from its own reports alone; that cores of the next fastest speed exist, from another's.
+    A member that has served no requests confirms nothing, because its speed is assumed from the others'.
     """
-    if len(capacity) < 2:
+    observed = zip(capacity, cores, costs, strict=True)
+    speeds = sorted((c / m for c, m, cost in observed if cost.work.speed > 0), reverse=True)
+    if len(speeds) < 2:
         return tuple(capacity)
-    speeds = sorted((c / m for c, m in zip(capacity, cores, strict=True)), reverse=True)
     return tuple(min(c, m * speeds[1]) for c, m in zip(capacity, cores, strict=True))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from lbdns.choosing.capacity_estimate import capacities, enough_observed, forget_changed
+from lbdns.choosing.capacity_estimate import capacities, enough_observed, forget_changed, proven_capacities
 from lbdns.choosing.contention import Contention
 from lbdns.choosing.moving_averages import ExponentialMean
 from lbdns.choosing.reported_values import counted_cores, load_of, plausible
@@ -131,17 +131,21 @@ class ObservedPool:
         """Return each member's capacity as observed from its reports, before any operator weights are applied."""
         return capacities([member.request_cost for member in self.members], self.cores, self.max_speed_gain)
 
+    def proven_capacities(self, capacity: Sequence[float]) -> tuple[float, ...]:
+        """Return the part of each ``capacity`` that another member's speed confirms: see ``proven_capacities``."""
+        return proven_capacities(capacity, self.cores, [member.request_cost for member in self.members])
+
     @property
     def cores(self) -> list[float]:
         """Return the number of cores with which each member counts."""
         return counted_cores([member.metrics.get("cpu_count") for member in self.members], self._max_cores)
 
-    def request_rates(self, capacity: Sequence[float]) -> list[float | None]:
-        """Return each member's average requests/s, limited to a little more than its ``capacity``; None if unknown."""
+    def request_rates(self, capacity: Sequence[float], margin: float = RATE_MARGIN) -> list[float | None]:
+        """Return each member's average requests/s, at most ``margin`` times its ``capacity``; None if unknown."""
         rates = [member.requests_per_s.value for member in self.members]
         if not self.measured:
             return rates
-        return [None if r is None else min(r, RATE_MARGIN * c) for r, c in zip(rates, capacity, strict=True)]
+        return [None if r is None else min(r, margin * c) for r, c in zip(rates, capacity, strict=True)]
 
     def factor(self, name: str) -> float:
         """Return the factor of a member's capacity and score: the configured weight times an operator's weight."""

@@ -9,7 +9,6 @@ from typing import Final
 
 from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.candidates import Candidates
-from lbdns.choosing.capacity_estimate import proven_capacities
 from lbdns.choosing.light_traffic import answers_allowed, brings_crowds
 from lbdns.choosing.observed_pool import AVERAGE, ObservedPool
 from lbdns.choosing.reported_values import loads
@@ -29,7 +28,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     trusted_metrics = [NO_METRICS if i in unproven else m for i, m in enumerate(metrics)] if unproven else metrics
     load = loads(trusted_metrics, capacity)
     cores = pool.cores
-    proven = pool.weighted(proven_capacities(observed, cores))
+    proven = pool.weighted(pool.proven_capacities(observed))
     overdue, ramps = candidates.overdue(now), candidates.ramps(now)
     intervals = [
         member.interval

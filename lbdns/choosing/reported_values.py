@@ -7,9 +7,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from lbdns.choosing.robust_estimates import robust_mean, winsorised
+
 MORE_CORES: Final = 4.0  # times the pool's median number of cores: the most that counts, unless configured otherwise
 MAX_LOAD: Final = 1e5  # requests in progress: no web server has more
-MIN_CORES: Final = 1e-3  # no quota is smaller ...
+ONE_CORE: Final = 1.0  # counts as the median where it cannot be trusted: few web servers have less, ...
+MIN_CORES: Final = 1e-3  # ... and no quota is smaller ...
 MAX_CORES: Final = 1e6  # ... and no machine larger
 MAX_VALUE: Final = 1e15  # requests or seconds: above it, sums of floats lose single units
 
@@ -18,21 +21,28 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
     """Return each member's load: its number of unfinished requests or of runnable tasks, whichever is greater.
 
     A member that reports no load is assumed to have the same ratio of load to capacity as the other members combined.
+    No single member of three or more decides this ratio; of two, the less loaded one does: a false load must not keep
+    all requests away from members that report none.
     """
     known = [load_of(member) for member in metrics]
-    full = sum(load for load in known if load is not None)
-    room = sum(c for load, c in zip(known, capacity, strict=True) if load is not None)
-    level = full / room if room > 0 else 0.0
+    if None not in known:
+        return tuple(load for load in known if load is not None)
+    found = [(load / c, c) for load, c in zip(known, capacity, strict=True) if load is not None and c > 0]
+    ratios = [ratio for ratio, _ in found]
+    level = robust_mean(ratios, [c for _, c in found]) if len(found) > 2 else min(ratios, default=0.0)
     return tuple(level * c if load is None else load for load, c in zip(known, capacity, strict=True))
 
 
 def plausible(metrics: Mapping[str, float]) -> Mapping[str, float]:
-    """Return ``metrics`` without impossible values, so that one broken agent cannot distort the pool's totals."""
+    """Return ``metrics`` without impossible values, so that one broken agent cannot distort the pool's totals.
+
+    A value below 0 is impossible. With negative requests/s, a member would lower the number of expected requests.
+    """
     if not metrics:
         return metrics
     # The usual case needs no call per metric. The sum is NaN if any metric is NaN
     values, cores = metrics.values(), metrics.get("cpu_count", MIN_CORES)
-    in_range = min(values) >= -MAX_VALUE and max(values) <= MAX_VALUE and MIN_CORES <= cores <= MAX_CORES
+    in_range = min(values) >= 0 and max(values) <= MAX_VALUE and MIN_CORES <= cores <= MAX_CORES
     if in_range and not math.isnan(sum(values)):
         return metrics
     return dict(filter(_is_plausible, metrics.items()))
@@ -40,7 +50,7 @@ def plausible(metrics: Mapping[str, float]) -> Mapping[str, float]:
 
 def _is_plausible(metric: tuple[str, float]) -> bool:
     name, value = metric
-    return MIN_CORES <= value <= MAX_CORES if name == "cpu_count" else -MAX_VALUE <= value <= MAX_VALUE
+    return MIN_CORES <= value <= MAX_CORES if name == "cpu_count" else 0 <= value <= MAX_VALUE
 
 
 def load_of(metrics: Mapping[str, float]) -> float | None:
@@ -60,12 +70,14 @@ def counted_cores(reported: Sequence[float | None], most: float = 0.0) -> list[f
     """Return the number of cores with which each member counts.
 
     At most ``most`` cores count for a member or, if ``most`` is 0, ``MORE_CORES`` times the pool's median. A member
-    that reports no cores counts with the mean of the others, or with 1 core if no member reports its cores.
+    that reports no cores counts with the mean of the others, or with 1 core if no member reports its cores. No single
+    member of three or more that report their cores decides either of these values.
     """
     known = [cores for cores in reported if cores is not None and cores > 0]
     if not known:
         return [1.0] * len(reported)
-    # Of two, the smaller one: a single member cannot raise it
-    most = most or MORE_CORES * statistics.median_low(known)
-    mean = sum(min(cores, most) for cores in known) / len(known)
+    # Of two, the smaller one: a single member cannot raise it, nor lower it to nothing
+    median = statistics.median_low(known) if len(known) > 2 else max(ONE_CORE, min(known))
+    most = most or MORE_CORES * median
+    mean = statistics.fmean(winsorised([min(cores, most) for cores in known]))
     return [mean if cores is None or cores <= 0 else min(cores, most) for cores in reported]

@@ -31,6 +31,7 @@ MIN_SHARE: Final = 0.1  # of a member's share by capacity: without traffic its c
 MIN_UTILISATION: Final = 0.01  # ... and the pool's load counts as at least this part of its capacity
 PERSISTENT: Final = 2.0  # requests per answer: fewer are one client's page, more are clients that keep the answer
 MAX_PATIENCE: Final = 4.0  # horizons over which the load of persistent clients is corrected
+MOST_FULL: Final = 4.0  # times as full as the others can become before the next report: no member counts as fuller
 CONFIRMED: Final = 1.02  # times its proven capacity: up to it, a limit would cost more than it saves
 NO_LIMITS: Final[Mapping[int, float]] = {}
 HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by half, a smaller one by less
@@ -87,9 +88,9 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
 def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, float] = NO_LIMITS) -> list[float]:
     """Return the shares that bring ``members`` to the same level. ``most`` holds the greatest share of some members."""
     widths = capacities = [member.capacity * member.available_share * member.ramp for member in members]
-    loads = [member.load for member in members]
     requests, answers = expected_rates(view)
     horizon = HORIZON * view.interval
+    loads = limited_loads([member.load for member in members], capacities, max(1.0, horizon * min(requests, answers)))
     if view.measured and requests < math.inf:
         cores = [member.cores for member in members]
         # While a crowd arrives, more requests are in progress than on average
@@ -111,6 +112,19 @@ def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, fl
         for i, (member, c) in enumerate(zip(members, capacities, strict=True))
     ]
     return [part / expected for part in fill_to_level(loads, widths, limits, expected)]
+
+
+def limited_loads(loads: Sequence[float], capacities: Sequence[float], amount: float) -> list[float]:
+    """Return ``loads``, each at most ``MOST_FULL`` times as full as all others together after ``amount`` more requests.
+
+    Such a member gets no requests anyway. A false load beyond that would only change how the others share theirs,
+    because it would count as a backlog beside which their own loads mean nothing.
+    """
+    load, capacity = sum(loads), sum(capacities)
+    return [
+        min(n, MOST_FULL * c * (load - n + amount) / (capacity - c)) if capacity > c else n
+        for n, c in zip(loads, capacities, strict=True)
+    ]
 
 
 def fill_to_level(

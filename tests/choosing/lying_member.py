@@ -96,8 +96,13 @@ def idle_pool(members: int, load: float, cores: tuple[float | None, ...] = (None
     return run_pool(members, load, LyingMember(idle))
 
 
-def run_pool(members: int, load: float, lie: Lie, policy: str = "best") -> Observed:
-    """Run a pool of identical members at ``load`` (1: all its capacity), and return what was observed."""
+def run_pool(
+    members: int, load: float, lie: Lie, policy: str = "best", without: Sequence[str] = (), silent: bool = False
+) -> Observed:
+    """Run a pool of identical members at ``load`` (1: all its capacity), and return what was observed.
+
+    The first member reports no metrics of ``without``; if ``silent``, it never reports at all, and serves nothing.
+    """
     chance = Random(1)
     names = [f"m{i}" for i in range(members)]
     chooser = Chooser(names, 3.0, 0.5, Random(2))
@@ -122,6 +127,10 @@ def run_pool(members: int, load: float, lie: Lie, policy: str = "best") -> Obser
             interval = 1.0
             if i == members - 1 and FROM <= now < UNTIL:
                 metrics, interval = lie(metrics, now - FROM)
+            if i == 0:
+                if silent:
+                    continue
+                metrics = {name: value for name, value in metrics.items() if name not in without}
             readings[name] = Reading(float(now), interval, 100, metrics, "", False, None)
         chooser.observe(Snapshot(now + 1, readings), NO_POOL_OVERRIDES, float(now))
         plan = chooser.plan(policy, selections, float(now))

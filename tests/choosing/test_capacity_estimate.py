@@ -197,9 +197,20 @@ def test_two_fast_members_confirm_each_other() -> None:
 
 
 def test_proven_capacities() -> None:
-    assert proven_capacities((100.0, 400.0, 900.0), (1.0, 2.0, 3.0)) == (100.0, 400.0, 600.0)
-    assert proven_capacities((100.0,), (1.0,)) == (100.0,)
-    assert proven_capacities((), ()) == ()
+    busy, idle = work(100), RequestCost()
+    assert proven_capacities((100.0, 400.0, 900.0), (1.0, 2.0, 3.0), [busy] * 3) == (100.0, 400.0, 600.0)
+    assert proven_capacities((100.0, 400.0, 900.0), (1.0, 2.0, 3.0), [busy, idle, busy]) == (100.0, 200.0, 300.0)
+    assert proven_capacities((100.0, 900.0), (1.0, 1.0), [idle, busy]) == (100.0, 900.0)
+    assert proven_capacities((100.0,), (1.0,), [busy]) == (100.0,)
+    assert proven_capacities((), (), []) == ()
+
+
+def test_of_two_members_with_requests_the_slower_decides_how_fast_the_others_count() -> None:
+    honest, liar = work(100, per_second=50), work(100_000, per_second=50_000)
+    found = capacities([honest, liar, RequestCost()], [1.0] * 3)
+    assert found[0] == pytest.approx(100, rel=0.05)
+    assert found[2] <= 105
+    assert found[1] / sum(found) <= 1.4 / 3 * 1.02
 
 
 def report(member: RequestCost, total: list[float], requests: float, cpu: float) -> None:

@@ -17,6 +17,7 @@ from tests.choosing.lying_member import (
     Lie,
     LyingMember,
     Metrics,
+    honest,
     honest_pool,
     idle_pool,
     run_pool,
@@ -81,8 +82,42 @@ def test_no_false_report_harms_the_pool(members: int, load: float, name: str) ->
     assert remains <= 0.1
 
 
-FACTORS: Final = st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 0.8, 1.0, 1.2, 2.0, 5.0, 100.0, 1e6])
 METRICS: Final = ("requests_total", "httpd_cpu_seconds", "busy_workers", "cpu_idle", "run_queue", "cpu_count")
+WITHOUT_AGENT: Final = ("requests_per_s", *METRICS)
+LIES_THAT_GAIN: Final[dict[str, Lie]] = {
+    "negative requests/s": changed(requests_per_s=-300.0, busy_workers=0.0, cpu_idle=100.0),
+    "requests rise": LyingMember([FalseReports(requests=1000.0, busy_workers=0.0, cpu_idle=100.0)]),
+    "a load of 1e5": changed(busy_workers=1e5),
+    "a thousandth of a core": changed(cpu_count=1e-3, busy_workers=0.0, cpu_idle=100.0),
+}
+
+
+@pytest.mark.parametrize("without", [(), ("busy_workers", "run_queue"), WITHOUT_AGENT])
+@pytest.mark.parametrize("name", LIES_THAT_GAIN)
+def test_beside_a_member_that_reports_less_no_false_report_gains_more(name: str, without: tuple[str, ...]) -> None:
+    lie = LIES_THAT_GAIN[name]
+    found, true = run_pool(3, 0.3, lie, without=without), run_pool(3, 0.3, honest, without=without)
+    assert found.share(2, SETTLED, UNTIL) <= 1.5 / 3
+    assert found.share(1, SETTLED, UNTIL) >= 0.7 / 3
+    assert found.capacity(1, SETTLED, UNTIL) == pytest.approx(true.capacity(1, SETTLED, UNTIL), rel=0.1)
+    if "cpu_count" not in without:
+        assert found.share(0, SETTLED, UNTIL) >= 0.7 / 3
+
+
+@pytest.mark.parametrize("load", [0.3, 0.6])
+def test_a_false_load_leaves_the_others_equal_shares(load: float) -> None:
+    shares = run_pool(3, load, LIES_THAT_GAIN["a load of 1e5"]).shares[SETTLED:UNTIL]
+    assert all(second[:2] == pytest.approx((0.5, 0.5), abs=0.1) for second in shares)
+
+
+@pytest.mark.parametrize("name", ["requests rise", "negative requests/s"])
+def test_a_member_that_never_reports_confirms_nothing(name: str) -> None:
+    found = run_pool(3, 0.3, LIES_THAT_GAIN[name], silent=True)
+    assert found.share(1, SETTLED, UNTIL) >= 0.25
+    assert found.capacity(1, SETTLED, UNTIL) == pytest.approx(200, rel=0.1)
+
+
+FACTORS: Final = st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 0.8, 1.0, 1.2, 2.0, 5.0, 100.0, 1e6])
 FALSE_REPORTS: Final = st.builds(
     FalseReports,
     requests=FACTORS,

@@ -26,10 +26,26 @@ def test_loads(metrics: list[dict[str, float]], expected: tuple[float, ...]) -> 
     assert loads(metrics, [1.0, 2.0]) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ([1e5, 3.0], 3.0),  # of two, the emptier one decides
+        ([1e5, 3.0, 3.0], 3.0),
+        ([0.0, 3.0, 3.0], 3.0),
+        ([2.0, 3.0, 4.0], 3.0),
+    ],
+)
+def test_no_member_decides_the_load_of_those_that_report_none(known: list[float], expected: float) -> None:
+    metrics: list[dict[str, float]] = [*({"busy_workers": load} for load in known), {}]
+    assert loads(metrics, [1.0] * len(metrics))[-1] == pytest.approx(expected)
+    assert loads([{}, {"busy_workers": 3.0}], [1.0, 0.0])[0] == 0.0
+
+
 def test_impossible_values_are_removed() -> None:
     told = {"cpu_count": 2.0, "requests_total": 1e12, "cpu_idle": 0.0}
     assert plausible(told) is told
     assert plausible({**told, "cpu_count": 2.3e-308}) == {"requests_total": 1e12, "cpu_idle": 0.0}
+    assert plausible({**told, "requests_per_s": -300.0}) == told
     assert plausible({**told, "cpu_count": 0.0, "busy_workers": 1.7e308}) == {"requests_total": 1e12, "cpu_idle": 0.0}
 
 
@@ -41,6 +57,9 @@ def test_impossible_values_are_removed() -> None:
         ([2.0, 1e6], 0.0, [2.0, 8.0]),  # the smaller of two decides
         ([2.0, 2.0, 1e6], 64.0, [2.0, 2.0, 64.0]),
         ([2.0, None, 4.0], 0.0, [2.0, 3.0, 4.0]),
+        ([2.0, 1e-3, None], 0.0, [2.0, 1e-3, 1.0005]),  # nor does the smaller one lower the other
+        ([2.0, 2.0, 1e6, None], 0.0, [2.0, 2.0, 8.0, 2.0]),
+        ([2.0, 2.0, 1e-3, None], 0.0, [2.0, 2.0, 1e-3, 2.0]),
         ([None, 0.0], 0.0, [1.0, 1.0]),
         ([], 0.0, []),
     ],

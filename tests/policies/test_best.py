@@ -88,6 +88,20 @@ def test_loaded_members_get_less_than_their_share_by_capacity() -> None:
     assert shares[0] < 15
 
 
+@given(st.floats(100.0, 1e5), st.floats(0.0, 20.0), st.floats(0.0, 20.0), st.floats(0.99, 1.01))
+def test_a_member_that_is_far_too_full_does_not_change_how_the_others_share(
+    full: float, one: float, other: float, faster: float
+) -> None:
+    def shares(load: float) -> tuple[float, ...]:
+        members = member(0, load, 200), member(0, one, 200 * faster), member(0, other, 200)
+        pool = busy(*members, requests=120, answers=120, in_progress=one + other)
+        return level_filling_shares(pool)
+
+    found, usual = shares(full * 100), shares(full * 50)
+    assert found[0] == 0
+    assert found[1:] == pytest.approx(usual[1:], abs=0.05)
+
+
 def test_members_with_overdue_reports_get_nothing() -> None:
     pool = view(member(90, overdue=True), member(), member(), rate=100.0)
     assert set(run(best, pool, 100, 2)) == {1, 2}

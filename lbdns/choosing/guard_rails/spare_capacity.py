@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from lbdns.policies.best import water_level
+
 MARGIN: Final = 1.05  # times the demand: above 95 % of what servers can carry, queues grow without limit
 
 
@@ -42,11 +44,15 @@ def needed_despite_alarm(
     seconds. Otherwise, an alarmed member can still be spared if its ratio of load to capacity is above the ratio that
     the other members will reach. In the meantime, such a member works through its queue, so no capacity is lost.
     ``load`` is in requests.
+
+    A member in ``others`` that is fuller than the rest of them will become counts neither with its load nor with its
+    capacity: by reporting a high load, a member can withdraw itself, but cannot make the pool seem to need others.
     """
-    waiting = sum(load[i] for i in others)
-    level = (waiting + horizon * demand) / sum(capacity[i] for i in others)
+    level = water_level([load[i] for i in others], [capacity[i] for i in others], horizon * demand)
+    available = [i for i in others if load[i] <= level * capacity[i]] or others
+    waiting = sum(load[i] for i in available)
     missed = sorted((i for i in alarmed if load[i] < level * capacity[i]), key=lambda i: load[i] / capacity[i])
-    spared = spare(missed, others, 1.0, capacity, demand + waiting / horizon)
+    spared = spare(missed, available, 1.0, capacity, demand + waiting / horizon)
     return [i for i in missed if i not in spared]
 
 

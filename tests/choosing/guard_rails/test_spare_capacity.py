@@ -84,8 +84,10 @@ def test_a_failing_member_is_missed_by_what_it_is_handed_out(handed: list[float]
         ([2], [0, 1], [0.0, 0.0, 9.0], 0.0, []),
         ([2], [0, 1], [0.0, 0.0, 0.0], 19.0, []),  # 20 requests/s are 5 % more than what comes
         ([2], [0, 1], [0.0, 0.0, 0.0], 19.1, [2]),
-        ([2], [0, 1], [15.0, 0.0, 0.0], 9.0, []),  # within 1.5 s the others serve 30: the 15 that wait and the new ones
-        ([2], [0, 1], [15.0, 0.0, 0.0], 9.1, [2]),
+        ([2], [0, 1], [9.0, 0.0, 0.0], 13.0, []),  # within 1.5 s the others serve 30: the 9 that wait and the new ones
+        ([2], [0, 1], [9.0, 0.0, 0.0], 13.1, [2]),
+        ([2], [0, 1], [15.0, 0.0, 0.0], 9.5, []),  # member 0 works off its queue, and member 1 can serve the new ones
+        ([2], [0, 1], [15.0, 0.0, 0.0], 9.6, [2]),
         ([2], [0, 1], [0.0, 0.0, 44.9], 60.0, [2]),  # then the others will have 4.5 s to do
         ([2], [0, 1], [0.0, 0.0, 45.1], 60.0, []),  # it works off its queue meanwhile: nothing is lost
         ([3, 2], [0, 1], [0.0, 0.0, 2.0, 1.0], 25.0, [3]),  # the member with less load first
@@ -99,6 +101,12 @@ def test_an_alarm_is_heard_while_the_others_can_do_without(
 
 
 LOADED = st.lists(st.tuples(st.floats(0.1, 1000), st.floats(0, 1000), st.booleans()), min_size=1, max_size=12)
+
+
+@given(st.floats(0.0, 1e5), st.floats(1.0, 100.0))
+def test_a_false_load_does_not_make_the_pool_need_a_member_in_alarm(load: float, capacity: float) -> None:
+    """The honest member 1 can serve all requests alone, whatever member 2 reports."""
+    assert needed_despite_alarm([0], [1, 2], [5.0, 3.0, load], [100.0, 100.0, capacity], 60.0, 1.5) == []
 
 
 @given(LOADED, st.floats(0, 5000), st.floats(0.1, 10))

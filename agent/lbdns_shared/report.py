@@ -36,6 +36,7 @@ KEY_ID_LENGTH: Final = 4
 NO_KEY_ID: Final = bytes(KEY_ID_LENGTH)
 NO_TAG: Final = bytes(TAG_LENGTH)
 MAX_INTERVAL: Final = 86_400.0  # seconds; a longer interval is a mistake, and its host would never count as silent
+MIN_INTERVAL: Final = 0.02  # seconds; a collector accepts no more than 50 reports a second from one host
 #: An alarm that begins with this text states that the web server has failed; other alarms state that it is overloaded
 WEB_SERVER_FAILED: Final = "web server failed"
 MAX_METRICS: Final = 256  # a datagram has no room for many more

@@ -32,8 +32,9 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     overdue, ramps = candidates.overdue(now), candidates.ramps(now)
     intervals = [
         member.interval
-        for i, member in enumerate(pool.members)
-        if i in usable and member.reading and member.reading.score is not None  # loads come only from reports
+        for member in pool.members
+        # Loads come only from reports. Members that are silent now count too: of two, one alone could change the median
+        if member.reading and member.reading.score is not None
     ]
     scores = _scores(pool, usable)
     interval = statistics.median(intervals) if intervals else 1.0

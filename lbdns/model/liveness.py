@@ -6,6 +6,7 @@ Pure functions: the time is passed as an argument.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -107,6 +108,8 @@ def _stopped_at_once(
 ) -> bool:
     """Return whether members without a "bye" all fell silent within ``stale_after`` report intervals of each other.
 
+    The interval is the median of all members'.
+
     Servers usually fail one after another; simultaneous failures point to the network or the collector. A member whose
     agent reports that the web server has failed is not counted: both the agent and the network work.
     """
@@ -118,4 +121,6 @@ def _stopped_at_once(
     if len(lost) < 2:
         return False
     times = [r.received for r in lost]
-    return max(times) - min(times) <= stale_after * max(r.interval for r in lost)
+    # Not the longest: by declaring one, a member that fails its check could turn a later failure into a fail-open
+    interval = statistics.median_high(r.interval for r in readings if r is not None)
+    return max(times) - min(times) <= stale_after * interval

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from lbdns_shared.report import WEB_SERVER_FAILED
+from lbdns_shared.report import MIN_INTERVAL, WEB_SERVER_FAILED
 
 NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
 
@@ -73,7 +73,7 @@ def read_reading(value: Any, now: float) -> Reading:
     if not (0 < float(interval) < math.inf and math.isfinite(age) and all(map(math.isfinite, numbers.values()))):
         raise ValueError(f"not a valid reading: {value!r}")
     failed = tuple(FailedCheck(str(pool), str(reason)) for pool, reason in (checks[0] if checks else ()))
-    fields = float(interval), None if score is None else int(score), numbers, str(alarm), bool(gone)
+    fields = max(MIN_INTERVAL, float(interval)), None if score is None else int(score), numbers, str(alarm), bool(gone)
     return Reading(now - max(0.0, age), *fields, failed_checks=failed)
 
 

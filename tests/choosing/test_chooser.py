@@ -46,6 +46,23 @@ def test_nobody_reports_and_all_take_turns(policy: str) -> None:
     assert pool.plan(policy, None, 0.0).order == (0, 1, 2)
 
 
+@pytest.mark.parametrize("declared", [0.02, 60.0])
+@pytest.mark.parametrize("since", ["silent", "alarm"])
+def test_beside_two_others_no_member_decides_the_interval(declared: float, since: str) -> None:
+    pool = chooser()
+    pool.observe(farm(0.0), NO_POOL_OVERRIDES, 0.0)
+    for step in range(1, 1000):
+        now = step * min(declared, 1.0)
+        others = {"b": reading(math.floor(now))}
+        others["a"] = reading(0.0) if since == "silent" else reading(math.floor(now), alarm="x")
+        liar = Reading(now, declared, 90, {"requests_per_s": 100.0, "busy_workers": 1.0})
+        pool.observe(snapshot(now, c=liar, **others), NO_POOL_OVERRIDES, now)
+        if now > 15:
+            break
+    assert pool.liveness.candidates == (1, 2)
+    assert pool.view("best", now).interval == pytest.approx(1.0, rel=0.1)
+
+
 def test_few_ask_and_see_the_highest_score() -> None:
     pool = chooser()
     before: Selections | None = None

@@ -151,6 +151,11 @@ class TestAssess:
     def test_at_once_is_within_the_time_that_makes_silent(self, apart: float, opens: bool) -> None:
         assert bool(assessed(heard(0), heard(9.0), heard(9.0 + apart)).fail_open) is opens
 
+    def test_a_long_interval_of_one_member_does_not_make_later_failures_simultaneous(self) -> None:
+        liar = failed(heard(0, interval=60.0))
+        assert assess([heard(0), liar, heard(20.0)], [""] * 3, NOW, 3.0, 0.5, "web").fail_open == ""
+        assert assessed(heard(0), heard(200.0, interval=60.0), heard(20.0)).fail_open == ""
+
     @pytest.mark.parametrize(("min_usable", "opens"), [(0.0, False), (0.3, False), (0.34, True), (1.0, True)])
     def test_the_share_that_must_be_usable(self, min_usable: float, opens: bool) -> None:
         assert bool(assessed(heard(0), heard(9), heard(9), min_usable=min_usable).fail_open) is opens

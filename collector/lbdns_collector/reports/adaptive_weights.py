@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from lbdns.choosing.reported_values import MAX_LOAD
 from lbdns.scores.score import Score, Term
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ DOUBT: Final = 3.0  # standard errors that a gain must exceed; by chance alone, 
 SETTLING: Final = 0.3  # fraction of each turn that is ignored: requests from the previous turn are still in progress
 CHECK_EVERY: Final = 6  # trials between two checks of the configured weights, while others are in use
 LEAST_MOVE: Final = 0.005  # fraction of the sum of all weights; a smaller move changes no score, as scores are integers
+LEAST_BUSY: Final = 1e-6  # requests in progress * seconds; far below what a single request needs
+MOST_REQUESTS: Final = 1e9  # requests in one report: with absurd values, the sums would overflow
 LEAST_REQUESTS: Final = 50.0  # requests in each half of a round; fewer give no usable mean
 
 
@@ -55,7 +58,7 @@ class _ResponseTimeSums:
 
     @property
     def is_enough(self) -> bool:
-        return self.requests >= LEAST_REQUESTS and self.busy > 0
+        return self.requests >= LEAST_REQUESTS and self.busy >= LEAST_BUSY
 
     @property
     def response(self) -> float:
@@ -118,8 +121,8 @@ class WeightSearch:
         if now >= self._turn_began + SETTLING * self.settings.period:
             seen = self._new if _TURNS[self._turn] else self._old
             # The agent's own status request counts as a request, and occupies a worker
-            seen.busy += interval * max(0.0, metrics.get("busy_workers", 0.0) - 1.0)
-            seen.requests += max(0.0, interval * metrics.get("requests_per_s", 0.0) - 1.0)
+            seen.busy += interval * min(MAX_LOAD, max(0.0, metrics.get("busy_workers", 0.0) - 1.0))
+            seen.requests += min(MOST_REQUESTS, max(0.0, interval * metrics.get("requests_per_s", 0.0) - 1.0))
         return moved
 
     def _next_turn(self, now: float) -> bool:

@@ -28,7 +28,7 @@ from lbdns_collector.reports.rejected_reports import RejectedReports
 from lbdns_collector.reports.reporting_peer import MAX_SKEW, HostRecord, ReportingPeer
 from lbdns_shared.errors import ReportError
 from lbdns_shared.keys import MasterKey
-from lbdns_shared.report import REASONS, Envelope, Report, decode_body, open_envelope
+from lbdns_shared.report import MIN_INTERVAL, REASONS, Envelope, Report, decode_body, open_envelope
 
 ACCEPTED: Final = "accepted"
 RESULTS: Final = (ACCEPTED, *REASONS)
@@ -194,7 +194,8 @@ class ReportTable:
         score, shadow = self._scores(metrics)
         alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
         gone = report.kind == "bye"
-        interval = min(report.interval, self.max_interval)
+        # Of the shortest intervals, not even the number in a second is finite
+        interval = max(MIN_INTERVAL, min(report.interval, self.max_interval))
         if report.kind == "data":
             reading = Reading(now, interval, score, metrics, "", False, shadow)
             for member in members:

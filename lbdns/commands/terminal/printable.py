@@ -20,6 +20,7 @@ STATES: Final[Mapping[str, str]] = {
 #: Level of an event -> style
 LEVELS: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bold red"}
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
+VERY_LARGE: Final = 1e9  # from here on, only the magnitude of a value is of interest
 LETTERS: Final = "_.-=+*%#"  # for terminals without block characters
 
 
@@ -32,7 +33,10 @@ def printable(value: object) -> str:
 
 
 def number(value: float | None, decimals: int = 0) -> str:
-    return "-" if value is None else f"{float(value):.{decimals}f}"
+    """Format a number. Absurd values are rounded, because one member's must not widen a table for all others."""
+    if value is None:
+        return "-"
+    return f"{float(value):.{decimals}f}" if abs(value) < VERY_LARGE else f"{float(value):.0e}"
 
 
 def percent(part: float | None) -> str:
@@ -46,7 +50,7 @@ def per_second(value: float | None) -> str:
     for limit, divisor, decimals, unit in ((10, 1, 2, ""), (1e3, 1, 1, ""), (1e5, 1, 0, ""), (1e8, 1e3, 0, "k")):
         if round(abs(value), decimals) < limit:
             return f"{value / divisor:.{decimals}f}{unit}"
-    return f"{value / 1e6:.0f}M"
+    return f"{value / 1e6:.0f}M" if abs(value) < VERY_LARGE else f"{value:.0e}"
 
 
 def event_line(event: Mapping[str, Any], is_short: bool = False) -> Text:

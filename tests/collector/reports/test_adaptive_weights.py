@@ -36,6 +36,18 @@ PERIOD = 10.0
 IDEAL: Mapping[str, float] = {"run_queue": 22.0, "cpu_idle": 50.0, "idle_workers": 12.0, "requests_per_s": 16.0}
 
 
+@pytest.mark.parametrize("value", [5e-324, 1e-300, 1.7e308])
+def test_absurd_values_of_one_member_raise_no_errors(value: float) -> None:
+    for absurd in (True, False), (False, True):  # in the turns with the old and with the new weights
+        search = adaptive()
+        for second in range(20 * int(PERIOD)):
+            metrics = {"busy_workers": 2.0, "requests_per_s": 100.0}
+            search.observe({"busy_workers": 1.0, "requests_per_s": 100.0}, 1.0, float(second))
+            if absurd[second // int(PERIOD) % 4 in (1, 2)]:
+                metrics = {"busy_workers": value, "requests_per_s": 100.0}
+            search.observe(metrics, 60.0, float(second))
+
+
 def adaptive(seed: int = 1, factor: float = 2.0, terms: Mapping[str, Term] = TERMS) -> WeightSearch:
     return WeightSearch(terms, WeightSearchSettings(factor, PERIOD), Random(seed))
 

@@ -9,7 +9,7 @@ from lbdns.model.snapshot import Reading
 from lbdns.scores.score import Score, Term
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.reports.report_table import ReportTable
-from lbdns_shared.report import Kind
+from lbdns_shared.report import MIN_INTERVAL, Kind
 from tests.collector.collector_fixtures import ADDRESSES, HOSTS, IDLE, KEY, OTHER_KEY, WALL, datagram
 from tests.collector.report_tables import NOW, accept, make
 
@@ -33,6 +33,18 @@ def test_a_longer_interval_than_allowed_counts_as_the_longest(kind: Kind) -> Non
     handed_over.max_interval = 5.0
     handed_over.restore(table.state(NOW), NOW)
     assert handed_over.snapshot().readings["gandalf.hobbit"].interval == 5.0
+
+
+@pytest.mark.parametrize("kind", ["data", "alarm", "bye"])
+def test_a_shorter_interval_than_possible_counts_as_the_shortest(kind: Kind) -> None:
+    table = make(KEY)
+    accept(table, datagram(interval=5e-324, kind=kind))
+    assert table.snapshot().readings["gandalf.hobbit"].interval == MIN_INTERVAL
+    older = table.state(NOW)
+    older["readings"]["gandalf.hobbit"][1] = 5e-324
+    handed_over = make(KEY)
+    handed_over.restore(older, NOW)
+    assert handed_over.snapshot().readings["gandalf.hobbit"].interval == MIN_INTERVAL
 
 
 KINDS: list[tuple[str, list[tuple[Kind, str, dict[str, float]]], tuple[str, bool, int]]] = [

@@ -40,6 +40,7 @@ def test_nothing_steers_the_terminal(text: object, shown: str) -> None:
     [
         (None, "-"), (0.0, "0.00"), (3.14159, "3.14"), (9.999, "10.0"), (99.94, "99.9"), (999.96, "1000"),
         (12345.6, "12346"), (99_999.7, "100k"), (1_234_567, "1235k"), (123_456_789, "123M"),
+        (1.7e308, "2e+308"),
     ],
 )  # fmt: skip
 def test_rates_fit_six_columns(value: float | None, text: str) -> None:
@@ -49,6 +50,12 @@ def test_rates_fit_six_columns(value: float | None, text: str) -> None:
 
 def test_what_is_not_known() -> None:
     assert (number(None), number(0.0, 1), percent(None), percent(0.256)) == ("-", "0.0", "-", "26%")
+
+
+def test_absurd_numbers_are_short() -> None:
+    assert (number(1.7e308, 2), number(-1.7e308), number(10**15), number(123_456_789)) == (
+        *("2e+308", "-2e+308", "1e+15"), "123456789",
+    )  # fmt: skip
 
 
 def test_an_event_is_one_line() -> None:

@@ -1,6 +1,7 @@
 // How the page writes values: numbers, rates, percentages, durations, times of day, domain names.
 
 export const NO_VALUE = "–";
+const VERY_LARGE = 1e15;  // a member can report 300 digits, which must not widen the table for all others
 
 const numberFormats = new Map();  // digits -> Intl.NumberFormat, which is slow to create
 const timeFormats = {
@@ -12,6 +13,7 @@ const timeFormats = {
 /** Format a number with at most ``digits`` decimal places, or with exactly that many. */
 export function formatNumber(value, digits = 0, isExact = false) {
   if (typeof value !== "number" || !Number.isFinite(value)) return NO_VALUE;
+  if (Math.abs(value) >= VERY_LARGE) return value.toExponential(0);
   const key = isExact ? -1 - digits : digits;
   let format = numberFormats.get(key);
   if (!format) {

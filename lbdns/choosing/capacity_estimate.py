@@ -62,11 +62,11 @@ def observed_speeds(costs: Sequence[RequestCost]) -> list[float]:
 def common_speed(costs: Sequence[RequestCost]) -> float:
     """Return the mean speed of the members that have served requests, or 0 if there are none.
 
-    Of two members, the slower one decides. With a mean, a single member could report such a speed that all members
-    without requests counted as many times as fast as the other one, which would then get no requests.
+    If only two members report requests, the slower one decides. With a mean, one of them could report such a speed
+    that all other members counted as many times as fast as the second one, which would then get no requests.
     """
     known = [cost.work for cost in costs if cost.work.speed > 0]
-    if len(known) < 3:
+    if not known or sum(cost.counted for cost in costs) < 3:
         return min((work.speed for work in known), default=0.0)
     weights = [work.cpu_seconds / (work.cpu_seconds + PRIOR) for work in known]
     return robust_mean([work.speed for work in known], weights)
@@ -191,10 +191,10 @@ def proven_capacities(
     """Return each member's capacity, that of the fastest member reduced to the speed of the next fastest.
 
     A member's speed is known from its own reports alone; that cores of the next fastest speed exist, from another's.
-    A member that has served no requests confirms nothing, because its speed is assumed from the others'.
+    A member that reports no requests confirms nothing, because its speed is assumed from the others'.
     """
     observed = zip(capacity, cores, costs, strict=True)
-    speeds = sorted((c / m for c, m, cost in observed if cost.work.speed > 0), reverse=True)
+    speeds = sorted((c / m for c, m, cost in observed if cost.counted), reverse=True)
     if len(speeds) < 2:
         return tuple(capacity)
     return tuple(min(c, m * speeds[1]) for c, m in zip(capacity, cores, strict=True))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lbdns.config.check_setting import CheckConfig, parse_target
 from lbdns.model.liveness import state_of
 from lbdns.model.snapshot import FailedCheck, Reading
-from lbdns_collector.checks.check_schedule import CheckSchedule, MemberCheck, with_failure, without_failures
+from lbdns_collector.checks.check_schedule import OVERDUE, CheckSchedule, MemberCheck, with_failure, without_failures
 from lbdns_collector.checks.probe_result import PASSED, ProbeResult
 from lbdns_shared.report import WEB_SERVER_FAILED
 
@@ -82,20 +82,20 @@ def test_who_has_never_reported_or_has_said_bye_is_not_checked() -> None:
 
 
 @pytest.mark.parametrize("interval", [0.2, 1.0, 10.0])
-def test_it_is_checked_once_its_report_is_overdue_by_half_an_interval(interval: float) -> None:
+def test_it_is_checked_once_its_report_is_overdue(interval: float) -> None:
     stage = Stage()
     for _ in range(20):
         assert stage.checked(stage.now + interval) == []
         stage.report(interval=interval)
     ((when, check),) = stage.checked(stage.now + 1.6 * interval)
-    assert when == stage.readings["frodo.hobbit"].received + 1.5 * interval
+    assert when == stage.readings["frodo.hobbit"].received + OVERDUE * interval
     assert check == member()
 
 
 def test_who_fails_is_silent_at_once_and_usable_with_the_next_report() -> None:
     stage = Stage()
     stage.report()
-    assert stage.next_check(REFUSED) == 101.5
+    assert stage.next_check(REFUSED) == 100.0 + OVERDUE
     assert stage.state() == "silent"
     assert stage.readings["frodo.hobbit"].failure("web") == "tcp:80: connection refused"
     assert stage.readings["frodo.hobbit"].failure("other") == ""
@@ -107,9 +107,9 @@ def test_who_passes_while_overdue_stays_as_it_is() -> None:
     stage = Stage()
     stage.report()
     before = stage.readings["frodo.hobbit"]
-    assert stage.next_check(PASSED) == 101.5
+    assert stage.next_check(PASSED) == 100.0 + OVERDUE
     assert stage.readings["frodo.hobbit"] is before
-    assert stage.next_check(PASSED) == 102.5  # again, since the host may die later
+    assert stage.next_check(PASSED) == 101.0 + OVERDUE  # again, since the host may die later
     assert stage.state() == "usable"
     assert stage.checked(200.0) == []  # silent for want of reports: a dead agent is not taken for a member without one
     assert stage.state() == "silent"

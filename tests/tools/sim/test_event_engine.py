@@ -68,7 +68,7 @@ def test_a_check_takes_a_dead_server_out_sooner_and_nobody_else(policy: str) -> 
     scenario = replace(SHORT, servers=FARMS["U10"], load=0.5, outages=(Outage("s3", 20.0, 35.0),))
     unchecked, checked = simulate(scenario, policy, 1), simulate(replace(scenario, check=True), policy, 1)
     assert 0 < checked.failed < unchecked.failed
-    # Overdue at most 1.5 intervals after its death, and 0.3 s for the check; answers are counted in whole seconds
+    # Overdue at most 1.3 intervals after its death, and 0.3 s for the check; answers are counted in whole seconds
     assert answers(checked, 22, 35)[2] == 0
     assert answers(checked, 37, 50)[2] > 0
     assert simulate(replace(SHORT, check=True), policy, 1) == simulate(SHORT, policy, 1)

@@ -45,10 +45,12 @@ class Reading:
     @property
     def web_server_failed(self) -> bool:
         """Return whether the agent reports that the web server has failed."""
-        return self.alarm.startswith(WEB_SERVER_FAILED)
+        return bool(self.alarm) and self.alarm.startswith(WEB_SERVER_FAILED)
 
     def failure(self, pool: str) -> str:
         """Return how the check of ``pool`` fails, or an empty string if the check does not fail."""
+        if not self.failed_checks:  # the usual case, which is asked about for every member and plan
+            return ""
         return next((check.reason for check in self.failed_checks if check.pool == pool), "")
 
 

@@ -53,10 +53,11 @@ def checks_of(farm: Farm) -> list[MemberCheck]:
 
 
 class _Entry:
-    __slots__ = ("check", "due", "fails", "passes", "phase", "running")
+    __slots__ = ("active", "check", "due", "fails", "passes", "phase", "running")
 
     def __init__(self, check: MemberCheck) -> None:
         self.check = check
+        self.active = True  # False once a reload has removed the check
         self.due = math.inf  # monotonic seconds: when to look at this member again
         self.fails = 0  # in a row
         self.passes = 0  # in a row, while the check counts as failed
@@ -81,6 +82,8 @@ class CheckSchedule:
     def use(self, checks: Iterable[MemberCheck], now: float) -> None:
         """Replace the checks. A check of the same pool and member continues where it was."""
         before, self._entries, self._heap = self._entries, {}, []
+        for old in before.values():
+            old.active = False
         by_member: dict[str, list[_Entry]] = {}
         checks = list(checks)
         for number, check in enumerate(checks, 1):
@@ -90,7 +93,7 @@ class CheckSchedule:
                 if check.agentless:
                     # The first check at once, since a member that has not been checked cannot be selected
                     entry.due, entry.phase = now, number / len(checks)
-            entry.check = check
+            entry.check, entry.active = check, True
             self._entries[check.key] = entry
             by_member.setdefault(check.member, []).append(entry)
             if not entry.running:
@@ -115,7 +118,7 @@ class CheckSchedule:
         The caller must make the check and then call ``finish``. Do not call this method before ``next_due``.
         """
         due, _, entry = heapq.heappop(self._heap)
-        if entry.due != due or entry.running or self._entries.get(entry.check.key) is not entry:
+        if entry.due != due or entry.running or not entry.active:
             return None
         check = entry.check
         when = self._when(check, reading_of(check.member), now)

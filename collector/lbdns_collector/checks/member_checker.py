@@ -19,7 +19,7 @@ log = logging.getLogger("lbdns.collector")
 
 MAX_RUNNING: Final = 128  # checks at a time: a thousand dead members are checked in 2.4 s, with few descriptors
 BATCH: Final = 16  # checks begun per wake-up, about 2 ms of work, so that other tasks in this event loop can run
-LOOKS: Final = 256  # members looked at per wake-up, about half a millisecond of work
+LOOKS: Final = 256  # members looked at per wake-up, about a millisecond of work
 PAUSE: Final = 0.01  # s between two wake-ups: short beside every deadline, and ten thousand members need few wake-ups
 LOG_INTERVAL: Final = 60.0  # s between two log lines about checks that could not be made
 RESULTS: Final[Mapping[bool | None, str]] = {True: "passed", False: "failed", None: "not_made"}

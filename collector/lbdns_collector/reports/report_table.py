@@ -192,8 +192,6 @@ class ReportTable:
             # Applies to reports from now on: after one interval, all members are scored alike again
             self.score = self.adaptive.score
         score, shadow = self._scores(metrics)
-        alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
-        gone = report.kind == "bye"
         # Of the shortest intervals, not even the number in a second is finite
         interval = max(MIN_INTERVAL, min(report.interval, self.max_interval))
         if report.kind == "data":
@@ -201,7 +199,9 @@ class ReportTable:
             for member in members:
                 self._readings[member] = reading
         else:
-            self._record_notice(members, Reading(now, interval, score, metrics, alarm, gone, shadow))
+            alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
+            notice = Reading(now, interval, score, metrics, alarm, report.kind == "bye", shadow)
+            self._record_notice(members, notice)
         self._changed = True
 
     def _record_notice(self, members: tuple[str, ...], reading: Reading) -> None:

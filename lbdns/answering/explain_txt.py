@@ -19,6 +19,7 @@ from lbdns.model.farm import Farm, Pool
 
 LABEL: Final = b"\7explain"
 MAX_MEMBERS: Final = 20  # the most probable members; the web page is a better place to see 200
+PER_SECOND: Final = 20.0  # explanations; each takes a millisecond or more, hundreds of times as much as another answer
 MAX_STRING: Final = 255  # octets of a character-string, RFC 1035 section 3.3
 MAX_TEXT: Final = 1000  # octets of one record: all records together stay far below the 64 KiB of a message
 _CUT: Final = "..."
@@ -43,16 +44,26 @@ class ExplanationEntry(AnswerEntry):
 class ExplanationNames:
     """The ``explain.NAME`` names of one farm, and the networks that may query them."""
 
-    __slots__ = ("_allowed", "_owners")
+    __slots__ = ("_allowed", "_left", "_now", "_owners")
 
     def __init__(self, farm: Farm) -> None:
         self._allowed = AllowedNetworks(farm.config.explain.allow)
+        self._now, self._left = 0.0, PER_SECOND
         #: Maps each name ``explain.NAME`` to its pool and to the owner name NAME as configured
         self._owners: dict[bytes, tuple[Pool, str]] = {
             LABEL + owner: (pool, text)
             for pool in (farm.pools if self._allowed else ())
             for owner, text in zip(pool.owners, pool.config.names, strict=True)
         }
+
+    def may_explain(self, now: float) -> bool:
+        """Return whether to make another explanation at ``now`` (monotonic seconds): at most PER_SECOND in a second."""
+        self._left = min(self._left + max(now - self._now, 0.0) * PER_SECOND, PER_SECOND)
+        self._now = now
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True
 
     def entry(self, index: ZoneIndex, query: Query, host: str, explainer: Explainer | None) -> AnswerEntry | None:
         """Return the entry for ``query`` in the zone of ``index``, or None if ``host`` may not query that name."""

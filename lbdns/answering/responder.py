@@ -193,6 +193,8 @@ class Responder:
         entry: AnswerEntry | None = None
         if self.explainer is not None and query.qname.startswith(LABEL):
             entry = self._explanations.entry(index, query, client[0], self.explainer)
+            if entry is not None and not self._explanations.may_explain(self.now):
+                return self._refuse(query, without_records(Rcode.REFUSED), Rcode.REFUSED, options, client, transport)
         entry = entry or self.table.entry(index, query.qname, query.qtype)
         if entry.external_aliases and self._relays(query, client):
             return RelayedQuery(query, client[0], transport, options, entry.zone, entry.external_aliases)

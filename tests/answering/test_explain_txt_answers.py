@@ -8,13 +8,14 @@ from typing import Any
 import dns.edns
 import dns.flags
 import dns.message
+import dns.rcode
 import dns.rdata
 import dns.rdtypes.ANY.TXT
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.answering.explain_txt import MAX_MEMBERS, MAX_TEXT, strings, texts
+from lbdns.answering.explain_txt import MAX_MEMBERS, MAX_TEXT, PER_SECOND, strings, texts
 from lbdns.answering.responder import Responder
 from lbdns.answering.zone_transfer import ZoneTransfer
 from lbdns.config import CookiesConfig, RateLimitConfig
@@ -42,6 +43,17 @@ def test_nothing_is_handed_out_counted_or_kept() -> None:
     assert responder.table.entries == before
     assert responder.table.queries() == {("hobbit", 16, "udp", 0): 5, ("hobbit", 16, "tcp", 0): 5}
     assert all(count == 0 for count in responder.counters().values())
+
+
+def test_the_number_of_explanations_in_a_second_is_limited() -> None:
+    responder = answering()
+    responder.tick(1000.0, 1000.0)
+    found = [ask(responder, "explain.best.hobbit", ident=n).rcode() for n in range(1, 101)]
+    assert found == [0] * int(PER_SECOND) + [dns.rcode.REFUSED] * (100 - int(PER_SECOND))
+    assert ask(responder, "best.hobbit").rcode() == 0, "other answers are not limited"
+    responder.tick(1000.5, 1000.5)
+    found = [ask(responder, "explain.best.hobbit", ident=n).rcode() for n in range(1, 101)]
+    assert found.count(dns.rcode.NOERROR) == int(PER_SECOND / 2)
 
 
 def test_each_answer_is_made_anew() -> None:

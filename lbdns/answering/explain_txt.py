@@ -20,6 +20,7 @@ from lbdns.model.farm import Farm, Pool
 LABEL: Final = b"\7explain"
 MAX_MEMBERS: Final = 20  # the most probable members; the web page is a better place to see 200
 PER_SECOND: Final = 20.0  # explanations; each takes a millisecond or more, hundreds of times as much as another answer
+BURST: Final = 200.0  # explanations after a pause
 MAX_STRING: Final = 255  # octets of a character-string, RFC 1035 section 3.3
 MAX_TEXT: Final = 1000  # octets of one record: all records together stay far below the 64 KiB of a message
 _CUT: Final = "..."
@@ -48,7 +49,7 @@ class ExplanationNames:
 
     def __init__(self, farm: Farm) -> None:
         self._allowed = AllowedNetworks(farm.config.explain.allow)
-        self._now, self._left = 0.0, PER_SECOND
+        self._now, self._left = 0.0, BURST
         #: Maps each name ``explain.NAME`` to its pool and to the owner name NAME as configured
         self._owners: dict[bytes, tuple[Pool, str]] = {
             LABEL + owner: (pool, text)
@@ -57,8 +58,8 @@ class ExplanationNames:
         }
 
     def may_explain(self, now: float) -> bool:
-        """Return whether to make another explanation at ``now`` (monotonic seconds): at most PER_SECOND in a second."""
-        self._left = min(self._left + max(now - self._now, 0.0) * PER_SECOND, PER_SECOND)
+        """Return whether to make another explanation at ``now`` (monotonic seconds): ``PER_SECOND`` on average."""
+        self._left = min(self._left + max(now - self._now, 0.0) * PER_SECOND, BURST)
         self._now = now
         if self._left < 1.0:
             return False

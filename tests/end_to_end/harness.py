@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import socket
 import subprocess
 import time
@@ -166,7 +167,7 @@ class FakeAgent:
     """Sends reports as an agent does, but with values from the test."""
 
     def __init__(self, site: Site, host: str, interval: float = 1.0) -> None:
-        self.host, self.interval, self.boot, self.seq = host, interval, 1, 0
+        self.host, self.interval, self.boot, self.seq = host, interval, secrets.randbits(63), 0
         self.site, self.master = site, site.master
         self._to = (site.address, site.report_port)
         self.socket = socket.socket(socket.AF_INET6 if ":" in site.address else socket.AF_INET, socket.SOCK_DGRAM)

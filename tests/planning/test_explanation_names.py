@@ -63,6 +63,6 @@ def test_an_unknown_name() -> None:
         "low.best.hobbit, best.shire, lone.shire, ., alone"
     )
     many = hobbit(pool(names={f"n{number}": "best" for number in range(1000)}))
-    assert unknown_name(many, "x").endswith(" ...")
+    assert unknown_name(many, "x").endswith(" and 980 more")
     assert len(unknown_name(many, "x")) < 350
     assert unknown_name(make_farm({"hobbit": HOBBIT}), "x") == "no pool serves the name 'x'"

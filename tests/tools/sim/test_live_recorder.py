@@ -110,7 +110,7 @@ def test_a_recorder_outlives_the_server_and_ends_when_told(site: Site, tmp_path:
 
 def test_a_farm_from_a_running_server(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "kept.jsonl"
-    arguments = ["--from", url(site), "--from-seconds", "1.5", "--seeds", "1", "--duration", "5", "--warm-up", "1"]
+    arguments = ["--from", url(site), "--from-seconds", "4", "--seeds", "1", "--duration", "5", "--warm-up", "1"]
     with serving(site), life(site):
         assert run(command, "lbdns-sim", [*arguments, "--record", str(path), "--json"]) == 0
         captured = capsys.readouterr()
@@ -119,7 +119,7 @@ def test_a_farm_from_a_running_server(site: Site, tmp_path: Path, capsys: pytest
     assert "Recording" in captured.err
     document = json.loads(captured.out)
     assert set(document["cells"][0]["shares"]) == {"gandalf", "frodo"}
-    assert any("gandalf: 2 cores (cpu_count)" in note for note in document["notes"])
+    assert any("gandalf: 2 cores (cpu_count)" in note for note in document["notes"]), document["notes"]
     assert read_recording(path).members == ("gandalf", "frodo")
     assert run(command, "lbdns-sim", [*arguments, "--record", str(path)]) != 0  # is there already, or nobody answers
 

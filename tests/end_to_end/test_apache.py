@@ -119,7 +119,7 @@ def test_best_leaves_the_loaded_servers_within_two_intervals_and_comes_back(farm
 def test_who_is_heard_of_no_more_is_handed_out_no_more(farm: Farm) -> None:
     farm.servers["bilbo"].process.stop()
     eventually(lambda: "busy_workers" not in farm.metrics("bilbo"), "bilbo's web server can't be asked")
-    assert farm.state("bilbo") == "usable", "its other metrics go on"
+    eventually(lambda: farm.state("bilbo") == "alarm", "bilbo's agent goes on, and reports that the server has failed")
     farm.agents["bilbo"].stop(signal.SIGKILL)
     farm.agents["frodo"].stop(signal.SIGTERM)
     assert eventually(lambda: farm.state("frodo") == "silent", "frodo says goodbye") < INTERVAL

@@ -98,7 +98,7 @@ def test_with_ci_it_fails_instead(made_up: pytest.Pytester, monkeypatch: pytest.
 
 def test_what_the_product_is_whole_without_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    monkeypatch.setattr(needs_module, "AVAILABLE", False)
+    monkeypatch.setattr(needs_module, "_has_native", lambda: False)
     monkeypatch.setattr(needs_module, "_which", lambda name: "/usr/bin/cargo")
     (native,) = missing(native=True)
     assert not native.optional, "where it can be built it has to be tested"

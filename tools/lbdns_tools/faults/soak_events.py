@@ -123,8 +123,8 @@ EVENTS: Final = (
     SoakEvent("agent killed", _kill_agent, explains=NO_REPORT),
     SoakEvent("agent stopped", _stop_agent, explains=NO_REPORT + r"|clock"),
     SoakEvent("member drained", _drain, explains=r"drain|undrained|is usable"),
-    SoakEvent("500 idle connections", _connections, explains=r"connections|descriptor|refused"),
-    SoakEvent("malformed flood", _flood, explains=r"dropped: |shed|overflow|malformed|bad request|request"),
+    SoakEvent("500 idle connections", _connections, explains=r"connections|descriptor|refused|time-out|timed out"),
+    SoakEvent("malformed flood", _flood, explains=r"refused|rejected|dropped|shed|overflow|not valid|request"),
     SoakEvent("history locked", _lock_history, explains=r"history"),
     SoakEvent("take-over", _take_over, explains=r"take|ready|answering DNS|receiving reports|serving http|stopped|key|"
               r"handed|reports are accepted|no report yet"),

@@ -1,4 +1,4 @@
-"""The answer tally: a pool's answer rates, each member's charge (the requests it can expect), and arriving crowds."""
+"""The answer tally: a pool's answer rates, each member's charge (the requests expected there), and arriving crowds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ class AnswerTally:
         self._fresh: frozenset[int] = frozenset()  # members with a new report in the current round
 
     def take_over(self, old: AnswerTally, places: Sequence[int | None]) -> None:
-        """Continue from ``old``'s counts. ``places`` lists each member's index in ``old``, or None for a new member."""
+        """Continue from the counts in ``old``.
+
+        ``places`` lists each member's index in ``old``, or None for a new member.
+        """
         self.charges = [0.0 if place is None else old.charges[place] for place in places]
         self.recent.take_over(old.recent, places)
         self._by_policy, self._own = old._by_policy, old._own
@@ -38,7 +41,7 @@ class AnswerTally:
         return self._by_policy.setdefault(policy, WindowRate(AVERAGE))
 
     def start_round(self, fresh: Iterable[int]) -> None:
-        """Reset the charges of the members with indexes ``fresh``: their new reports already reflect the selections."""
+        """Reset the charges of the members in ``fresh``, because their new reports already reflect the selections."""
         self._fresh = frozenset(fresh)
         for i in self._fresh:
             self.charges[i] = 0.0
@@ -46,7 +49,8 @@ class AnswerTally:
     def add_own(self, policy: str, selections: Selections | None, now: float) -> None:
         """Count the ``selections`` from this process's previous plan of ``policy``; pass None if there was no plan.
 
-        The selections were made before the current reports arrived, so only members without a new report are charged.
+        Only members without a new report are charged, because the selections were made before the current reports
+        arrived.
         """
         self.answers(policy).add(now, sum(selections.counts) if selections else 0)
         if selections is None:
@@ -59,7 +63,7 @@ class AnswerTally:
                 self.charges[i] += count * multiplier
 
     def multiplier(self, now: float) -> float:
-        """Return the ratio of all answers, from all processes of all servers, to the answers from this process."""
+        """Return how many answers all processes of all servers send for each answer from this process."""
         own = self._own.count(now)
         every = sum(answers.count(now) for answers in self._by_policy.values())
         return self.servers * max(1.0, every / own) if own else float(self.servers)
@@ -69,7 +73,7 @@ class AnswerTally:
         return self.answers(policy).rate(now) * self.servers
 
     def recent_rate(self, policy: str, now: float) -> float:
-        """Return the answers/s of ``policy`` on all servers, over 1 s if a crowd has just arrived, else over 10 s."""
+        """Return all servers' answers/s of ``policy``, averaged over 1 s if a crowd is arriving, else over 10 s."""
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:

@@ -21,7 +21,7 @@ from lbdns.policies.best import HORIZON
 
 
 class Candidates:
-    """Keeps a pool's candidates up to date. Does not modify ``pool`` or ``tally``.
+    """Keeps a pool's candidates up to date. The object does not modify ``pool`` or ``tally``.
 
     ``stale_after`` is in report intervals. ``min_usable`` is a fraction of the members, from 0 to 1. ``ramp_up`` is the
     length of slow start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve
@@ -46,16 +46,19 @@ class Candidates:
         self.liveness: Liveness = assess(pool.readings, [""] * len(pool.names), 0.0, stale_after, min_usable)
 
     def take_over(self, old: Candidates, places: Sequence[int | None]) -> None:
-        """Continue from ``old``'s states. ``places`` lists each member's index in ``old``, or None for a new member."""
+        """Continue from the states in ``old``.
+
+        ``places`` lists each member's index in ``old``, or None for a new member.
+        """
         self.guard_rails.take_over(old.guard_rails, places)
         states = zip(self.liveness.states, places, strict=True)
         known = tuple(state if place is None else old.liveness.states[place] for state, place in states)
         self.liveness = replace(self.liveness, states=known, fail_open=old.liveness.fail_open)
 
     def update(self, fresh: Collection[int], now: float) -> bool:
-        """Update the candidates as of ``now``. Return whether any state changed, so that new plans are needed.
+        """Update the candidates as of ``now``. Return whether a state has changed and new plans are needed.
 
-        ``pool`` must already have recorded the snapshot. ``fresh`` lists the indexes of members with a new report.
+        The caller must pass the snapshot to ``pool`` first. ``fresh`` lists the indexes of members with a new report.
         """
         for i in fresh:
             if (reading := self._pool.members[i].reading) is not None:
@@ -104,8 +107,8 @@ class Candidates:
     def overdue(self, now: float) -> Collection[int]:
         """Return the candidates that must not be selected because their reports are overdue.
 
-        If the other members could not handle the load alone, some overdue members are left out of the result, starting
-        with the one that has the newest report.
+        If the other members could not handle the load alone, the result omits some overdue members, beginning with the
+        member that has the newest report.
         """
         members, candidates = self._pool.members, self.liveness.candidates
         late = [i for i in candidates if now >= members[i].overdue_at and i not in self._forced_up]
@@ -142,7 +145,7 @@ class Candidates:
         return spare(suspended, others, minimum, capacity, self._demand((*suspended, *others), capacity, now))
 
     def _demand(self, members: Sequence[int], capacity: Sequence[float], now: float) -> float:
-        """Return the rate of requests to ``members``, including an arriving flash crowd; 0 if unknown."""
+        """Return the rate of requests to ``members``, including an arriving crowd's requests; 0 if unknown."""
         if not self._pool.measured:
             return 0.0
         caught = self.guard_rails.caught

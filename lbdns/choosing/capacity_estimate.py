@@ -1,8 +1,8 @@
 """Capacity estimates: the requests/s that each member can serve, estimated from its requests per CPU second.
 
-Only the web server's CPU time counts, because the utilisation of the whole host would be misleading if the host also
-runs other programs. A member's reports decide its own speed within limits, and in a pool of three or more they hardly
-move the other members' speeds: whatever the members have in common is a median.
+Only the web server's CPU time counts, because the host's total CPU time would be misleading if other programs also run
+there. A member's own reports determine its speed within limits. In a pool of three or more members, one member's
+reports hardly affect the other members' speeds, because common values are robust estimates.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ MOST_FASTER: Final = 4.0  # times that gain: no core counts as this many times a
 
 
 def enough_observed(costs: Sequence[RequestCost]) -> bool:
-    """Return whether the pool has served enough requests for capacities in requests/s to be estimated."""
+    """Return whether the pool has served enough requests to estimate capacities in requests/s."""
     return sum(cost.work.requests for cost in costs) > ENOUGH and sum(cost.work.cpu_seconds for cost in costs) > 0
 
 
 def capacities(
     costs: Sequence[RequestCost], cores: Sequence[float], max_speed_gain: float = MAX_SPEED_GAIN
 ) -> tuple[float, ...]:
-    """Return each member's capacity in requests/s, or its number of cores until the pool has served enough requests.
+    """Return each member's capacity in requests/s, or its number of cores if the pool has served too few requests.
 
-    The fastest member's share of the pool's capacity is at most ``max_speed_gain`` times the share that it would have
-    at the speed of the next fastest member.
+    The fastest member's share of the pool's capacity is limited to ``max_speed_gain`` times its share at the speed of
+    the next fastest member.
     """
     if not enough_observed(costs):
         return tuple(cores)
@@ -62,8 +62,8 @@ def observed_speeds(costs: Sequence[RequestCost]) -> list[float]:
 def common_speed(costs: Sequence[RequestCost]) -> float:
     """Return the mean speed of the members that have served requests, or 0 if there are none.
 
-    If only two members report requests, the slower one decides. With a mean, one of them could report such a speed
-    that all other members counted as many times as fast as the second one, which would then get no requests.
+    If only two members report requests, the slower one decides. If the mean decided, a member could report a very high
+    speed; all members without reports would then seem far faster than the second one, which would get no requests.
     """
     known = [cost.work for cost in costs if cost.work.speed > 0]
     if not known or sum(cost.counted for cost in costs) < 3:
@@ -73,7 +73,7 @@ def common_speed(costs: Sequence[RequestCost]) -> float:
 
 
 def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list[float]:
-    """Return ``speeds``, moved towards their mean to the extent that chance can explain their differences.
+    """Return ``speeds``, each moved towards the mean to the extent that chance can explain the difference.
 
     The result is an empirical Bayes estimate. ``variances`` are relative to the squares of the speeds; a speed that was
     not observed has infinite variance. Members with identical values and variances get identical results, so they
@@ -98,9 +98,9 @@ def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list
 def _variance_between_members(known: Sequence[tuple[float, float]], inner: Sequence[float]) -> float:
     """Return the relative variance of the members' true speeds, by the method of Paule and Mandel (1982).
 
-    ``known`` lists (speed, relative variance) pairs, and ``inner`` the speeds, winsorised. With the result, the
-    expected differences between the members are as large as the observed differences. A member with false reports can
-    only make this variance too large, which leaves the other members' observed speeds as they are.
+    ``known`` lists (speed, relative variance) pairs; ``inner`` lists the winsorised speeds. The result makes the
+    expected differences between members equal to the observed differences. A member with false reports can only make
+    the variance too large; the other members then keep their observed speeds.
     """
 
     def differences(between: float) -> float:
@@ -127,10 +127,10 @@ def _mean_speed(known: Sequence[tuple[float, float]], inner: Sequence[float], be
 
 
 def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
-    """Return how many times as fast requests are now served as before, or 1 if the change is small.
+    """Return the ratio of the current speed of serving requests to the earlier speed, or 1 if the change is small.
 
-    Without this factor, a pool would seem able to handle twenty times its load when CGI programs replace its static
-    pages.
+    If CGI programs replace a pool's static pages, a pool without this factor would seem able to handle twenty times its
+    load.
     """
     requests = sum(limited_weights([cost.recent.requests for cost in costs]))
     if requests < 1:
@@ -141,7 +141,7 @@ def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) 
 
 
 def _change(cost: RequestCost, speed: float) -> float:
-    """Return the logarithm of how many times as fast as ``speed`` the member now serves requests."""
+    """Return the logarithm of the ratio of the member's current speed to ``speed``."""
     return math.log((cost.recent.requests / speed + MIN_CPU) / (cost.recent.cpu_seconds + MIN_CPU)) if speed else 0.0
 
 
@@ -152,10 +152,10 @@ def _common_change(costs: Sequence[RequestCost], speeds: Sequence[float]) -> flo
 
 
 def forget_changed(costs: Sequence[RequestCost]) -> None:
-    """Let each member whose requests have changed their cost more than chance explains forget what was before.
+    """Discard the earlier observations of each member whose cost per request has changed by more than chance explains.
 
-    A change that all members share is no reason to forget: see ``_recent_speed_factor``. A member of whom false reports
-    were believed is thus estimated correctly within seconds after they end.
+    If all members' costs change in the same way, no observations are discarded (see ``_recent_speed_factor``). Within
+    seconds after a member's false reports end, its speed is therefore estimated correctly again.
     """
     if not any(cost.recent.requests > 0 for cost in costs):
         return
@@ -169,7 +169,7 @@ def forget_changed(costs: Sequence[RequestCost]) -> None:
 
 
 def _squared_spread(costs: Sequence[RequestCost]) -> float:
-    """Return the variance of the cost of a single request relative to its squared mean, at least ``MIN_SPREAD``."""
+    """Return the variance of one request's cost relative to the squared mean cost, but at least ``MIN_SPREAD``."""
     known = [cost.work.relative_variance * cost.work.sample_size for cost in costs if cost.work.speed > 0]
     return max(MIN_SPREAD, robust_mean(known, [1.0] * len(known))) if known else MIN_SPREAD
 
@@ -188,10 +188,11 @@ def _limited_to_others(found: Sequence[float], all_proven: Sequence[float], gain
 def proven_capacities(
     capacity: Sequence[float], cores: Sequence[float], costs: Sequence[RequestCost]
 ) -> tuple[float, ...]:
-    """Return each member's capacity, that of the fastest member reduced to the speed of the next fastest.
+    """Return each member's capacity; the fastest member counts with the speed of the next fastest member.
 
-    A member's speed is known from its own reports alone; that cores of the next fastest speed exist, from another's.
-    A member that reports no requests confirms nothing, because its speed is assumed from the others'.
+    Only a member's own reports show its speed, but another member's reports confirm that cores of the next fastest
+    speed exist. A member that reports no requests confirms no speed, because its own speed is inferred from the other
+    members.
     """
     observed = zip(capacity, cores, costs, strict=True)
     speeds = sorted((c / m for c, m, cost in observed if cost.counted), reverse=True)

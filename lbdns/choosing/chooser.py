@@ -1,6 +1,7 @@
 """The chooser of one pool: receives snapshots and answer counts, and returns a plan for each policy. Sans-I/O.
 
-The server and the simulator both use this class. The time is passed as an argument; queries never reach this module.
+The server and the simulator both use the ``Chooser`` class. Callers pass the time as an argument; this module never
+handles queries.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ class Chooser:
         self._last_before_probes: dict[str, int | None] = {}  # by policy whose plan begins with probes
 
     def take_over(self, old: Chooser) -> None:
-        """For each member also in ``old``, continue from its state there. Call this before the first ``observe``."""
+        """Continue from the states of the members that ``old`` also contains.
+
+        Call this method before the first ``observe``.
+        """
         places = {member: place for place, member in enumerate(old.members)}
         mapping = [places.get(member) for member in self.members]
         self.pool.take_over(old.pool, mapping)
@@ -92,20 +96,19 @@ class Chooser:
         return overridden or bool(fresh) or changed
 
     def count_elsewhere(self, policy: str, count: int, now: float) -> None:
-        """Add ``count`` answers that this server's other processes have sent under ``policy`` since the last call."""
+        """Add ``count`` answers under ``policy``, sent by this server's other processes since the last call."""
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
         """Add ``counts``, the number of times that all processes have selected each member since the last call.
 
-        Only processes that make no plans call this method. A process that makes plans passes its selections to
-        ``plan``.
+        Only processes that make no plans call this method; any other process passes its selections to ``plan``.
         """
         self._tally.recent.add(counts, now)
         self.guard_rails.count_selections(counts, now, self.servers)
 
     def plan(self, policy: str, previous: Selections | None, now: float) -> Plan:
-        """Return a new plan of ``policy``; ``previous`` contains the selections made from its previous plan."""
+        """Return a new plan of ``policy``; ``previous`` contains the selections from the policy's previous plan."""
         liveness = self.liveness
         self._tally.add_own(policy, previous, now)
         if previous:
@@ -135,8 +138,8 @@ class Chooser:
     ) -> Plan:
         """Return the plan that ``policy`` would make in place of the policy ``live``, which has just made its own plan.
 
-        Does not change the chooser. Do not call this method while the pool fails open. ``previous`` contains the
-        shadow's selections from its own previous plan. If ``shadow_scores`` is true, members are compared by the
+        The chooser's state does not change. Do not call this method while the pool fails open. ``previous`` contains
+        the shadow's selections from its own previous plan. If ``shadow_scores`` is true, members are compared by the
         ``shadow_score`` of their readings.
         """
         view = self.view(live, now)

@@ -1,7 +1,7 @@
-"""Light traffic: so few queries that every answer can name the best member, unless the answers bring crowds.
+"""Light traffic: the query rate is low enough for every answer to name the best member, unless answers bring crowds.
 
-Even a few answers can stand for many clients: two resolvers that cache an answer for one second send two queries per
-second, regardless of how many clients they serve. Each answer then determines where hundreds of requests go, and always
+Even a few answers can reach many clients. If two resolvers cache an answer for one second, they send two queries per
+second, regardless of the number of their clients. If each answer determines where hundreds of requests go, always
 naming the member with the highest score causes herding.
 """
 
@@ -21,8 +21,8 @@ def answers_allowed(answered: int, span: float, interval: float, servers: int) -
     """Return how many more answers this server may send before the next plan while traffic stays light.
 
     ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
-    While the average stays within the limit, the result is at least one interval's worth of answers, because old
-    answers leave the averaging window as new ones enter it.
+    If the average is within the limit, the result allows at least one interval's worth of answers, because old answers
+    leave the averaging window as new answers enter.
     """
     limit = LIGHT * span / interval / servers
     if answered > limit:
@@ -40,13 +40,14 @@ def brings_crowds(
 ) -> bool:
     """Return whether answers bring crowds even though traffic is light.
 
-    Answers bring a crowd if they are followed by more requests than the weakest member should get at once, and if these
-    requests go to the members that the answers named. Requests to other members must have a different cause.
+    Answers bring a crowd if two conditions are met. First, an answer is followed by more requests than the weakest
+    member should get at once. Second, the requests go to the members that the answers named; requests to other members
+    must have a different cause.
 
     Each sequence has one item per member. ``requests`` (averages) and ``newest`` (from the newest reports) are in
-    requests/s and exclude the agents' own requests. When a crowd leaves, ``newest`` decreases before the averages do.
-    ``selected`` is proportional to the number of recent selections; ``capacity`` is in requests/s. ``answers_per_s``
-    must be greater than 0.
+    requests/s and exclude the agents' own requests. When a crowd leaves, ``newest`` decreases before the averages
+    decrease. ``selected`` is proportional to the number of recent selections; ``capacity`` is in requests/s.
+    ``answers_per_s`` must be greater than 0.
     """
     total, total_selected = sum(requests), sum(selected)
     if not total or not total_selected:

@@ -1,6 +1,6 @@
 """Moving averages: rates over a sliding window, exponential means, and counts that decay exponentially.
 
-Sans-I/O: time is an argument.
+The module is sans-I/O: callers pass the time as an argument.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class WindowRate:
         return sum(self._counts)
 
     def rate(self, now: float) -> float:
-        """Return events/s over the window, which grows during the first ``span`` seconds after the first ``add``."""
+        """Return events/s over the window, which grows to ``span`` seconds after the first ``add``."""
         lasted = self.span if self._began is None else min(self.span, max(MIN_SPAN, now - self._began))
         return self.count(now) / lasted
 
     def recent_rate(self, now: float, seconds: float) -> float:
-        """Return the events/s over roughly the last ``seconds`` seconds if significantly higher than ``rate``.
+        """Return the events/s over roughly the last ``seconds`` seconds if they are significantly higher than ``rate``.
 
-        Otherwise, return ``rate``. The recent period always begins at a call to ``add``. If calls are rare, the events
-        that one call reports therefore do not look like a burst.
+        Otherwise, return ``rate``. The recent period always begins at a call to ``add``. Even if calls are rare, the
+        events that one call adds therefore do not look like a burst.
         """
         average = self.rate(now)
         mark = next((mark for mark in reversed(self._marks) if mark[0] <= now - seconds), None)
@@ -113,7 +113,10 @@ class FadingCounts:
         self._since: float | None = None
 
     def take_over(self, old: FadingCounts, places: Sequence[int | None]) -> None:
-        """Continue from ``old``'s counts. ``places`` lists each count's index in ``old``, or None for a new count."""
+        """Continue from the counts in ``old``.
+
+        ``places`` lists each count's index in ``old``, or None for a new count.
+        """
         self._since = old._since
         self.values = [0.0 if place is None else old.values[place] for place in places]
 

@@ -23,7 +23,7 @@ OVERDUE_AFTER: Final = 2.0  # observed intervals without a report
 
 
 class ObservedMember:
-    """The observations of one member. The caller must pass each new reading to ``observe`` once, in order."""
+    """The observations of one member over time. The caller must pass each new reading to ``observe`` once, in order."""
 
     def __init__(self) -> None:
         self.reading: Reading | None = None
@@ -55,10 +55,10 @@ class ObservedMember:
         self.overdue_at = reading.received + OVERDUE_AFTER * self.interval
 
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
-        """Return ``metrics``. If only ``busy_workers`` is missing, add its last value, provided that it is still valid.
+        """Return ``metrics``; if only ``busy_workers`` is missing, add its last known value while that value is valid.
 
-        Without this value, a server that is too busy to serve its status page would be judged by its run queue alone,
-        would seem idle, and would get more clients.
+        Without ``busy_workers``, a server too busy to serve its status page would be judged by its run queue alone. The
+        server would seem idle and get more clients.
         """
         if "busy_workers" in metrics:
             self._busy_workers, self._busy_workers_at = metrics["busy_workers"], now
@@ -78,10 +78,11 @@ class ObservedPool:
         weights: Mapping[str, float] = NO_METRICS,
         max_speed_gain: float = MAX_SPEED_GAIN,
     ) -> None:
-        """``max_cores`` is the most cores that count for a member; 0: a few times the pool's median.
+        """``max_cores`` is the maximum number of cores that count for a member; 0 means a few times the pool's median.
 
         ``pool`` is the pool's name. ``weights`` contains the configured factors of members' capacities.
-        ``max_speed_gain`` limits what a member gains by reporting that its cores are the fastest: see ``capacities``.
+        ``max_speed_gain`` limits how much capacity a member gains by reporting that its cores are the fastest (see
+        ``capacities``).
         """
         self.names, self._max_cores, self.pool = tuple(names), max_cores, pool
         self._weights, self.max_speed_gain = weights, max_speed_gain
@@ -124,7 +125,7 @@ class ObservedPool:
 
     @property
     def measured(self) -> bool:
-        """Return whether capacities are in observed requests/s; if False, only their ratios are meaningful."""
+        """Return whether capacities are in observed requests/s; otherwise, only their ratios are meaningful."""
         return enough_observed([member.request_cost for member in self.members])
 
     def observed_capacities(self) -> tuple[float, ...]:
@@ -132,7 +133,7 @@ class ObservedPool:
         return capacities([member.request_cost for member in self.members], self.cores, self.max_speed_gain)
 
     def proven_capacities(self, capacity: Sequence[float]) -> tuple[float, ...]:
-        """Return the part of each ``capacity`` that another member's speed confirms: see ``proven_capacities``."""
+        """Return the part of each ``capacity`` that another member's speed confirms (see ``proven_capacities``)."""
         return proven_capacities(capacity, self.cores, [member.request_cost for member in self.members])
 
     @property

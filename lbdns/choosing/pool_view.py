@@ -1,4 +1,4 @@
-"""Builds a policy's view of a pool: its members' loads, capacities and charges, and its request and answer rates."""
+"""Builds a policy's view of a pool: members' loads, capacities and charges, and the pool's request and answer rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a member's reported metrics are taken for: implausible values are dropped, and loads and cores are limited."""
+"""Checks members' reported metrics: implausible values are dropped, and loads and core counts are limited."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MAX_VALUE: Final = 1e15  # requests or seconds: above it, sums of floats lose si
 
 
 def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
-    """Return each member's load: its number of unfinished requests or of runnable tasks, whichever is greater.
+    """Return each member's load: its unfinished requests or its runnable tasks, whichever number is greater.
 
     A member that reports no load is assumed to have the same ratio of load to capacity as the other members combined.
-    No single member of three or more decides this ratio; of two, the less loaded one does: a false load must not keep
-    all requests away from members that report none.
+    If three or more members report loads, no single member decides this ratio; of two members, the less loaded member
+    decides. A false load must not keep all requests away from members that report no load.
     """
     known = [load_of(member) for member in metrics]
     if None not in known:
@@ -36,7 +36,8 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
 def plausible(metrics: Mapping[str, float]) -> Mapping[str, float]:
     """Return ``metrics`` without impossible values, so that one broken agent cannot distort the pool's totals.
 
-    A value below 0 is impossible. With negative requests/s, a member would lower the number of expected requests.
+    A value below 0 is impossible. If a member could report negative requests/s, it would lower the number of expected
+    requests.
     """
     if not metrics:
         return metrics
@@ -57,8 +58,8 @@ def load_of(metrics: Mapping[str, float]) -> float | None:
     """Return the number of a member's requests that are in progress or waiting to be accepted, or None if unknown.
 
     If all workers of a web server are busy, the rest of its load is in the listen queue. Without ``busy_workers``, the
-    load is the run queue or the listen queue, whichever is longer. The listen queue alone would say too little, because
-    it is empty on every server that keeps up with its requests.
+    load is the run queue or the listen queue, whichever is longer. The listen queue alone is not sufficient, because it
+    is empty on every server that keeps up with its requests.
     """
     waiting, run_queue = metrics.get("listen_queue", 0.0), metrics.get("run_queue")
     if "busy_workers" in metrics:
@@ -69,9 +70,9 @@ def load_of(metrics: Mapping[str, float]) -> float | None:
 def counted_cores(reported: Sequence[float | None], most: float = 0.0) -> list[float]:
     """Return the number of cores with which each member counts.
 
-    At most ``most`` cores count for a member or, if ``most`` is 0, ``MORE_CORES`` times the pool's median. A member
-    that reports no cores counts with the mean of the others, or with 1 core if no member reports its cores. No single
-    member of three or more that report their cores decides either of these values.
+    At most ``most`` cores count for each member; if ``most`` is 0, the limit is ``MORE_CORES`` times the pool's median.
+    A member that reports no cores counts with the other members' mean, or with 1 core if no member reports its cores.
+    If three or more members report their cores, no single member decides the median or the mean.
     """
     known = [cores for cores in reported if cores is not None and cores > 0]
     if not known:

@@ -15,7 +15,7 @@ MAX_SPEED: Final = 1e6  # requests per CPU second: no web server is faster
 
 
 class FadingWork:
-    """Requests served and the CPU seconds that they used; work loses weight with time constant ``tau`` (s)."""
+    """Requests served and the CPU seconds that they used; older requests lose weight with time constant ``tau`` (s)."""
 
     def __init__(self, tau: float) -> None:
         self.tau = tau
@@ -24,7 +24,7 @@ class FadingWork:
         self._counted = self._requests_squared = self._product = self._cpu_squared = 0.0
 
     def fade(self, seconds: float) -> None:
-        """Let ``seconds`` pass."""
+        """Reduce the weight of older requests, because ``seconds`` have passed."""
         weight = math.exp(-seconds / self.tau)
         self.requests *= weight
         self.cpu_seconds *= weight
@@ -45,7 +45,7 @@ class FadingWork:
 
     @property
     def speed(self) -> float:
-        """Return the requests per CPU second, at most ``MAX_SPEED``; 0 if there were none of either."""
+        """Return the requests per CPU second, at most ``MAX_SPEED``, or 0 if either number is 0."""
         if self.requests <= 0 or self.cpu_seconds <= 0:
             return 0.0
         return min(MAX_SPEED, self.requests / self.cpu_seconds)
@@ -75,13 +75,12 @@ class RequestCost:
         self._last: Mapping[str, float] | None = None
 
     def observe(self, metrics: Mapping[str, float], seconds: float, status_requests: float = 0.0) -> None:
-        """Record the metrics of a report that came ``seconds`` after the previous report.
+        """Record the metrics of a report that arrived ``seconds`` after the previous report.
 
         If a counter has decreased (because of a restart) or has increased more than is possible, its value is used only
-        as the new baseline.
-        ``status_requests`` (the number of the agent's own server-status requests) is subtracted from the requests.
-        Status requests use almost no CPU time: if they were counted, then after an idle night, every server would seem
-        ten times as fast as it is.
+        as the new baseline. ``status_requests`` (the number of the agent's own server-status requests) is subtracted
+        from the requests. Status requests use almost no CPU time. If they were counted, every server would seem ten
+        times as fast after an idle night.
         """
         last, self._last = self._last, metrics
         self.counted = self.counted or "requests_total" in metrics
@@ -100,7 +99,7 @@ class RequestCost:
             self.recent.add(requests, cpu)
 
     def forget(self) -> None:
-        """Forget all work that was reported before the newest report."""
+        """Discard all requests and CPU time reported before the newest report."""
         self.work, self.recent = FadingWork(MEMORY), FadingWork(RECENT)
         self.work.add(*self._newest)
         self.recent.add(*self._newest)
@@ -109,7 +108,7 @@ class RequestCost:
 def _work_between(
     last: Mapping[str, float], now: Mapping[str, float], seconds: float
 ) -> tuple[float | None, float | None]:
-    """Return the requests and CPU seconds between two reports; None if unknown or, for either of them, impossible."""
+    """Return the requests and CPU seconds between two reports, or None if either number is unknown or impossible."""
     requests = _increase(last, now, "requests_total")
     cpu = _increase(last, now, "httpd_cpu_seconds")
     cores = now.get("cpu_count", 1.0)

@@ -1,4 +1,7 @@
-"""Estimates over a pool's members that no single member of three or more can decide. Pure functions."""
+"""Robust estimates over a pool's members: among three or more members, no single member decides the result.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from collections.abc import Sequence
 
 
 def limited_weights(weights: Sequence[float]) -> list[float]:
-    """Return ``weights``, limited to the highest value at which no member has more than a third of their sum.
+    """Return ``weights``, limited to the highest value at which no weight exceeds a third of the sum.
 
-    If fewer than three members have any weight, there is no such limit, and the weights are returned as they are.
+    If fewer than three members have a weight above 0, no such limit exists, and the weights are returned unchanged.
     """
     first, second = sorted((*weights, 0.0, 0.0), reverse=True)[:2]
     rest = sum(weights) - first
@@ -19,8 +22,9 @@ def limited_weights(weights: Sequence[float]) -> list[float]:
 def robust_mean(values: Sequence[float], weights: Sequence[float]) -> float:
     """Return the winsorised mean of the values with a weight above 0.
 
-    The weights are limited too, so the result lies between the values of two other members, whatever a third claims. Of
-    fewer than three values, the weighted mean is returned. At least one weight must be above 0.
+    The weights are limited too, so a member with an extreme value cannot move the result beyond the other members'
+    values. If there are fewer than three values, the result is their weighted mean. At least one weight must be above
+    0.
     """
     known = [value for value, weight in zip(values, weights, strict=True) if weight > 0]
     limited = limited_weights([weight for weight in weights if weight > 0])
@@ -30,7 +34,7 @@ def robust_mean(values: Sequence[float], weights: Sequence[float]) -> float:
 
 
 def winsorised(values: Sequence[float]) -> list[float]:
-    """Return ``values``, the highest and the lowest of which count as the next ones if there are at least three."""
+    """Return ``values``; if there are at least three, the highest and lowest are replaced by their neighbours."""
     if len(values) < 3:
         return list(values)
     ordered = sorted(values)

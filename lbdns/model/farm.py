@@ -54,7 +54,7 @@ class ReportingHost:
 
 @dataclass(frozen=True, slots=True)
 class Farm:
-    """A configuration with its zones, pools and reporting hosts. Immutable; a reload builds a new farm."""
+    """A configuration with its zones, pools and reporting hosts. A farm is immutable; a reload builds a new farm."""
 
     config: Config
     zones: Mapping[bytes, Zone]  # by origin
@@ -74,7 +74,7 @@ class Farm:
 
 
 def load_farm(path: Path) -> Farm:
-    """Read a configuration and its zones. Raises ConfigError, which lists every error found."""
+    """Read a configuration and its zones from disk. Raises ConfigError, which lists every error found."""
     config = load_config(path)
     zones: list[Zone] = []
     findings: list[str] = []
@@ -171,7 +171,7 @@ def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
 
 
 def _agent_conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
-    """Yield an error for each member that has an agent in one pool and none in another."""
+    """Yield an error for each member that has an agent in one pool but not in another."""
     mine = {member.full_name: member.agentless for member in pool.members}
     for other in others:
         for member in other.members:
@@ -183,7 +183,7 @@ def _agent_conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
 
 
 def _not_ours(owner: bytes, zone: Zone) -> str:
-    """Return why (a delegation or a DNAME) the zone is not authoritative for ``owner``, or an empty string if it is."""
+    """Return why the zone is not authoritative for ``owner``, or an empty string if the zone is authoritative."""
     for above in names.suffixes(owner):
         node = zone.nodes.get(above, {})
         if NS in node and above != zone.origin:

@@ -1,6 +1,6 @@
 """Liveness: derives each member's state (such as usable or silent) from its reading, and decides when pools fail open.
 
-Pure functions: the time is passed as an argument.
+All functions are pure: callers pass the time as an argument.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def state_of(
 def silent_at(reading: Reading, stale_after: float) -> float:
     """Return the monotonic time in seconds at which a member becomes silent if no further report arrives.
 
-    Always use this function to compute this time. Otherwise, ``next_change`` could differ by a rounding error, which
-    would wake the planner just before the state changes.
+    Callers must not compute this time themselves, because a rounding error could wake the planner just before the state
+    changes.
     """
     return reading.received + stale_after * reading.interval
 
@@ -65,11 +65,11 @@ def assess(
 ) -> Liveness:
     """Return the states and candidates of a pool; ``readings`` and ``forced`` are in the order of its members.
 
-    Normally, the candidates are the usable members. The pool fails open if no member is usable, or if too few members
-    are usable because reports from many members stopped at the same time. Every member that is not drained is then a
-    candidate. In such cases, a monitoring failure is more likely than a failure of all servers. A member whose agent
-    reports that the web server has failed is left out even then, as long as another member remains. ``min_usable`` is
-    a fraction of the members that are not drained. ``pool`` is the name of the pool, whose check a member may fail.
+    Unless the pool fails open, the candidates are its usable members. A pool fails open if no member is usable. A pool
+    also fails open if too few members are usable because reports from many members stopped at the same time. If the
+    pool fails open, every member that is not drained is a candidate, because monitoring is more likely to have failed
+    than all servers. While the pool fails open, members whose agents report a failed web server are excluded, unless no
+    other member remains. ``min_usable`` is a fraction of the members that are not drained. ``pool`` is the pool's name.
     """
     states = tuple(state_of(r, now, stale_after, f, pool) for r, f in zip(readings, forced, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")
@@ -108,10 +108,11 @@ def _stopped_at_once(
 ) -> bool:
     """Return whether members without a "bye" all fell silent within ``stale_after`` report intervals of each other.
 
-    The interval is the median of all members'.
+    The report interval is the median of all members' intervals.
 
-    Servers usually fail one after another; simultaneous failures point to the network or the collector. A member whose
-    agent reports that the web server has failed is not counted: both the agent and the network work.
+    Servers usually fail one after another; if many fail at the same time, the cause is probably the network or the
+    collector. If an agent reports that its web server has failed, the member is not counted, because its agent and the
+    network work.
     """
     lost = [
         r

@@ -25,7 +25,7 @@ MAX_REASON: Final = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """An override that is in force: an operator's order for one member.
+    """An operator's order for one member, currently in force.
 
     ``member`` is a full name; ``since`` and ``until`` are in Unix seconds.
     """
@@ -53,9 +53,9 @@ class Override:
         return self.member == member and self.pool in ("", pool)
 
     def text(self, until: str = "") -> str:
-        """Return a description such as ``drained by root: new kernel``.
+        """Return a description of the override, such as ``drained by root: new kernel``.
 
-        ``until``, a phrase that states the end time, is inserted after the verb.
+        ``until`` is a phrase that states the end time; the description contains this phrase after the verb.
         """
         what = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": f"weight {self.factor:g}"}
         by = f" by {self.by}" if self.by else ""
@@ -110,7 +110,7 @@ NO_POOL_OVERRIDES: Final = PoolOverrides()
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """All overrides in force. Immutable: every change returns a new object."""
+    """All overrides in force. The object is immutable: every change returns a new object."""
 
     items: tuple[Override, ...] = ()
     # Computed only once, because every report needs all pools and every status page needs all members

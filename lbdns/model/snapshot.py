@@ -1,4 +1,4 @@
-"""The snapshot: an immutable table of all members' newest readings, on which answers and pages are based."""
+"""The snapshot: an immutable table of all members' newest readings, used to generate answers and web pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 class FailedCheck(NamedTuple):
-    """A member's failing check: the pool whose ``check`` fails, and how it fails (``tcp:80: connection refused``)."""
+    """A member's failing check: the pool whose ``check`` fails, and the error (``tcp:80: connection refused``)."""
 
     pool: str
     reason: str
@@ -24,13 +24,14 @@ class FailedCheck(NamedTuple):
 class Reading:
     """The newest accepted report of one member, with its score, and the member's failing checks.
 
-    The reading of a member without an agent has no score and no metrics; ``received`` is the time of the last check
-    that the member has passed, and ``interval`` is the time between two checks.
+    The reading of a member without an agent has no score and no metrics. For a member without an agent, ``received`` is
+    the time of the last successful check, and ``interval`` is the time between checks.
 
     ``received`` is in seconds on the receiver's monotonic clock; ``interval`` is the agent's declared interval in
     seconds. ``gone`` is true after a "bye" report. ``alarm`` states why the agent wants no traffic, or is empty if
-    there is no alarm. ``metrics`` come from the report, or from an earlier report if an alarm or a "bye" contains none.
-    ``shadow_score`` is the report's score according to ``[collector] shadow_score``, or None if that setting is absent.
+    there is no alarm. ``metrics`` come from the newest report; if an alarm or a "bye" contains no metrics, they come
+    from an earlier report. ``shadow_score`` is the report's score according to ``[collector] shadow_score``, or None if
+    that setting is absent.
     """
 
     received: float
@@ -48,7 +49,7 @@ class Reading:
         return bool(self.alarm) and self.alarm.startswith(WEB_SERVER_FAILED)
 
     def failure(self, pool: str) -> str:
-        """Return how the check of ``pool`` fails, or an empty string if the check does not fail."""
+        """Return the error with which the check of ``pool`` fails, or an empty string if the check succeeds."""
         if not self.failed_checks:  # the usual case, which is asked about for every member and plan
             return ""
         return next((check.reason for check in self.failed_checks if check.pool == pool), "")
@@ -57,7 +58,7 @@ class Reading:
 def write_reading(reading: Reading, now: float) -> list[Any]:
     """Return a reading as plain data, with its age at ``now`` (monotonic seconds) instead of its time of receipt.
 
-    Monotonic times are meaningless on another machine.
+    The age is written because monotonic times are meaningless on another machine.
     """
     age = max(0.0, now - reading.received)
     # Older versions, which know no checks, read a list of six
@@ -83,8 +84,8 @@ def read_reading(value: Any, now: float) -> Reading:
 class Snapshot:
     """The newest reading of every member that has ever reported, keyed by the member's full name.
 
-    A full name is in lower case and has no final dot: ``gandalf.hobbit``. ``version`` increases with every snapshot
-    that a source publishes.
+    A full name, such as ``gandalf.hobbit``, is in lower case and has no final dot. ``version`` increases with every
+    snapshot that a source publishes.
     """
 
     version: int = 0

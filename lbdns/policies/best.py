@@ -1,14 +1,14 @@
-"""``best``: when traffic is light, selects the member with the highest score; when it is heavy, uses level filling.
+"""``best``: selects the member with the highest score when traffic is light, and uses level filling otherwise.
 
-Level filling distributes the requests expected within a certain time (the horizon) so that every member ends up at the
-same level, that is, equally far above its ideal load (see ``operating_point``). Requests go to the members at the
-lowest level first. Level filling does not cause herding, because requests that a plan assigns to a member immediately
-raise the member's level.
+Level filling distributes the requests expected within a certain time (the horizon) so that all members reach the same
+level. A member's level measures how far its load exceeds its ideal load (see ``operating_point``). Requests go to the
+members at the lowest level first. Level filling does not cause herding, because requests that a plan assigns to a
+member immediately raise the member's level.
 
-One answer can bring many requests, because clients keep it or resolvers cache it. The DNS server then cannot tell how
-long these clients will stay with the member. In that case, small differences in load are ignored and large differences
-are corrected slowly. Correcting every difference would constantly move clients between members, and each move would
-cause a new difference in the next report.
+One answer can bring many requests, because clients and resolvers cache the answer. The DNS server cannot determine how
+long these clients will stay with the member. If each answer brings many requests, small differences in load are ignored
+and large differences are corrected slowly. Correcting every difference would constantly move clients between members,
+and each move would cause a new difference in the next report.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     """Return a plan for policy ``best``.
 
     When traffic is light, the plan begins with ``view.answers_allowed`` selections of members with the highest score.
-    Level filling follows, in case more answers are needed before the next report.
+    Selections by level filling follow, in case more answers are needed before the next report.
     """
     light = best_score(view, previous, rng)
     heavy = smooth_plan(view, level_filling_shares(view), previous)
@@ -65,8 +65,8 @@ BEST: Final = PolicySpec(
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     """Return each member's share of the expected requests. The shares add up to 1.
 
-    A member gets at most ``view.max_speed_gain`` times what it would get if it were idle and had only its proven
-    capacity.
+    A member's share is at most ``view.max_speed_gain`` times the share that an idle member with its proven capacity
+    would get.
     """
     candidates = view.on_time
     shares = [0.0] * len(view.members)
@@ -86,7 +86,7 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
 
 
 def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, float] = NO_LIMITS) -> list[float]:
-    """Return the shares that bring ``members`` to the same level. ``most`` holds the greatest share of some members."""
+    """Return the shares that bring ``members`` to the same level; ``most`` limits the shares of some members."""
     widths = capacities = [member.capacity * member.available_share * member.ramp for member in members]
     requests, answers = expected_rates(view)
     horizon = HORIZON * view.interval
@@ -115,10 +115,11 @@ def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, fl
 
 
 def limited_loads(loads: Sequence[float], capacities: Sequence[float], amount: float) -> list[float]:
-    """Return ``loads``, each at most ``MOST_FULL`` times as full as all others together after ``amount`` more requests.
+    """Return ``loads`` with an upper limit on each member's load.
 
-    Such a member gets no requests anyway. A false load beyond that would only change how the others share theirs,
-    because it would count as a backlog beside which their own loads mean nothing.
+    The limit on a member's ratio of load to capacity is ``MOST_FULL`` times the combined ratio of the other members
+    after ``amount`` more requests. A member at the limit gets no requests. Without the limit, a false load would count
+    as a huge backlog and distort the other members' shares.
     """
     load, capacity = sum(loads), sum(capacities)
     return [
@@ -130,10 +131,10 @@ def limited_loads(loads: Sequence[float], capacities: Sequence[float], amount: f
 def fill_to_level(
     loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
 ) -> list[float]:
-    """Split ``amount`` into parts that bring all members, within ``limits``, to the same level (load per width).
+    """Split ``amount`` into parts, each within its limit, that bring all members to the same level (load per width).
 
-    If ``amount`` exceeds the sum of the limits, all parts exceed their limits by the same factor. ``widths`` and
-    ``limits`` are above 0.
+    If ``amount`` exceeds the sum of the limits, all parts exceed their limits by the same factor. All ``widths`` and
+    ``limits`` are positive.
     """
     parts = [0.0] * len(loads)
     unlimited, rest = list(range(len(loads))), amount
@@ -155,9 +156,10 @@ def fill_to_level(
 def expected_rates(view: PoolView) -> tuple[float, float]:
     """Return the currently expected requests/s and answers/s.
 
-    When a crowd of clients arrives, answers increase at once, completed requests only later, and the averages only
-    after some seconds. Each answer to the crowd is assumed to bring the usual number of requests, but at least one. If
-    the crowd looks up names but sends no requests, the only effect is that traffic is split by capacity for a while.
+    When a crowd of clients arrives, answers increase immediately, but completed requests and averages increase only
+    some seconds later. Each answer to the crowd is assumed to bring the usual number of requests, or one request if the
+    usual number is lower. If the crowd looks up names but sends no requests, the only effect is that traffic is split
+    by capacity for a while.
     """
     if not view.crowd_arriving:
         return view.requests_per_s, view.answers_per_s
@@ -171,9 +173,10 @@ def with_backlog(
 ) -> tuple[float, ...]:
     """Return each member's ideal load: its load at ``point``, plus its part of the backlog.
 
-    The backlog, all other requests in progress, is split so that it is cleared as soon as possible. Members that are
-    busy even without a backlog take parts in proportion to their capacity. A member that should stay idle takes a part
-    only if requests would wait longer for another member than the idle member takes to serve them.
+    The backlog consists of all other requests in progress. The members share the backlog in the way that clears the
+    backlog fastest. Members that are busy even without a backlog take parts of the backlog in proportion to their
+    capacities. An idle member takes a part of the backlog only if other members' queues would delay requests by more
+    than the idle member's service time.
     """
     backlog = sum(loads) - sum(point.loads)
     if backlog <= 0:
@@ -192,7 +195,7 @@ def with_backlog(
 def water_level(loads: Sequence[float], widths: Sequence[float], amount: float) -> float:
     """Return the level L (load per width) that solves ``sum(max(0, L * width - load)) = amount``.
 
-    ``widths`` and ``amount`` are above 0; there is at least one member.
+    ``amount`` and all ``widths`` are positive; there is at least one member.
     """
     total_load = total_width = 0.0
     level = 0.0

@@ -1,6 +1,6 @@
 """``best_score``, from the 1999 thesis: always selects the member with the highest score. Tied members take turns.
 
-When traffic is heavy, the policy causes herding: all clients are sent to the same member until the next report.
+Under heavy traffic, the policy causes herding: all clients are sent to the same member until the next report.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """``least_charged``: selects the least loaded member, counting selections since the member's last report.
 
-The policy approximates join-shortest-queue with delayed reports; it works best at low query rates and behind caches.
+The policy approximates join-shortest-queue with delayed reports. The policy works best at low query rates and behind
+caches.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 class ChargedLoads:
     """Each member's load relative to its capacity, including the charge for each selection since its last report.
 
-    ``members`` lists the indexes to select from. One selection counts as ``view.multiplier`` requests, because other
-    processes and DNS servers make selections at the same time.
+    ``members`` lists the indexes of the members that may be selected. One selection counts as ``view.multiplier``
+    requests, because other processes and DNS servers make selections at the same time.
     """
 
     def __init__(self, view: PoolView) -> None:

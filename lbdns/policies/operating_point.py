@@ -1,14 +1,14 @@
 """The operating point: the request rate at each member for which the total response time is lowest.
 
 At utilisation ``p``, a member with ``m`` cores takes about ``1 / (a * (1 - p ** m))`` seconds per request if one core
-can serve ``a`` requests/s. The formula is exact for one and two cores, and accurate to a few percent for more cores
-(M/M/m; the cores share the work, so the distribution of request sizes hardly matters). The total response time is
-lowest if one more request/s costs the same at every member. This marginal cost has a closed form, so only one unknown
-must be found.
+can serve ``a`` requests/s. The formula describes an M/M/m queue; it is exact for one and two cores, and accurate to a
+few percent for more cores. The distribution of request sizes hardly matters, because the cores share the work. The
+total response time is lowest if the cost of one more request/s is equal at all members. This marginal cost has a closed
+form, so only one unknown must be found.
 
-As a result, slow cores stay idle while fast cores have spare capacity, and large members run at a higher utilisation
-than small members. Distribution in proportion to capacity is optimal only under high load; under low load, it lengthens
-the response time.
+At the operating point, slow cores stay idle while fast cores have spare capacity, and large members run at a higher
+utilisation than small members. Distributing requests in proportion to capacity is optimal only under high load; under
+low load, such a distribution increases the response time.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _STEPS: Final = 60  # of the bisection, at most
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """The requests/s that each member should serve (``rates``), and its requests then in progress (``loads``).
+    """Each member's ideal requests/s (``rates``), and the resulting number of its requests in progress (``loads``).
 
-    ``cost`` is the cost of one more request, in seconds: its own response time plus the delay that it causes for other
-    requests. The cost is the same at every member whose rate is above 0.
+    ``cost`` is the cost of one more request in seconds: its own response time plus the delay caused to other requests.
+    The cost is equal at all members whose rates are above 0.
     """
 
     rates: tuple[float, ...]
@@ -41,10 +41,10 @@ def operating_point(
 ) -> OperatingPoint:
     """Return the best split of ``rate`` requests/s across members that can serve ``capacities`` (requests/s, above 0).
 
-    ``cores`` may contain fractions, because CPU quotas can be fractional; less than one core counts as one. A rate
-    above the total capacity is split in the same ratio as the highest rate that the pool can serve. The result has at
-    most ``in_progress`` requests in progress in the whole pool: this number is limited if each client waits for a
-    response before it sends the next request.
+    ``cores`` may contain fractions, because CPU quotas can be fractional; a fraction below one counts as one core. A
+    rate above the total capacity is split in the same proportions as the highest rate that the pool can serve. At most
+    ``in_progress`` requests are in progress in the whole pool: if each client waits for a response before its next
+    request, the number of clients limits the load.
     """
     servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
@@ -82,15 +82,15 @@ def parallel_requests(cores: float) -> float:
 
 
 def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
-    """Return the relative gap to the wanted rate or load, whichever is smaller; negative if either is exceeded."""
+    """Return the smaller of the relative gaps to the wanted rate and load; negative if a target is exceeded."""
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 
 def _split(servers: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
-    """Return the operating point at which one more request/s costs ``cost`` seconds at every member.
+    """Return the operating point at which the marginal cost of one more request/s is ``cost`` seconds at every member.
 
-    ``servers`` lists pairs (capacity, m) with m parallel requests. Solves cost * capacity / m = (1 + (m - 1) * x) /
-    (1 - x) ** 2 for x = p ** m.
+    ``servers`` lists a pair (capacity, m) for each member, where m is the number of parallel requests. The function
+    solves cost * capacity / m = (1 + (m - 1) * x) / (1 - x) ** 2 for x = p ** m.
     """
     rates, loads = [], []
     for capacity, m in servers:

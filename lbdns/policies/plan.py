@@ -1,9 +1,9 @@
 """The data types for selection: the view of a pool that a policy reads, and the plan that the policy returns.
 
 A policy is a pure function ``(view, previous, rng) -> Plan``. ``view`` is the pool as the newest reports describe it.
-``previous`` contains the selections from the policy's previous plan (None if there was none). ``rng`` is the only
-source of randomness. Answers then name the plan's members one after another, so each query only advances a counter,
-regardless of the policy.
+``previous`` contains the selections from the policy's previous plan, or is None if there was no previous plan. ``rng``
+is the only source of randomness. Answers name the plan's members one after another, so a query only advances a counter,
+whatever the policy is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class MemberView:
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """A pool as a policy sees it. Rates are 10 s averages, except ``recent_answers_per_s``."""
+    """A pool as a policy sees it. All rates except ``recent_answers_per_s`` are averages over 10 s."""
 
     members: tuple[MemberView, ...]
     interval: float  # s: the mean observed time between reports
@@ -78,12 +78,12 @@ class PoolView:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The order in which members (by index) are selected until the next plan.
+    """The order in which members, given by index, are selected until the next plan.
 
     ``order`` is never empty. After the end of ``order``, selection continues at index ``repeat_from``. ``weights``
-    contains the members' shares, and ``credits`` the number of selections owed to each member when the plan began.
+    contains the members' shares; ``credits`` contains the number of selections owed to each member when the plan began.
     For policies without shares, ``weights`` and ``credits`` are empty. The first ``probes`` selections do not come from
-    the policy; each of them tests whether a quarantined member works again.
+    the policy; each probe tests whether a quarantined member works again.
     """
 
     order: Sequence[int]
@@ -95,7 +95,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Selections:
-    """The selections from ``plan``: each member's count, and the last member selected from this or an earlier plan."""
+    """The selections made from ``plan``: each member's count, and the last member selected from any plan so far."""
 
     plan: Plan
     counts: tuple[int, ...]

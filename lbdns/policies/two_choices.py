@@ -1,7 +1,8 @@
 """``two_choices``: each answer names the less loaded of two members drawn at random (power of two choices).
 
-The policy cannot cause severe herding, regardless of the number of DNS servers, but it spreads answers less evenly than
-the deterministic policies do. Source: M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (1996).
+The policy cannot cause severe herding, regardless of the number of DNS servers. The policy spreads answers less evenly
+than the deterministic policies. Source: M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing"
+(1996).
 """
 
 from __future__ import annotations

@@ -25,11 +25,11 @@ WEIGHTED: Final = PolicySpec("weighted", weighted, why="in proportion to capacit
 
 
 def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections | None) -> Plan:
-    """Return a plan that gives each member its share (``weights``, sum 1) as evenly as possible.
+    """Return a plan that gives each member its share and spaces its selections evenly.
 
-    A member's credit is the number of selections (between -1 and 1) that the previous plan still owes it. The k-th
-    selection of a member with share w and credit c is due after (k - 1/2 - c) / w selections of all members. The plan
-    lists the selections in the order in which they are due.
+    The shares in ``weights`` add up to 1. A member's credit is the number of selections (between -1 and 1) that the
+    previous plan still owes it. The k-th selection of a member with share w and credit c is due after (k - 1/2 - c) / w
+    selections of all members. The plan lists the selections in the order in which they are due.
     """
     credits = carried_credits(previous, len(weights))
     length = plan_length(view)

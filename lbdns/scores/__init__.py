@@ -1,4 +1,7 @@
-"""The table of built-in scores. To add a score, write a module, and add an entry here, a test and a docs section."""
+"""The table of built-in scores.
+
+To add a score, write a module, add the score to this table, add a test, and document the score.
+"""
 
 from __future__ import annotations
 

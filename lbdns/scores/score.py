@@ -1,4 +1,4 @@
-"""Scores: each score reduces a report's metrics to an integer, which is a weighted sum. Pure functions."""
+"""Scores: each score reduces a report's metrics to one integer, their weighted sum. Pure functions."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _ROUNDING: Final = 1e-9  # so that 0.1 + 0.2 + 0.7 counts as 1 when the sum is t
 class Score:
     """A weighted sum of metrics, with one term in ``terms`` per metric. Two scores are equal if their terms are equal.
 
-    If a metric is missing, its term is left out. The remaining terms are then scaled up so that their weights add up to
-    the total weight. A missing sensor therefore neither helps nor harms the member.
+    If a metric is missing, its term is left out, and the remaining terms are scaled up to the total weight. A missing
+    sensor therefore neither helps nor harms the member.
     """
 
     def __init__(self, terms: Mapping[str, Term]) -> None:
@@ -43,7 +43,10 @@ class Score:
         self._total = sum(line[1] for line in self._lines)
 
     def of(self, metrics: Mapping[str, float]) -> int:
-        """Return the score as an integer (truncated). It is 0 if ``metrics`` contains none of the score's metrics."""
+        """Return the score as an integer (truncated).
+
+        The score is 0 if ``metrics`` contains none of the score's metrics.
+        """
         score = present = 0.0
         for metric, weight, slope, zero, end, beyond in self._lines:
             value = metrics.get(metric)
@@ -56,7 +59,10 @@ class Score:
         return int(min(score * self._scale(present) + _ROUNDING, MAX_SCORE))
 
     def parts(self, metrics: Mapping[str, float]) -> dict[str, float]:
-        """Return the points that each metric in ``metrics`` adds to the score. ``of`` returns their truncated sum."""
+        """Return the points that each metric in ``metrics`` adds to the score.
+
+        ``of`` returns the truncated sum of these points.
+        """
         found: dict[str, float] = {}
         present = 0.0
         for metric, weight, slope, zero, end, beyond in self._lines:
@@ -77,7 +83,7 @@ class Score:
 
 
 def _line(metric: str, term: Term) -> tuple[str, float, float, float, float, float]:
-    """Return a term as a straight line: metric, weight, slope, zero point, end point, and value beyond the end."""
+    """Return a term as a straight line: metric, weight, slope, zero crossing, end point, and value beyond the end."""
     slope = term.weight / term.limit
     if term.better == "low":
         return metric, term.weight, -slope, term.limit, term.limit, 0.0

@@ -4,7 +4,7 @@ When a web server is dead, its host is idle, so the member's score and load look
 
 1. A member is quarantined if its agent still reports, but can no longer read the server-status page. This rule applies
    even to a member that is not being selected, because quarantining such a member costs nothing. The agent's own
-   request serves as the probe: once the counters are available again, the quarantine ends.
+   request serves as the probe: if the agent can read the page's counters again, the quarantine ends.
 2. A member is quarantined if it is selected but serves only the agent's own requests, while its error count rises or
    connections wait to be accepted. A lack of requests alone proves nothing, because resolvers cache names and browsers
    cache pages. A quarantined member is occasionally selected as a probe, because only traffic can show that it works.
@@ -28,7 +28,7 @@ MEMORY: Final = 60.0  # s for which errors count against a member with so little
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """A symptom that reports can show, and the evidence required to quarantine a member that has the symptom."""
+    """A symptom that reports can show, and the evidence required to quarantine a member with this symptom."""
 
     text: str
     reports: int  # consecutive reports that must show it
@@ -50,8 +50,8 @@ FAILING: Final = Symptom("it serves no requests, and its errors are rising", rep
 class BlackHoleWatch:
     """Collects evidence against one member, report by report.
 
-    The caller passes every new reading to ``observe``, adds the member's selections to ``selections``, and calls
-    ``probed`` if the member was selected while ``caught`` was set.
+    The caller passes every new reading to ``observe``, and adds the member's selections to ``selections``. If the
+    member is selected while ``caught`` is set, the caller must call ``probed``.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class BlackHoleWatch:
         self._wait, self._released = FIRST_PROBE, -math.inf
 
     def probed(self, now: float) -> None:
-        """Record that the member was selected while caught; if a probe was due, schedule the next probe."""
+        """Record that the member was selected despite its symptom; if a probe was due, schedule the next probe."""
         if self.caught and self.caught.probed and now >= self.probe_at:
             # Selections are counted late: a report since the probe may already show the probe's result
             self._was_probed = self._newest_bad < self.probe_at
@@ -154,7 +154,7 @@ class BlackHoleWatch:
 
 
 def _served(before: Reading, reading: Reading) -> bool | None:
-    """Return whether the member served requests other than the agent's (one per interval), or None if unknown."""
+    """Return whether the member served requests other than the agent's one request per interval, or None if unknown."""
     now, then = reading.metrics.get("requests_total"), before.metrics.get("requests_total")
     if now is None or then is None or now < then:
         return None

@@ -1,4 +1,4 @@
-"""The guard rails of one pool: decide which members are in slow start and which are quarantined despite good reports.
+"""The guard rails of one pool decide which members are in slow start, and which are quarantined despite good reports.
 
 Reports determine a member's state (``lbdns.model.liveness``). A guard reduces a usable member's share of the answers.
 Sans-I/O.
@@ -60,7 +60,10 @@ class GuardRails:
         self.slow_start = SlowStart(members, ramp_up)
 
     def take_over(self, old: GuardRails, places: Sequence[int | None]) -> None:
-        """Continue from ``old``'s state. ``places`` lists each member's index in ``old``, or None for a new member."""
+        """Continue from the state in ``old``.
+
+        ``places`` lists each member's index in ``old``, or None for a new member.
+        """
         self.slow_start.take_over(old.slow_start, places)
         if old._black_hole and self._black_hole:
             for i, place in enumerate(places):
@@ -94,7 +97,7 @@ class GuardRails:
             self._suspected.discard(member)
 
     def count_selections(self, counts: Sequence[int], now: float, servers: int) -> None:
-        """Record how many times this server, one of ``servers``, has selected each member since the last call."""
+        """Record how often this server has selected each member since the last call; pass the number of ``servers``."""
         for watch, count in zip(self._watches, counts, strict=False):
             if count:
                 watch.selections += count * servers
@@ -114,10 +117,10 @@ class GuardRails:
         forced_up: Collection[int] = (),
         needed_despite_alarm: Sequence[int] = (),
     ) -> tuple[int, ...]:
-        """Return the members that may be selected: the candidates in ``liveness`` except the quarantined ones.
+        """Return the members that may be selected: all candidates in ``liveness`` except quarantined members.
 
         While the pool fails open, no member is quarantined. Members that an operator has forced up are never
-        quarantined. The members in ``needed_despite_alarm`` are candidates despite being in alarm.
+        quarantined. The members in ``needed_despite_alarm`` are candidates although they are in alarm.
         """
         self._needed = tuple(needed_despite_alarm)
         live = tuple(sorted((*liveness.candidates, *self._needed))) if self._needed else liveness.candidates
@@ -133,7 +136,7 @@ class GuardRails:
         return tuple(i for i in live if i not in self.quarantined)
 
     def _is_doubtful(self) -> bool:
-        """Return whether any member may have been caught because monitoring, not its web server, has failed."""
+        """Return whether a failure of monitoring, rather than of a web server, may explain any member's symptoms."""
         watches = [self._watches[i] for i in self.caught]
         since = [watch.since for watch in watches]
         return any(watch.caught and not watch.caught.certain for watch in watches) or (
@@ -145,15 +148,15 @@ class GuardRails:
         return watch.caught is not None and watch.caught.certain, -watch.since
 
     def update_slow_start(self, candidates: tuple[int, ...], now: float) -> None:
-        """Begin slow start for members that have become candidates."""
+        """Begin slow start for each member that has become a candidate."""
         self.slow_start.observe(candidates, now, self._alarmed_for)
         self._alarmed_for.clear()
 
     def probes(self, now: float) -> list[int]:
-        """Return the caught members that must now be selected once each, as probes.
+        """Return the members with confirmed symptoms that must now be selected once each, as probes.
 
-        The list includes caught members that the pool cannot do without: such members have the lowest score, so some
-        policies might never select them.
+        The list includes members that the pool cannot do without. Such members have the lowest score, so some policies
+        might never select them without probes.
         """
         return [i for i in self.caught if now >= self._watches[i].probe_at]
 
@@ -167,7 +170,7 @@ class GuardRails:
     def guards(self, now: float, ramps: Mapping[int, float]) -> tuple[Guard, ...]:
         """Return each member's guard; ``ramps`` contains the weight fraction of each member in slow start.
 
-        If no member has a guard, every call returns the same object, so that callers can compare results with ``is``.
+        If no member has a guard, every call returns the same object; callers can therefore compare results with ``is``.
         """
         if not self.caught and not self._needed and not self.slow_start.running:
             return self._no_guards

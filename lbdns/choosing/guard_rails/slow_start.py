@@ -1,8 +1,8 @@
-"""Slow start: gradually raises a returning member's share while the other members carry the load. Sans-I/O.
+"""Slow start: gradually raises a returning member's share while the other members serve most requests. Sans-I/O.
 
-A returning member is idle and has the best score. Without slow start, it would immediately get most new clients, before
-its caches are warm and before all its processes have started. A member that repeatedly fails and returns would then
-disturb the whole pool each time.
+A returning member is idle and has the best score. Without slow start, a returning member would immediately get most new
+clients, before its caches are warm and all its processes have started. Without slow start, a member that repeatedly
+fails and returns would disturb the whole pool each time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ LONGEST: Final = 8.0  # ... up to this multiple of the configured length
 
 
 class SlowStart:
-    """A pool's members in slow start, keyed by member index. ``seconds`` is the length of slow start (0: none)."""
+    """A pool's members in slow start, keyed by member index.
+
+    ``seconds`` is the length of slow start (0: no slow start).
+    """
 
     def __init__(self, members: int, seconds: float) -> None:
         self._seconds = seconds
@@ -29,7 +32,10 @@ class SlowStart:
         self._returns: list[tuple[float, ...]] = [()] * members  # when each member came back, within MEMORY
 
     def take_over(self, old: SlowStart, places: Sequence[int | None]) -> None:
-        """Continue from ``old``'s state. ``places`` lists each member's index in ``old``, or None for a new member."""
+        """Continue from the state in ``old``.
+
+        ``places`` lists each member's index in ``old``, or None for a new member.
+        """
         self._first_reports_until = old._first_reports_until
         self._candidates = tuple(i for i, place in enumerate(places) if place in old._candidates)
         self._seen = {i for i, place in enumerate(places) if place in old._seen}
@@ -40,10 +46,10 @@ class SlowStart:
                     self._spans[i] = old._spans[place]
 
     def restart(self, now: float, interval: float) -> None:
-        """Reset the state after a fail-open that ended at ``now``. Until then, all members were selected.
+        """Reset the state after a fail-open that ended at ``now``. All members were selected during the fail-open.
 
-        Members that become candidates with their next reports have been serving all along and need no slow start.
-        ``interval`` is the longest report interval in seconds.
+        Members that become candidates with their next reports need no slow start, because they served clients
+        throughout the fail-open. ``interval`` is the longest report interval in seconds.
         """
         self._candidates = ()
         self._seen.clear()
@@ -54,7 +60,7 @@ class SlowStart:
         """Begin slow start for each member that has become a candidate by ``now``.
 
         For each member that was excluded because of an alarm, ``alarmed_for`` contains the duration of the alarm in
-        seconds. Such members are still warm, so their slow start lasts no longer than the alarm did.
+        seconds. After an alarm, a member is still warm, so its slow start lasts no longer than the alarm.
         """
         if candidates == self._candidates:
             return

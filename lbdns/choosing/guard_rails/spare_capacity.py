@@ -1,4 +1,7 @@
-"""Spare capacity: which members a pool can do without because the other members can meet the demand. Pure functions."""
+"""Spare capacity: determines which members a pool can do without because the other members can meet the demand.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ def spare(
 ) -> list[int]:
     """Return the members of ``suspended`` that the pool can do without.
 
-    ``suspended`` is sorted from the best member to the worst; the best members are the first to be used again. The
-    members in ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` and
-    ``capacity`` are in requests/s; ``demand`` is 0 if unknown. Without ``others``, no member can be spared: if all
-    members look bad, a monitoring failure is the most likely cause.
+    ``suspended`` is sorted from the best member to the worst; if the pool needs more members, the best are used first.
+    The members in ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` and
+    ``capacity`` are in requests/s; ``demand`` is 0 if unknown. If ``others`` is empty, no member can be spared, because
+    monitoring has probably failed if all members look bad.
     """
     if not others:
         return []
@@ -40,13 +43,14 @@ def needed_despite_alarm(
 ) -> list[int]:
     """Return the members of ``alarmed`` that the pool needs, in addition to ``others``, to serve ``demand`` requests/s.
 
-    All alarmed members can be spared if the other members can serve all waiting and new requests within ``horizon``
-    seconds. Otherwise, an alarmed member can still be spared if its ratio of load to capacity is above the ratio that
-    the other members will reach. In the meantime, such a member works through its queue, so no capacity is lost.
-    ``load`` is in requests.
+    If the other members can serve all waiting and new requests within ``horizon`` seconds, the pool can do without all
+    alarmed members. Otherwise, the pool can still do without an alarmed member whose ratio of load to capacity is above
+    the ratio that the other members will reach. No capacity is lost, because such a member serves its own queue in the
+    meantime. ``load`` is in requests.
 
-    A member in ``others`` that is fuller than the rest of them will become counts neither with its load nor with its
-    capacity: by reporting a high load, a member can withdraw itself, but cannot make the pool seem to need others.
+    If the ratio of load to capacity of a member in ``others`` exceeds the ratio that the rest will reach, its load and
+    capacity are ignored. By reporting a high load, a member therefore excludes only itself; it cannot make the pool
+    seem to need other members.
     """
     level = water_level([load[i] for i in others], [capacity[i] for i in others], horizon * demand)
     available = [i for i in others if load[i] <= level * capacity[i]] or others
@@ -75,9 +79,10 @@ def total_demand(
 ) -> float:
     """Return the requests/s that clients send, based on the rates of the ``serving`` members, or 0 if none are serving.
 
-    No report counts the requests sent to ``failing`` members. They are estimated from recent selections of each member
-    (``selected``, in any unit) rather than from capacity, because a rotation sends a strong member no more requests
-    than a weak one. Without recent selections, requests are assumed to be distributed in proportion to capacity.
+    No report counts the requests sent to ``failing`` members. Requests to failing members are estimated from each
+    member's recent selections (``selected``, in any unit). Capacity would be misleading, because a rotation sends
+    strong and weak members the same number of requests. Without recent selections, requests are assumed to be
+    distributed in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity
     total = sum(unit[i] for i in serving)

@@ -1,6 +1,6 @@
-"""The answer table: maps each question to its answers (one per pool member), which are compiled on demand.
+"""The answer table: maps each question to its answers (one per pool member), and compiles answers on demand.
 
-A table belongs to one farm; reloading the configuration replaces the whole table. Sans-I/O.
+An answer table belongs to one farm; a reload of the configuration replaces the whole table. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AnswerEntry:
 
     ``make`` creates a member's response body when it is first needed. For each response kind, ``variants`` contains one
     (head, tail) pair per member, from which the fast path builds responses. The item for a kind is None until a query
-    first requires that kind; it is empty if a response may be too long for some client.
+    first requires that kind. The item is empty if a response of that kind may be too long for some client.
     """
 
     __slots__ = (
@@ -134,8 +134,8 @@ class AnswerTable:
     def zone_of(self, qname: bytes, qtype: int) -> ZoneIndex | None:
         """Return the ZoneIndex of the zone that answers for ``qname``, or None if there is no such zone.
 
-        The zone with the longest matching name answers. DS queries for a zone's apex are answered from the parent zone
-        if the server also serves that zone (RFC 4035 section 3.1.4.1).
+        The zone with the longest matching name is authoritative. DS queries for a zone's apex are answered from the
+        parent zone if the server also serves that zone (RFC 4035 section 3.1.4.1).
         """
         at = 0
         while True:
@@ -152,8 +152,8 @@ class AnswerTable:
     def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
         """Return the entry for a class IN question in the zone that ``index`` describes.
 
-        The table keeps the entry only if the name exists and if the type either is common or exists at that name. This
-        rule prevents clients from exhausting the server's memory with made-up questions.
+        The table keeps the entry only if the name exists, and if the type is common or exists at that name. The
+        condition prevents clients from exhausting the server's memory with random questions.
         """
         key = (qname + qtype.to_bytes(2, "big") + b"\0\1").lower()
         entry = self.entries.get(key)
@@ -187,17 +187,18 @@ class AnswerTable:
         return AnswerEntry(key, name, qtype, make, len(pool.members), cursor if has_member else None)
 
     def _external_aliases(self, sections: AnswerSections, qtype: int) -> tuple[Record, ...]:
-        """If the answer's alias chain leads out of our zones, return the answer's records, otherwise an empty tuple."""
+        """Return the answer's records if its alias chain leads out of our zones; otherwise, return an empty tuple."""
         records = sections.answer
         if not records or records[-1].rtype != Type.CNAME or qtype in (Type.CNAME, Type.ANY) or sections.authority:
             return ()
         return records if self.zone_of(records[-1].rdata.lower(), qtype) is None else ()
 
     def precompile(self, entry: AnswerEntry, kind: int, query: Query) -> None:
-        """Precompile the responses of this kind for the fast path. ``entry`` must be an entry that the table keeps.
+        """Precompile the responses of the given kind for the fast path.
 
-        If any of these responses may be too long for some client or transport, none is precompiled. A response with a
-        cookie is precompiled only up to the cookie, which the fast path appends.
+        ``entry`` must be an entry that the table keeps. If any response may be too long for some client or transport,
+        no response of that kind is precompiled. A response with a cookie is precompiled only up to the cookie, which
+        the fast path appends.
         """
         has_cookie = kind >= FIRST_COOKIE_KIND
         payload = self.farm.config.server.payload
@@ -242,7 +243,7 @@ class AnswerTable:
                     yield (entry.zone, counted_type(entry.qtype), transport, entry.rcode), count
 
     def take_over(self, old: AnswerTable) -> None:
-        """Continue the counters and rotations of ``old``, the table in use before the reload.
+        """Continue the counters and rotations of ``old``, the table used before the reload.
 
         Call this method before the table answers any query.
         """
@@ -262,7 +263,7 @@ def counted_type(qtype: int) -> int:
 
 
 def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> bool:
-    """Return whether the answer to this question names a member.
+    """Return whether the answer to a question for type ``qtype`` names a member.
 
     If the pool's own name has the members' addresses, only answers to A, AAAA and ANY queries name a member. An answer
     to an A or AAAA query names a member only if at least one member has a record of that type.
@@ -293,7 +294,7 @@ def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch,
 
 
 def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return the member's addresses as records of the pool's name; for other types, its records in the zone file."""
+    """Return the member's addresses as records of the pool's name; for other types, return the pool's own records."""
     addresses = index.node(member) or {}
     if qtype == Type.ANY:
         qtype = next(rtype for rtype in (Type.A, Type.AAAA) if rtype in addresses)
@@ -310,5 +311,5 @@ def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatc
 
 
 def _is_letters(qtype: int) -> bool:
-    """Return whether lower-casing a question's bytes could turn this type into another type, or vice versa."""
+    """Return whether the type's two bytes contain an ASCII letter, which lower-casing a question could change."""
     return any(0x41 <= octet <= 0x5A or 0x61 <= octet <= 0x7A for octet in qtype.to_bytes(2, "big"))

@@ -1,4 +1,4 @@
-"""DNS cookies (RFC 7873) in the interoperable format of RFC 9018, and their hash, SipHash-2-4.
+"""DNS cookies (RFC 7873) in the interoperable format of RFC 9018, and the hash function SipHash-2-4.
 
 A valid cookie proves that the client's address is not forged. A server cookie consists of the version (1), three zero
 bytes, the time in seconds (4 bytes) and a hash. The hash covers the client cookie, the server cookie's first 8 bytes
@@ -26,7 +26,7 @@ _MASK: Final = 0xFFFFFFFFFFFFFFFF
 
 
 class ServerCookies:
-    """Makes server cookies with the first of the secrets; accepts cookies made with any of them, to allow rotation."""
+    """Makes server cookies with the first secret; to allow rotation, accepts cookies made with any secret."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         self.secrets = tuple(secrets)
@@ -35,8 +35,8 @@ class ServerCookies:
     def answer(self, cookie: bytes, host: str, wall: float) -> tuple[bytes, bool]:
         """Return the data of the response's COOKIE option, and whether the query's cookie was valid.
 
-        ``cookie`` is the option's data; its length must be one of LENGTHS. ``host`` is the client's address. ``wall``
-        is the time in Unix seconds.
+        ``cookie`` contains the data of the query's COOKIE option; its length must be in LENGTHS. ``host`` is the
+        client's address. ``wall`` is the time in Unix seconds.
         """
         known = self._known.get((cookie, host))
         if known is not None and wall < known[2]:

@@ -1,9 +1,9 @@
 """EDNS(0) (RFC 6891): reads the options of a query, and writes the OPT record of the response.
 
 The server supports the options NSID (RFC 5001), COOKIE (RFC 7873), edns-tcp-keepalive (RFC 7828) and client subnet (RFC
-7871). A returned client subnet option has scope 0, because no answer depends on the client's subnet. The padding option
-is ignored, because padding is useful only with encryption (RFC 7830 section 6). All other options are ignored and not
-echoed (RFC 6891 section 6.1.2).
+7871). Client subnet options in responses have scope 0, because no answer depends on the client's subnet. The padding
+option is ignored, because padding is useful only with encryption (RFC 7830 section 6). All other options are ignored
+and not echoed (RFC 6891 section 6.1.2).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OptionCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Edns:
-    """The OPT record of a query. ``options`` lists (code, data) pairs in the query's order, unknown codes included."""
+    """The OPT record of a query. ``options`` lists (code, data) pairs in the query's order, including unknown codes."""
 
     payload: int  # bytes that the client accepts over UDP
     version: int
@@ -63,7 +63,7 @@ NO_OPTIONS: Final = EdnsOptions()
 
 
 def read_options(rdata: bytes) -> tuple[tuple[int, bytes], ...] | None:
-    """Return an OPT record's options, or None if they are malformed or there are more than MAX_OPTIONS options."""
+    """Return an OPT record's options, or None if the options are malformed or more than MAX_OPTIONS."""
     options: list[tuple[int, bytes]] = []
     at = 0
     while at < len(rdata):

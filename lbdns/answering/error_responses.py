@@ -1,4 +1,4 @@
-"""Responses that depend on no zone: errors, refusals, replies to cookie-only queries, and CHAOS answers. Pure."""
+"""Zone-independent responses: errors, refusals, replies to queries for a cookie only, and CHAOS answers. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IDENTITIES = frozenset(map(from_text, ("id.server", "hostname.bind")))
 
 
 def error_response(query: Query, options: EdnsOptions, server: ServerConfig) -> tuple[ResponseBody, Rcode] | None:
-    """Return the body and 12-bit RCODE of a response that depends on no zone, or None if it depends on one."""
+    """Return the body and 12-bit RCODE of a zone-independent response, or None if the response depends on a zone."""
     error = query.error or (Rcode.NOERROR if options.sound else Rcode.FORMERR)
     if not error and not query.question:
         # The query asks only for a cookie (RFC 7873 section 5.4)

@@ -32,7 +32,7 @@ Explainer = Callable[[Pool, str], Mapping[str, Any] | None]
 class ExplanationEntry(AnswerEntry):
     """The entry for one explanation query. The answer table keeps no explanation entries.
 
-    The RCODE is known before the body is written, so no explanation is generated for a query over the rate limit.
+    The RCODE is set before the body is written, so a query over the rate limit causes no explanation to be generated.
     """
 
     __slots__ = ()
@@ -58,7 +58,7 @@ class ExplanationNames:
         }
 
     def may_explain(self, now: float) -> bool:
-        """Return whether to make another explanation at ``now`` (monotonic seconds): ``PER_SECOND`` on average."""
+        """Return whether the limit ``PER_SECOND`` permits another explanation at ``now`` (monotonic seconds)."""
         self._left = min(self._left + max(now - self._now, 0.0) * PER_SECOND, BURST)
         self._now = now
         if self._left < 1.0:
@@ -89,7 +89,8 @@ class ExplanationNames:
 def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
     """Return the texts of an explanation, one per TXT record: a summary, then one text per member.
 
-    Members are sorted by descending probability. Members with the same probability are sorted by descending score.
+    Members are sorted by descending probability. If members have equal probabilities, they are sorted by descending
+    score.
     """
     if explanation is None:
         return ("no explanation is available during a reload; query later",)
@@ -154,5 +155,5 @@ def _member(member: Mapping[str, Any], measured: bool) -> str:
 
 
 def _number(value: float) -> str:
-    """Return ``value`` as text with three significant digits, or as a rounded integer if it is 100 or more."""
+    """Return ``value`` as text: a rounded integer if it is at least 100, otherwise three significant digits."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value + 0.0:.3g}"

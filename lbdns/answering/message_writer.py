@@ -1,7 +1,7 @@
 """Writes DNS response messages (header, records with compressed names, OPT record) within size limits.
 
 Names are compressed against the question, whose name always begins at offset 12. A body written for one question
-therefore works for every query with that question, in any letter case.
+therefore suits every query with that question, in any letter case.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class AnswerSections:
     """The RCODE and records of a response that has not been written yet.
 
     ``dnssec`` contains the records that follow ``authority`` if the query has DO set. ``optional`` contains RRsets that
-    follow ``additional`` as far as they fit: a response without them is not truncated.
+    follow ``additional`` if they fit. Omitting optional RRsets does not truncate a response.
     """
 
     rcode: Rcode = Rcode.NOERROR
@@ -70,8 +70,8 @@ class AnswerSections:
 class ResponseBody:
     """A response to one question, without the parts that depend on the query (id, copied flags and OPT record).
 
-    ``cuts`` contains one item per optional RRset: the number of additional records, and the number of bytes of
-    ``records``, that precede the RRset.
+    For each optional RRset, ``cuts`` contains the number of additional records before the RRset, and the number of
+    bytes of ``records`` before the RRset.
     """
 
     flags: int  # AA and RCODE
@@ -85,7 +85,7 @@ class ResponseBody:
         return self.with_dnssec if self.with_dnssec and edns and edns.dnssec_ok else self
 
     def shortened(self, length: int) -> ResponseBody:
-        """Return the body with as many optional RRsets, from the first one on, as fit into ``length`` bytes.
+        """Return the body without the last optional RRsets if the body is longer than ``length`` bytes.
 
         If the body does not fit even without optional RRsets, the result is longer than ``length``.
         """
@@ -96,7 +96,7 @@ class ResponseBody:
 
 
 def write_body(sections: AnswerSections, qname: bytes) -> ResponseBody:
-    """Write the body with ``sections`` for a question whose name is ``qname`` (lower-case wire form)."""
+    """Write the body with ``sections`` for a question about ``qname`` (a name in lower-case wire form)."""
     body = _write_body(sections, qname)
     if not sections.dnssec:
         return body
@@ -124,7 +124,7 @@ def _write_body(sections: AnswerSections, qname: bytes) -> ResponseBody:
 
 
 def without_records(rcode: Rcode) -> ResponseBody:
-    """Return a body without records."""
+    """Return a response body without records."""
     return ResponseBody(rcode & 0xF, (0, 0, 0), b"")
 
 
@@ -150,9 +150,9 @@ def write_variant(
 ) -> Variant:
     """Return the head and tail of a response that contains ``body``, given the flags and OPT record of the query.
 
-    ``rcode`` overrides the body's RCODE. ``payload`` is the maximum length in bytes of the queries that we accept over
-    UDP. ``options`` is the rdata of our OPT record. The opcode is copied from the query; RD is copied too if the opcode
-    is QUERY (RFC 1035 section 4.1.1). The AD, CD and Z bits are clear (RFC 4035 section 3.1.6).
+    ``rcode`` overrides the body's RCODE. ``payload`` is the maximum length in bytes of a query that the server accepts
+    over UDP. ``options`` is the rdata of the response's OPT record. The opcode is copied from the query; if the opcode
+    is QUERY, RD is also copied (RFC 1035 section 4.1.1). The AD, CD and Z bits are clear (RFC 4035 section 3.1.6).
     """
     body = body.for_query(edns)
     full = body.flags & 0xF if rcode is None else rcode
@@ -196,7 +196,7 @@ class ResponseWriter:
     def write_within(
         self, limit: int, query: Query, body: ResponseBody, options: EdnsOptions, wall: float
     ) -> bytes | None:
-        """Return the response with as many optional RRsets as fit into ``limit`` bytes.
+        """Return the response, without the last optional RRsets if it would be longer than ``limit`` bytes.
 
         Return None if the response does not fit even without optional RRsets. ``wall`` is in Unix seconds.
         """
@@ -208,22 +208,22 @@ class ResponseWriter:
         return response if len(response) <= limit else None
 
     def limit(self, query: Query, options: EdnsOptions, transport: int) -> int:
-        """Return the maximum length in bytes of a response that we send to this client.
+        """Return the maximum length in bytes of a response that the server sends to the client.
 
-        Clients without a valid cookie receive only short responses over UDP, to limit amplification attacks.
+        To limit amplification attacks, clients without a valid cookie receive only short responses over UDP.
         """
         limit = self.payload_limit(query, transport)
         return limit if transport == TCP or options.valid_cookie else min(limit, self.udp_without_cookie)
 
     def payload_limit(self, query: Query, transport: int) -> int:
-        """Return the maximum length in bytes of a response that this client accepts."""
+        """Return the maximum length in bytes of a response that the client accepts."""
         if transport == TCP:
             return MAX_TCP_MESSAGE
         return min(max(LEAST_PAYLOAD, query.edns.payload), self.payload) if query.edns else LEAST_PAYLOAD
 
 
 class RecordWriter:
-    """Writes records after a question. The bytes written so far are the concatenation of ``parts``."""
+    """Writes records after a question. ``parts`` lists the byte strings written so far."""
 
     def __init__(self, qname: bytes, exact_case: bool = False) -> None:
         """``qname`` is in wire form. If ``exact_case`` is true, name compression is case-sensitive."""
@@ -274,9 +274,9 @@ class RecordWriter:
         self._put(name)
 
     def _learn(self, folded: bytes, end: int, pointers: int) -> None:
-        """Let compression pointers in later names refer to this name's labels up to index ``end``.
+        """Let compression pointers in later names refer to labels of ``name`` up to index ``end``.
 
-        Reading this name requires following ``pointers`` pointers.
+        A reader of this name must follow ``pointers`` compression pointers.
         """
         at, here = 0, self._at
         while at < end and here + at <= _MAX_POINTER:

@@ -38,9 +38,9 @@ class Plane:
     batch_size = 0  # maximum number of datagrams that ``DatagramBatch.drain`` reads
 
     def native_table(self, payload: int) -> lbdns_native.AnswerTable | None:
-        """Return the native half of a new answer table, or None on the Python plane.
+        """Return the native part of a new answer table, or None on the Python plane.
 
-        ``payload`` is the maximum length in bytes of the queries that we accept over UDP.
+        ``payload`` is the maximum length in bytes of a query that the server accepts over UDP.
         """
         return None
 
@@ -110,7 +110,7 @@ class NativePlane(Plane):
 
 
 class NativeMissingError(LbdnsError):
-    """The configuration requires the native extension, which is not installed or was built for another version."""
+    """Raised if the configuration requires the native extension, which is missing or was built for another version."""
 
     exit_status = 2
 

@@ -1,4 +1,6 @@
-"""Reads queries strictly. For any input, the reader raises no exception and does a bounded amount of work. Pure.
+"""Parses queries, and checks their syntax strictly.
+
+For any input, the reader raises no exception and does a bounded amount of work. Pure.
 
 - A response, or a message shorter than a header, is not answered.
 - A query with an opcode other than QUERY is answered with NOTIMP.
@@ -29,10 +31,11 @@ MAX_ADDITIONAL: Final = 8  # records: a query has an OPT and perhaps a TSIG reco
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as received. If ``error`` is not NOERROR, it is the RCODE of the response.
+    """A query as received.
 
-    ``question`` contains the question's bytes as received, so that the response can repeat the question. ``question``
-    is empty if there is no well-formed question.
+    ``error`` is the response's RCODE if the reader rejects the query; otherwise, ``error`` is NOERROR. ``question``
+    contains the question's bytes as received, because the response must repeat the question. ``question`` is empty if
+    there is no well-formed question.
     """
 
     id: bytes
@@ -98,7 +101,7 @@ def _error(edns: Edns | None, sound: bool) -> Rcode:
 
 
 def _read_soa(message: bytes, at: int) -> tuple[int, int]:
-    """Return the serial and the end of the SOA record at ``at``; the end is 0 if the record is malformed."""
+    """Return the serial of the SOA record at offset ``at``, and the record's end offset (0 if malformed)."""
     at = skip_name(message, at)
     if not at or at + _RR_FIXED.size > len(message):
         return NO_SERIAL, 0
@@ -134,7 +137,7 @@ def _read_additional(message: bytes, at: int, count: int) -> tuple[Edns | None, 
 
 
 def skip_name(message: bytes, at: int, pointers: bool = True) -> int:
-    """Return the end of the name that starts at ``at``, or 0 if the name is malformed.
+    """Return the end offset of the name that starts at offset ``at``, or 0 if the name is malformed.
 
     If ``pointers`` is true, the name may end with a pointer.
     """

@@ -1,8 +1,8 @@
 """Query shapes: the bytes that nearly all clients send around the question, and the kind of response to each shape.
 
-These bytes determine only whether the response copies RD, has an OPT record, sets DO in that record, and contains a
-cookie. There are therefore only a handful of response kinds. The set of shapes is fixed, so clients can't make the
-server store new shapes.
+The bytes around the question determine whether the response copies RD, has an OPT record, sets DO, and contains a
+cookie. Because nothing else depends on these bytes, there are only a few response kinds. The set of shapes is fixed, so
+clients can't make the server store new shapes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Response rate limiting: limits the number of responses of one kind that a network receives per second. Sans-I/O.
 
-All answers to the same question count as one kind. Responses without an entry in the answer table (negative answers,
-errors, wildcards) count as one kind per zone and RCODE. Querying random names therefore does not evade the limit. A
-network's limit across all kinds is ``ALL`` times the limit for one kind, so querying many names in turn does not evade
-the rate limit either. The counters are stored in a table of fixed size, so forged addresses use no extra memory. Two
-networks that hash to the same slot in the same second share one limit.
+All answers to one question count as the same kind of response. Responses without an entry in the answer table (negative
+answers, errors, wildcards) count as one kind per zone and RCODE. Because of these shared limits, querying random names
+does not evade the rate limit. A network's limit across all kinds is ``ALL`` times the limit for one kind. Querying many
+names in turn therefore does not evade the rate limit. The counters are stored in a table of fixed size, so forged
+addresses use no extra memory. If two networks hash to the same slot in the same second, they share one limit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EXEMPT: Final = -1
 
 
 class RateLimiter:
-    """Counts responses per network and kind in one-second windows. Addresses are strings, as sockets return them."""
+    """Counts responses per network and kind in windows of one second. Addresses are strings, as sockets return them."""
 
     __slots__ = ("_counts", "_end", "_limit", "_networks", "cut", "dropped", "last", "rules")
 
@@ -43,7 +43,7 @@ class RateLimiter:
             self._counts = [0] * SLOTS
 
     def count(self, host: str, kind: bytes) -> int:
-        """Count one response of ``kind`` to ``host``; return by how many responses the limit is exceeded."""
+        """Count one response of ``kind`` to ``host``, and return the number of responses over the limit."""
         if not self._limit:
             return 0
         network = self._networks.get(host)
@@ -62,7 +62,7 @@ class RateLimiter:
         return max(0, counts[at] - ALL * self._limit)
 
     def drops(self, over: int, host: str) -> bool:
-        """Return whether to drop a response over the limit; every ``slip``-th one is truncated instead of dropped."""
+        """Return whether to drop a response over the limit; every ``slip``-th such response is truncated instead."""
         self.last = host
         slip = self.rules.slip
         if slip and over % slip == 0:

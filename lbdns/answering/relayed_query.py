@@ -1,8 +1,8 @@
 """Relayed queries: checks client permissions, and writes queries to upstreams and responses to clients. Sans-I/O.
 
 The two hops are independent, as RFC 5625 requires. The query to the upstream has its own id, letter case and OPT
-record. The response to the client has the client's id and letter case, and our OPT record. No EDNS option is passed on
-in either direction.
+record. The response to the client has the id and letter case of the client's query, and this server's own OPT record.
+No EDNS option is passed on in either direction.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class AllowedNetworks:
 class RelayedQuery:
     """A query with RD set, from a client in an allowed network, to be relayed to an upstream.
 
-    The queried name is outside our zones, or is one of our names whose ``aliases`` lead out of our zones.
+    The queried name is outside the server's zones, or is a name in a zone whose ``aliases`` lead out of all zones.
     """
 
     query: Query
@@ -82,7 +82,7 @@ class UpstreamQuestion:
 
 
 def upstream_question(relayed: RelayedQuery) -> UpstreamQuestion:
-    """Return the question to send upstream, for the query's name or, if the name is our alias, for the alias target."""
+    """Return the question to send upstream, either for the query's name or for the target of our alias."""
     query = relayed.query
     name = relayed.aliases[-1].rdata.lower() if relayed.aliases else query.qname
     return UpstreamQuestion(name, query.qtype, query.edns is not None and query.edns.dnssec_ok, bool(query.flags & CD))
@@ -106,10 +106,11 @@ def upstream_query(question: UpstreamQuestion, ident: bytes, chance: int) -> byt
 
 
 def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> ResponseBody:
-    """Return the body of the response to the client (SERVFAIL if ``response`` is None because no upstream answered).
+    """Return the body of the response to the client.
 
-    RA is set; AA is set only if the answer begins with our own aliases. CD is copied from the query. The upstream's AD
-    bit is passed on only if the query requests it (RFC 6840 section 5.8).
+    If no upstream answered, ``response`` is None and the RCODE is SERVFAIL. RA is set; AA is set only if the answer
+    begins with aliases from our zones. CD is copied from the query. The upstream's AD bit is passed on only if the
+    client's query requests the AD bit (RFC 6840 section 5.8).
     """
     query = relayed.query
     flags = RA | (query.flags & CD)
@@ -129,7 +130,7 @@ def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> Re
 def _after_aliases(relayed: RelayedQuery, response: UpstreamResponse, flags: int) -> ResponseBody:
     """Return our aliases followed by the upstream's answer.
 
-    AA is set, because the first name is ours; AD is clear, because our aliases are unsigned.
+    AA is set, because the first name is in our zones; AD is clear, because our aliases are unsigned.
     """
     # Imported here: only answers after an alias of ours need dnspython's messages, which take 20 ms to import
     import dns.exception
@@ -150,7 +151,7 @@ def _after_aliases(relayed: RelayedQuery, response: UpstreamResponse, flags: int
 
 
 def _records(section: Sequence[dns.rrset.RRset]) -> tuple[Record, ...]:
-    """Return a section's records in order, with uncompressed names."""
+    """Return the records of a section in order, with uncompressed names."""
     return tuple(
         Record(rrset.name.to_digestable(), rrset.rdtype, rrset.ttl, rdata.to_wire())
         for rrset in section

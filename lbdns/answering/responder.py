@@ -1,12 +1,13 @@
 """The responder: turns one query into one response, via the fast path or the slow path. Sans-I/O.
 
 On the fast path, the lower-cased bytes of the question identify an entry of the answer table, and the bytes around the
-question determine the response kind. The member selector selects a member, and the precompiled parts are joined. Every
-other query takes the slow path: a strict reader, a zone lookup and a message writer. The slow path produces the same
-answers, and precompiles them for the fast path.
+question determine the response kind. On the fast path, the responder then selects a member, and joins the precompiled
+parts of the response. Every other query takes the slow path, which consists of a strict reader, a zone lookup and a
+message writer. The slow path produces the same answers, and precompiles them for the fast path.
 
 A rotation advances only when a new response names a member. A rotation does not advance for a retransmitted query, a
-client's query for a second type, a query over the rate limit, or a response that is too long and therefore truncated.
+client's query for a second type, or a query over the rate limit. A rotation also does not advance if a response is
+truncated because it is too long.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ class Responder:
 
     The caller must
 
-    - call ``tick`` whenever it wakes up to read queries, before ``respond``;
+    - call ``tick`` before ``respond`` whenever it wakes up to read queries;
     - pass each message that it receives to ``respond``;
-    - send the response that ``respond`` returns, or drop it if the socket can't send it: clients repeat the query;
-    - complete a ``DeferredAnswer``: send every message of a ``ZoneTransfer`` over its TCP connection, or get the
-      upstream's answer to a ``RelayedQuery``, pass it to ``finish_relayed`` and send the result;
+    - send the response that ``respond`` returns, or drop the response if sending fails, because clients repeat queries;
+    - complete a deferred answer: send every message of a ``ZoneTransfer`` over its TCP connection, or get the
+      upstream's answer to a ``RelayedQuery``, pass the answer to ``finish_relayed``, and send the result;
     - call ``use`` for each new configuration.
 
-    One responder serves all sockets of a process, in one thread.
+    One responder, in one thread, serves all sockets of a process.
     """
 
     __slots__ = (
@@ -74,7 +75,7 @@ class Responder:
     )  # fmt: skip
 
     def __init__(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
-        """Create a responder; the arguments are the same as for ``use``."""
+        """Create a responder; ``use`` documents the arguments."""
         self.now = self.wall = 0.0
         #: Set only while a socket is overloaded. Returns whether to drop the next query that would take the slow path.
         self.sheds: Callable[[], bool] | None = None
@@ -91,7 +92,7 @@ class Responder:
 
         Server cookies made with any of ``secrets`` (16 bytes each) are valid; new cookies are made with the first
         secret. Without secrets, the server uses no cookies. ``share`` is the number of processes that answer at the
-        same addresses: each process enforces an equal fraction of the rate limit.
+        same addresses; each process enforces an equal fraction of the rate limit.
         """
         config = table.farm.config
         self._before = self._counters_since_start()
@@ -107,7 +108,7 @@ class Responder:
         self.limiter.tick(self.now)
 
     def tick(self, now: float, wall: float) -> None:
-        """Set the time for the queries that follow: ``now`` in monotonic seconds, ``wall`` in Unix seconds.
+        """Set the time for the following queries: ``now`` in monotonic seconds, and ``wall`` in Unix seconds.
 
         Call this method on each wake-up, before ``respond``. The times may be a few milliseconds old.
         """
@@ -120,7 +121,7 @@ class Responder:
         return {**self._counters_since_start(), "too_long_cut": self.truncated}
 
     def _counters_since_start(self) -> dict[str, int]:
-        """Return the limiter's and selector's counters, including those of earlier objects that ``use`` replaced."""
+        """Return the counters of the limiter and the selector, including earlier objects that ``use`` has replaced."""
         limiter, selector = self.limiter, self.selector
         now = (limiter.dropped, limiter.cut, selector.retransmissions.repeated, selector.affinity.coherent)
         return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}
@@ -130,8 +131,8 @@ class Responder:
 
         Call ``tick`` first. Then send the returned bytes to ``client``, or complete the ``DeferredAnswer``; if the
         result is None, send nothing. ``transport`` is UDP or TCP; messages have no length prefix. ``query`` may be any
-        bytes: the result is FORMERR for a malformed query, and None for a message that can't be a query. Raises no
-        exception.
+        bytes: the result is FORMERR for a malformed query, and None for a message that can't be a query. The method
+        raises no exception.
         """
         end = query.find(0, 12) + 5
         entry = self.table.entries.get(query[12:end].lower())
@@ -203,7 +204,10 @@ class Responder:
     def _answer(
         self, entry: AnswerEntry, message: bytes, query: Query, options: EdnsOptions, client: Client, transport: int
     ) -> bytes | None:
-        """Return the complete or truncated response; None if rate limiting drops it. Glue is always sent (RFC 9471)."""
+        """Return the complete or truncated response, or None if rate limiting drops the response.
+
+        Glue is always sent (RFC 9471).
+        """
         if over := self._over_limit(options, client, transport, entry.key if entry.kept else _kind(entry)):
             return self._limit(query, EMPTY_BODY, options, client, over)
         if entry.kept:
@@ -252,7 +256,7 @@ class Responder:
     def finish_relayed(self, relayed: RelayedQuery, body: ResponseBody) -> bytes:
         """Return the response to a relayed query, truncated if it is longer than the client accepts.
 
-        ``body`` comes from ``relayed_query.relayed_body``. Call this method once for each ``RelayedQuery`` that
+        ``body`` is a result of ``relayed_query.relayed_body``. Call this method once for each ``RelayedQuery`` that
         ``respond`` returned, then send the result to the client. The length limit for clients without cookies does not
         apply, because clients in allowed networks are assumed not to be victims of forged queries.
         """
@@ -279,7 +283,7 @@ class Responder:
         return answer_options(query.edns, client[0], transport == TCP, identity, self.cookies, self.wall)
 
     def _over_limit(self, options: EdnsOptions, client: Client, transport: int, kind: bytes) -> int:
-        """Count a response of ``kind`` unless the client's address is verified; return the excess over the limit."""
+        """Count a response of ``kind`` unless the client's address is verified; return the number over the limit."""
         return 0 if transport == TCP or options.valid_cookie else self.limiter.count(client[0], kind)
 
     def _limit(self, query: Query, body: ResponseBody, options: EdnsOptions, client: Client, over: int) -> bytes | None:
@@ -305,5 +309,8 @@ def response_kind(before: bytes, after: bytes) -> int | None:
 
 
 def _kind(entry: AnswerEntry) -> bytes:
-    """Return the rate limiter's key for an entry that is not kept. Such entries share one key per zone and RCODE."""
+    """Return the rate limiter's key for an entry that is not kept.
+
+    Entries that are not kept share one key per zone and RCODE.
+    """
     return b"%s %d" % (entry.zone.encode(), entry.rcode)

@@ -1,6 +1,7 @@
-"""TSIG (RFC 8945): checks the signature of a query, and signs the response. Pure: the time is passed as an argument.
+"""TSIG (RFC 8945): checks the signature of a query, and signs the response.
 
-Checking a query requires at most one HMAC over the message, and raises no exception.
+All functions are pure: callers pass the time as an argument. Checking a query requires at most one HMAC over the
+message, and raises no exception.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class QuerySignature:
         ``clock`` returns Unix seconds. The query's signature must be valid.
         """
         key = self.key
-        assert key is not None, "only a query with a valid signature gets a signed transfer"
+        assert key is not None, "only a query with a valid signature receives a signed transfer"
         record = None
         for message in messages:
             if record is None:
@@ -117,9 +118,10 @@ class QuerySignature:
 
 
 def check_signature(message: bytes, at: int, keys: Keyring, now: float) -> QuerySignature | None:
-    """Check the query's last record, the TSIG record at offset ``at``. Return None if the record is malformed.
+    """Check the query's last record, the TSIG record at offset ``at``.
 
-    The checks follow the order of RFC 8945 section 5.2: key, MAC, time. ``now`` is in Unix seconds.
+    Return None if the TSIG record is malformed. The checks follow the order of RFC 8945 section 5.2: key, MAC, time.
+    ``now`` is in Unix seconds.
     """
     record = _read(message, at)
     if record is None:
@@ -161,7 +163,7 @@ def _variables(record: TsigRecord) -> bytes:
 
 
 def _append(message: bytes, record: TsigRecord) -> bytes:
-    """Return the message with the record appended and the record count increased.
+    """Return the message with the TSIG record appended and the record count increased.
 
     The record's names are uncompressed, because some implementations can't read compressed names in TSIG records.
     """
@@ -176,7 +178,7 @@ def _append(message: bytes, record: TsigRecord) -> bytes:
 
 
 def _read(message: bytes, at: int) -> TsigRecord | None:
-    """Return the TSIG record at ``at``, or None if it is malformed or is not at the end of the message."""
+    """Return the TSIG record at offset ``at``, or None if the record is malformed or not at the end of the message."""
     owner, at = _name(message, at, pointers=True)
     if not owner or at + _RR_FIXED.size > len(message):
         return None
@@ -201,9 +203,9 @@ def _read(message: bytes, at: int) -> TsigRecord | None:
 
 
 def _name(message: bytes, at: int, pointers: bool) -> tuple[bytes, int]:
-    """Return the name at ``at`` in lower case, and its end; the returned name is empty if the name is malformed.
+    """Return the name at offset ``at`` in lower case, and its end offset; the result is empty if the name is malformed.
 
-    Pointers must point backwards.
+    Compression pointers must point backwards.
     """
     labels: list[bytes] = []
     length, end, start = 1, 0, at

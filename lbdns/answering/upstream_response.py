@@ -1,6 +1,7 @@
 """The upstream response reader: decides which messages answer our query, and which records reach the client. Pure.
 
-The reader is as strict as the query reader. The amount of work is bounded because each name is read only once.
+The reader is as strict as the query reader. The reader does a bounded amount of work, because it reads each name only
+once.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class UpstreamResponse:
 
     @property
     def failed(self) -> bool:
-        """Whether the response fails to answer the question, so that another upstream is worth trying.
+        """Whether the response does not answer the question, so that the next upstream should be queried.
 
         A response with neither RA nor AA set is a referral from a server that neither offers recursion nor serves the
         zone.
@@ -72,13 +73,13 @@ def read_upstream_response(query: bytes, message: bytes) -> UpstreamResponse | N
 
 
 def same_case(query: bytes, message: bytes) -> bool:
-    """Return whether the answer repeats the name in our letter case, which an off-path attacker can only guess."""
+    """Return whether the answer repeats our query's letter case, which an off-path attacker can only guess."""
     end = skip_name(query, HEADER_LENGTH)
     return message[HEADER_LENGTH:end] == query[HEADER_LENGTH:end]
 
 
 def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int]) -> UpstreamResponse | None:
-    """Return the response with only the records before OPT (the client needs no others), or None if it is malformed."""
+    """Return the response without OPT and all later records, which the client does not need; None if malformed."""
     name = message[HEADER_LENGTH : start - 4].lower()
     owners: list[int] = []
     at, kept, rcode, opt_at = start, list(counts), flags & 0xF, 0
@@ -109,7 +110,10 @@ def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int])
 
 
 def _name_end(message: bytes, at: int, known: set[int]) -> int:
-    """Return the end of the name at ``at`` (0 if malformed). ``known`` contains the offsets of labels already read."""
+    """Return the end offset of the name at offset ``at`` (0 if the name is malformed).
+
+    ``known`` contains the offsets of labels that have been read before.
+    """
     end, bound = 0, at
     passed: list[int] = []
     while at < len(message) and at not in known:

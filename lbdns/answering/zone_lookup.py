@@ -88,7 +88,10 @@ def look_up(index: ZoneIndex, qname: bytes, qtype: int, follow_pools: bool = Tru
 
 
 def _after_aliases(aliases: tuple[Record, ...], found: AnswerSections) -> AnswerSections:
-    """Return ``aliases`` followed by ``found``. An answer with aliases is authoritative: its first name is ours."""
+    """Return ``aliases`` followed by ``found``.
+
+    An answer with aliases is authoritative, because its first name is in our zone.
+    """
     if not aliases:
         return found
     return replace(found, authoritative=True, answer=aliases + found.answer)
@@ -148,8 +151,8 @@ def _at_node(index: ZoneIndex, node: Node, name: bytes, qtype: int) -> AnswerSec
 def _target_addresses(index: ZoneIndex, owner: bytes, rtype: int, rrset: RRset) -> Iterator[tuple[Record, ...]]:
     """Yield the address RRsets of the hosts that the records name, for the additional section.
 
-    Only an NS record's host may lie below a delegation: its addresses are glue, and not authoritative data. A pool's
-    name has no addresses here, because only a query for that name selects a member.
+    Only an NS record's host may lie below a delegation; its addresses are then glue rather than authoritative data. No
+    addresses are returned for a pool's name, because only a query for that name selects a member.
     """
     at = TARGETS[rtype]
     found = [rdata[at : skip_name(rdata, at)].lower() for rdata in rrset.rdatas[:MAX_TARGETS]]
@@ -167,7 +170,7 @@ def _target_addresses(index: ZoneIndex, owner: bytes, rtype: int, rrset: RRset) 
 
 
 def _addresses(index: ZoneIndex, name: bytes) -> Iterator[tuple[Record, ...]]:
-    """Yield the A and AAAA RRsets of a name that is not delegated; none for an alias or a name outside the zone."""
+    """Yield the A and AAAA RRsets of a name that is not delegated, or none for an alias or a name outside the zone."""
     if not names.is_below(name, index.zone.origin) or name in index.pool_owners:
         return
     for rtype in (Type.A, Type.AAAA):
@@ -193,8 +196,8 @@ def _glue(index: ZoneIndex, name: bytes) -> Iterator[tuple[Record, ...]]:
 def _referral(index: ZoneIndex, cut: bytes, servers: RRset) -> AnswerSections:
     """Return the NS and DS records of the delegation at ``cut``, and its name servers' addresses.
 
-    Glue is never left out (RFC 9471). The addresses of servers that are not below a delegation are optional, because
-    clients can query for them.
+    All glue is always included (RFC 9471). The addresses of servers that are not below a delegation are optional,
+    because clients can query for them.
     """
     node = index.node(cut) or {}
     dnssec = records(cut, Type.DS, node[Type.DS]) if Type.DS in node else ()

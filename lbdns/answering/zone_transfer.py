@@ -1,7 +1,7 @@
 """Zone transfers: checks permissions and writes AXFR messages (RFC 5936), including those that answer IXFR queries.
 
-Pure. A secondary has no pools. In a secondary's copy of a zone, a pool's name has the addresses of all members, and the
-secondary rotates these addresses as any name server does.
+Pure. A secondary does not support pools. In a secondary's copy of a zone, a pool's name has the addresses of all
+members, and the secondary rotates these addresses as any name server does.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _SERIAL_HALF: Final = 2**31
 
 
 class TransferError(LbdnsError):
-    """A zone that cannot be transferred."""
+    """Raised if a zone cannot be transferred."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneTransfer:
-    """A zone to send over TCP. ``messages`` generates each message when the caller requests it.
+    """A zone that is to be sent over TCP. ``messages`` generates each message when the caller requests it.
 
     If the zone cannot be transferred, the last message is an error, after which ``messages`` raises TransferError.
     """
@@ -119,11 +119,12 @@ def _of_all_members(zone: Zone, pool: Pool, rtype: int) -> RRset:
 
 
 def messages(query: Query, zone: Zone, pools: Iterable[Pool]) -> Iterator[bytes]:
-    """Yield a transfer's messages, from SOA record to SOA record. Names keep their letter case (RFC 5936 section 3.4).
+    """Yield a transfer's messages, beginning and ending with the SOA record.
 
-    Messages are generated one at a time. The messages depend only on the arguments, so a reload does not affect a
-    transfer in progress. If a record fits no message, the last message is SERVFAIL, so that the secondary does not take
-    the transfer for complete; then TransferError is raised.
+    Names keep their letter case (RFC 5936 section 3.4). Messages are generated one at a time, from the arguments alone,
+    so a reload does not affect a transfer in progress. If a record does not fit into a message, the last message is
+    SERVFAIL, which shows the secondary that the transfer is incomplete. TransferError is raised after the SERVFAIL
+    message.
     """
     limit = MAX_TCP_MESSAGE - (_OPT if query.edns else 0) - (_MAX_TSIG if query.signature else 0)
     soa = _soa(zone)

@@ -33,11 +33,11 @@ class _Damped:
 
 
 class ChangeDamper:
-    """Passes announcements on, unless a member changes so often that its agent could fill logs and histories.
+    """Forwards announcements, but limits announcements about members that change very often and could fill logs.
 
-    After six changes within a minute, one announcement reports that further changes are only counted. It ends with an
-    announcement of the last change and the count when there has been no change for a minute. Changes of other members,
-    and of another kind, are unaffected. Times are in monotonic seconds.
+    After six changes within a minute, one announcement reports that further changes are only counted. If no further
+    change occurs for a minute, a final announcement reports the last change and the count. Announcements about other
+    members, and about other kinds of change, are unaffected. Times are in monotonic seconds.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class ChangeDamper:
         return next((damped.at + WINDOW for damped in self._damped.values()), float("inf"))
 
     def admit(self, announcement: Announcement, now: float) -> Announcement | None:
-        """Return ``announcement``, one that reports too many changes instead, or None if it is only counted."""
+        """Return ``announcement``, a version that reports too many changes, or None if the change is only counted."""
         subject = announcement.kind, announcement.pool, announcement.member
         if damped := self._damped.pop(subject, None):
             self._damped[subject] = _Damped(announcement, now, damped.unlogged + 1)
@@ -63,9 +63,7 @@ class ChangeDamper:
         if self._announced[subject] <= MAX_CHANGES:
             return announcement
         self._damped[subject] = _Damped(announcement, now, 0)
-        text = (
-            f"; it changes too often: further changes are counted, but not logged, until none occurs for {WINDOW:g} s"
-        )
+        text = f"; there are too many changes: further changes are only counted until no change occurs for {WINDOW:g} s"
         return replace(announcement, text=announcement.text + text)
 
     def ended(self, now: float) -> Iterator[Announcement]:
@@ -73,5 +71,5 @@ class ChangeDamper:
         while self.next_end <= now:
             subject, damped = next(iter(self._damped.items()))
             del self._damped[subject]
-            text = f"{damped.last.text}; no change for {WINDOW:g} s, after {damped.unlogged} that were not logged"
+            text = f"{damped.last.text}; no change for {WINDOW:g} s after {damped.unlogged} unlogged changes"
             yield replace(damped.last, text=text)

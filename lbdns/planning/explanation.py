@@ -1,7 +1,7 @@
 """Explains, in one JSON document, which member will be selected next for a name, and why.
 
 ``lbdns explain``, the HTTP interface, the live page and the TXT answers present this document.
-docs/reference/explain.md describes every key. Pure functions: the time is passed as an argument.
+docs/reference/explain.md describes every key. All functions are pure: callers pass the time as an argument.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ ScoreParts = Callable[[Mapping[str, float]], Mapping[str, float]]
 def find_owner(farm: Farm, name: str) -> tuple[Pool, str] | None:
     """Return the pool that serves ``name`` (case-insensitive), and the owner name as written in the configuration.
 
-    A name with a final dot is absolute. Any other name may also be relative to a zone, provided that only one pool
-    matches. Returns None if no pool matches.
+    A name with a final dot is absolute. A name without a final dot may also be relative to a zone, provided that only
+    one pool matches. Returns None if no pool matches.
     """
     absolute = name.endswith(".")
     wanted = name[:-1].lower() if absolute and name.strip(".") else name.lower()
@@ -58,7 +58,7 @@ def full_owner(pool: Pool, owner: str) -> str:
 
 
 def unknown_name(farm: Farm, name: str) -> str:
-    """Return the error message for a name that ``find_owner`` cannot find."""
+    """Return the error message for a name that ``find_owner`` does not find."""
     owners = [(full_owner(pool, owner), owner) for pool in farm.pools for owner in pool.config.names]
     same = [full for full, owner in owners if owner == name.lower()]
     if len(same) > 1:
@@ -163,7 +163,7 @@ def _by_member(overrides: Overrides) -> Mapping[str, Sequence[Override]]:
 
 
 def _first_until(policy: str, plan: Plan) -> int:
-    """Return how many selections precede ``repeat_from`` if the policy gives them a separate reason, else 0."""
+    """Return how many selections precede ``repeat_from`` if the policy states a separate reason for them, else 0."""
     return plan.repeat_from if POLICIES[policy].why_first and plan.repeat_from > plan.probes else 0
 
 
@@ -181,10 +181,10 @@ def next_selections(plan: Plan, taken: int, count: int) -> Sequence[int]:
 
 
 def probabilities(policy: str, plan: Plan, taken: int) -> Mapping[int, float]:
-    """Return each member's share of the next selections, keyed by member index.
+    """Return each member's share of the plan's next selections, keyed by member index.
 
-    When traffic is light, these are the selections still to come before ``repeat_from``. Otherwise, they are one full
-    round of the plan, so that the result does not depend on the current position in that round.
+    When traffic is light, the next selections are all remaining selections before ``repeat_from``. Otherwise, the next
+    selections are one full round of the plan, so the result does not depend on the current position in the round.
     """
     until = _first_until(policy, plan)
     if taken < until:
@@ -230,8 +230,8 @@ def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str
 def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
     """Return the points that each metric adds to the score of ``reading``.
 
-    The result is empty if the points do not add up to the score. Such a mismatch occurs if another collector computed
-    the score, or if the weights have since changed.
+    The result is empty if the points do not add up to the score. The points and the score differ if another collector
+    computed the score, or if the weights have since changed.
     """
     found = parts(reading.metrics)
     fits = int(sum(found.values()) + ROUNDING) == reading.score
@@ -239,7 +239,7 @@ def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
 
 
 def reason(state: State, reading: Reading | None, overrides: Sequence[Override], now: float, pool: str) -> str:
-    """Return why a member of ``pool`` is in its state, or an empty string if it is usable and has no override."""
+    """Return why a member of ``pool`` is in its state, or an empty string for a usable member without overrides."""
     if state == "usable" and not overrides:
         return ""
     by_slot = {override.slot: override for override in overrides}

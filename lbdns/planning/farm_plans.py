@@ -49,7 +49,7 @@ class FarmPlans:
     """The choosers, plan cursors and shadows of all pools, together with their shared inputs."""
 
     def __init__(self, announcer: StateAnnouncer, answers: AnswerCounts | None, detects_black_holes: bool) -> None:
-        """``answers`` returns other processes' selections. Pass None if this process selects members itself."""
+        """``answers`` returns other processes' selections; pass None if this process selects members itself."""
         self.choosers: dict[str, Chooser] = {}
         self.cursors: PlanCursors = {}
         self.shadows = ShadowPlans()
@@ -65,7 +65,8 @@ class FarmPlans:
     def use(self, farm: Farm, cursors: PlanCursors, now: float) -> None:
         """Switch to another configuration, and keep the state of all members that it still contains.
 
-        Until ``plan`` is called for a pool, the pool's cursors continue with the remaining members of their old plans.
+        Until the next ``plan`` call for a pool, the pool's cursors continue with the remaining members of their old
+        plans.
         """
         before, self.choosers = self.choosers, {}
         for pool in farm.pools:
@@ -92,12 +93,15 @@ class FarmPlans:
 
     @property
     def next_change(self) -> float:
-        """Return when a plan becomes outdated, or a change is due for announcing, without a report (monotonic s)."""
+        """Return the monotonic time in seconds of the next plan expiry or announcement if no report arrives."""
         changes = [chooser.next_change for chooser in self.choosers.values()]
         return min(*changes, self.announcer.next_end, math.inf)
 
     def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
-        """If ``pool`` has changed, make new plans and announce the changes. Return whether ``pool`` has changed."""
+        """If the state of ``pool`` has changed, make new plans and announce the changes.
+
+        Return whether the state has changed.
+        """
         chooser = self.choosers[pool.name]
         before, guards_before = chooser.liveness, chooser.guards(now)
         if self._answers:
@@ -125,7 +129,7 @@ class FarmPlans:
         return True
 
     def _count_selections(self, pool: Pool, answers: AnswerCounts, now: float) -> None:
-        """Pass other processes' selections to the chooser while it needs them; counting selections is expensive."""
+        """Pass other processes' selections to the chooser only if it needs them, because counting is expensive."""
         chooser = self.choosers[pool.name]
         if not chooser.guard_rails.needs_counts:
             self._counted.pop(pool.name, None)
@@ -151,7 +155,7 @@ class FarmPlans:
         )
 
     def _carry_over(self, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:
-        """Make the new ``cursors`` continue the old plans with the members that remain."""
+        """Make the new ``cursors`` continue the old plans with the remaining members."""
         places = {member.full_name: index for index, member in enumerate(pool.members)}
         mapping = [places.get(member) for member in members]
         for policy in dict.fromkeys(pool.owners.values()):

@@ -27,9 +27,9 @@ PLANNING: Final = DutyCycle(10.0, longest=1.0)
 class Planner:
     """Makes new plans for a farm's pools whenever a snapshot, an override or the passage of time makes them necessary.
 
-    Pools are planned one after another. If one turn is enough for all pools, the new plans are in force when
-    ``deliver`` returns; otherwise, queries are answered between the turns. A process without plan cursors (a collector
-    or the parent of worker processes) only tracks the members' states.
+    Pools are planned one after another. If all pools fit into one turn, the new plans are in force when ``deliver``
+    returns; otherwise, queries are answered between turns. A process without plan cursors (a collector or the parent of
+    worker processes) only tracks the members' states.
 
     Use the planner only on the thread of ``loop``. Call ``stop`` when the planner is no longer needed.
     """
@@ -43,11 +43,11 @@ class Planner:
         events: EventLog | None = None,
         answers: AnswerCounts | None = None,
     ) -> None:
-        """``events`` records changes of members' states. Pass None if another process records these changes.
+        """``events`` records changes of members' states; pass None if another process records such changes.
 
         ``answers`` returns how often each member of a pool has been selected so far, keyed by full name. Pass
-        ``answers`` in processes that have no cursors but receive other processes' counts. If there are neither cursors
-        nor ``answers``, black holes go undetected.
+        ``answers`` in processes that have no cursors but receive other processes' counts. Without cursors and without
+        ``answers``, the planner cannot detect black holes.
         """
         self._loop = loop
         self._farm = farm
@@ -81,7 +81,10 @@ class Planner:
         self._begin()
 
     def override(self, overrides: Overrides) -> None:
-        """Replace the overrides in force. The affected pools get new plans first, even during a pass or a pause."""
+        """Replace the overrides in force.
+
+        The affected pools get new plans before other pools, even during a planning pass or a pause.
+        """
         before, self.overrides = self.overrides, overrides
         self._restart(
             [pool for pool in self._farm.pools if before.for_pool(pool.name) != overrides.for_pool(pool.name)]
@@ -90,7 +93,8 @@ class Planner:
     def count_elsewhere(self, answers: Mapping[tuple[str, str], int]) -> None:
         """Record how many answers this server's other processes have sent in total, keyed by pool and policy.
 
-        If a key is missing, its last total remains valid. The first call only sets the baseline for later calls.
+        If a key is missing from ``answers``, its last total remains valid. The first call only sets the baseline for
+        later calls.
         """
         if self._elsewhere is None:
             self._elsewhere = dict(answers)
@@ -114,14 +118,14 @@ class Planner:
         self._plans.announcer.announce(self._loop.time())
 
     def _restart(self, first: Sequence[Pool] = ()) -> None:
-        """Begin a new pass immediately; end any pass or pause in progress."""
+        """Begin a new planning pass immediately; end any pass or pause in progress."""
         self._pause_until = -math.inf
         self._due.clear()
         self._changed = True
         self._begin(first)
 
     def _begin(self, first: Sequence[Pool] = ()) -> None:
-        """After any pass in progress, begin a pass over all pools, starting with the pools in ``first``."""
+        """Begin a pass over all pools, starting with the pools in ``first``, after any pass in progress."""
         if self._due:
             self._repeat = True
             return
@@ -162,7 +166,7 @@ class Planner:
                 callback()
 
     def _announce(self) -> None:
-        """Announce changes for one turn; if changes are left, continue after as long a pause."""
+        """Announce changes for one turn; if changes are left, continue after a pause of the same length."""
         now = self._loop.time()
         left = self._plans.announcer.announce(now, lambda: self._loop.time() - now >= TURN)
         self._announcing = self._loop.call_later(TURN, self._announce) if left else None
@@ -172,7 +176,7 @@ class Planner:
         return self._plans.answers()
 
     def shadow_counters(self) -> AnswerCounters:
-        """Return how often the shadows would have selected each member."""
+        """Return how often the shadow policies would have selected each member."""
         return self._plans.shadows.counters(self._plans.cursors)
 
     @property

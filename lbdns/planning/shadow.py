@@ -37,7 +37,7 @@ class ShadowConfig:
 
 
 def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConfig, ...]:
-    """Return a pool's shadows: at most one per policy, and none that would behave exactly like its live policy."""
+    """Return a pool's shadows: at most one per policy, without shadows that would behave like the live policy."""
     found = []
     for live in dict.fromkeys(pool.names.values()):
         policy = pool.shadow or live
@@ -61,7 +61,10 @@ class ShadowCursor:
         self._last: int | None = None
 
     def end_plan(self, live: Sequence[int]) -> Selections:
-        """Make and return as many selections as the live plan made. ``live`` counts the live selections by member."""
+        """Make the same number of selections as the live plan, and return them.
+
+        ``live`` counts the live selections by member.
+        """
         selections = self._selections(sum(live))
         self.totals = [total + count for total, count in zip(self.totals, selections.counts, strict=True)]
         # Both sums are equal, so every surplus at one member is a deficit at another: the sum of the gaps is even
@@ -73,11 +76,11 @@ class ShadowCursor:
         self._plan = plan
 
     def totals_after(self, count: int) -> list[int]:
-        """Return what ``totals`` will be when the live plan has made ``count`` selections."""
+        """Return the future value of ``totals`` when the live plan has made ``count`` selections."""
         return [total + more for total, more in zip(self.totals, self._selections(count).counts, strict=True)]
 
     def take_over(self, old: ShadowCursor, mapping: Sequence[int | None]) -> None:
-        """Continue where ``old`` stopped. Call ``old.end_plan`` first.
+        """Continue from the state of ``old``. Call ``old.end_plan`` first.
 
         ``mapping`` contains the new index of each member of ``old``, or None for a member that was removed.
         """
@@ -130,7 +133,7 @@ class ShadowPlans:
                     cursor.take_over(cursors[key], [places.get(name) for name in members[pool.name]])
 
     def follow(self, pool: str, policy: str, live: Selections, plan: Plan, chooser: Chooser, now: float) -> None:
-        """End the shadow's plan when a live plan of ``policy`` ends, and begin the shadow's next plan.
+        """When a live plan of ``policy`` ends, end the shadow's plan and begin the shadow's next plan.
 
         ``live`` contains the live plan's selections; ``plan`` is the next live plan.
         """
@@ -147,8 +150,8 @@ class ShadowPlans:
     def counters(self, live: Mapping[ShadowKey, PlanCursor]) -> AnswerCounters:
         """Return the selections that the shadows would have made up to the ``live`` cursors' current positions.
 
-        Diversions are counted only for plans that have ended, because differences in an unfinished plan may still even
-        out.
+        Diversions are counted only for plans that have ended, because differences in an unfinished plan may still
+        disappear.
         """
         answers: dict[tuple[str, str, str, str], int] = {}
         diverted: dict[tuple[str, str, str], int] = {}

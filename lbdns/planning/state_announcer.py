@@ -18,9 +18,9 @@ from lbdns.planning.explanation import reason
 
 
 class StateAnnouncer:
-    """Records changes in a pool in the event log ``events``. Does nothing if ``events`` is None.
+    """Records a pool's changes in the event log ``events``; if ``events`` is None, nothing is recorded.
 
-    Changes wait until ``announce`` is called, because thousands of members may change at the same moment.
+    Changes are queued until ``announce`` is called, because thousands of members may change at the same moment.
 
     ``selects`` is true if this program selects members. A collector without a DNS server selects no members, so it does
     not announce that a pool fails open.
@@ -33,11 +33,11 @@ class StateAnnouncer:
 
     @property
     def next_end(self) -> float:
-        """The monotonic time (s) at which ``announce`` may have something to announce without a change, or inf."""
+        """The monotonic time in seconds at which ``announce`` is next due even without a further change, or inf."""
         return self._damper.next_end
 
     def announce(self, now: float, is_over: Callable[[], bool] = lambda: False) -> bool:
-        """Record the waiting changes until ``is_over`` returns true. Return whether changes still wait."""
+        """Record the queued changes until ``is_over`` returns true. Return whether changes are still queued."""
         for announcement in self._damper.ended(now):
             self._record(announcement)
         while self._waiting:
@@ -78,7 +78,10 @@ class StateAnnouncer:
             if guard.quarantined:
                 text = f"{member.name} is quarantined: {guard.why}"
             elif guard.why:
-                text = f"{member.name} is selected again, although {guard.why}: the other members cannot carry the load"
+                text = (
+                    f"{member.name} is selected again although {guard.why}, because the other members "
+                    "cannot handle the load"
+                )
             elif state == "usable":
                 level = logging.INFO
                 text = f"{member.name} is no longer quarantined (duration: {now - was.since:.0f} s; reason: {was.why})"
@@ -92,7 +95,7 @@ class StateAnnouncer:
             self._waiting.append((now, lambda: announcement))
 
     def _record(self, it: Announcement) -> None:
-        assert self._events is not None, "without an event log, nothing waits"
+        assert self._events is not None, "without an event log, no change is queued"
         self._events.record(it.kind, it.text, level=it.level, pool=it.pool, member=it.member, logger="lbdns.server")
 
 

@@ -1,4 +1,4 @@
-"""Apply a configuration to every part of a running program: all parts prepare; then, all commit or all roll back."""
+"""Applies a configuration to every part of a running program: all parts prepare; then, all commit or all roll back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ NewT = TypeVar("NewT")
 
 
 class PartlyAppliedError(LbdnsError):
-    """Raised if a part cannot commit, finish or roll back. The message says which configuration the other parts use."""
+    """Raised if a part cannot commit, finish or roll back.
+
+    The message states which configuration the other parts use.
+    """
 
 
 def _do_nothing() -> None:
@@ -52,8 +55,8 @@ class Part(Protocol[NewT_contra]):
         """Acquire everything for ``new`` that may be unavailable (such as sockets), and return the prepared change.
 
         The part continues to use the old configuration until the change commits. The caller must not prepare another
-        change before this change has finished or rolled back. If ``new`` cannot be used, releases everything acquired
-        and raises LbdnsError.
+        change before this change has finished or rolled back. If ``new`` cannot be used, the part releases everything
+        that it has acquired, and raises LbdnsError.
         """
 
 
@@ -61,8 +64,9 @@ async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
     """Apply the configuration ``new`` to all parts, or to no part if one of the parts cannot prepare.
 
     Parts prepare, commit and finish in order; they roll back in reverse order. The caller must not apply two
-    configurations at the same time. Reraises any exception from a part's ``prepare``; every part then still uses the
-    old configuration. Raises PartlyAppliedError if a part's ``commit``, ``finish`` or ``rollback`` fails.
+    configurations at the same time. Raises any exception from a part's ``prepare``; after such an exception, every part
+    still uses the old configuration. Raises PartlyAppliedError if a part's ``commit``, ``finish`` or ``rollback``
+    fails.
     """
     prepared: list[PreparedChange] = []
     try:

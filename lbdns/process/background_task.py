@@ -8,7 +8,10 @@ from typing import Any
 
 
 async def end_task(task: asyncio.Task[Any] | None) -> None:
-    """Cancel ``task`` and wait until it has ended; None is ignored. Raises the error that ended the task, if any."""
+    """Cancel ``task`` and wait until it has ended; None is ignored.
+
+    Raises the error that ended the task, if there was an error.
+    """
     if task is not None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""Duty cycle: limits repeated work to a share of one core by computing the pause after each run."""
+"""Duty cycle: limits repeated work to a share of one core by computing a pause after each run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DutyCycle:
-    """Computes a pause in proportion to the preceding work. Sans-I/O: the caller measures the work and sleeps.
+    """Computes pauses in proportion to the preceding work. Sans-I/O: the caller measures the work and sleeps.
 
-    ``ratio`` is the pause divided by the working time; a ratio of 9 limits work to a tenth of the time. No pause is
-    shorter than ``shortest`` or longer than ``longest`` seconds.
+    ``ratio`` is the pause divided by the working time; a ratio of 9 limits work to a tenth of the time. Every pause
+    lasts at least ``shortest`` and at most ``longest`` seconds.
     """
 
     ratio: float

@@ -22,7 +22,7 @@ _VERSION_3: Final = 0x20080522
 
 
 def prctl(option: int, argument: int | bytes) -> None:
-    """Set one attribute of this process. Raises OSError."""
+    """Set one prctl(2) attribute of this process. Raises OSError."""
     if _LIBC.prctl(option, argument, 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"prctl {option}: {os.strerror(number)}")
@@ -34,7 +34,10 @@ def name_process(name: str) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose parent ends, so that this process can wait for them. Raises OSError."""
+    """Make this process the parent of descendants whose own parents end, so that it can wait for them.
+
+    Raises OSError.
+    """
     prctl(_SET_CHILD_SUBREAPER, 1)
 
 

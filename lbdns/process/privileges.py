@@ -54,7 +54,10 @@ def ids(user: str) -> tuple[int, int]:
 
 
 def read_ahead() -> None:
-    """Import modules needed later, because their files may then be unreadable. This takes a few tenths of a second."""
+    """Import modules that are needed later, because their files may become unreadable.
+
+    The imports take a few tenths of a second.
+    """
     read_ahead_for_workers()
     for module in _LATE_MODULES:
         importlib.import_module(module)
@@ -67,9 +70,9 @@ def read_ahead_for_workers() -> None:
 
 
 def own_folder(path: Path, user: str) -> None:
-    """Create the state folder for ``user`` if the folder is missing and this process is permitted to create it.
+    """Create the state directory for ``user`` if the directory is missing and this process may create it.
 
-    Errors are ignored here, because they occur again when a file is written to the folder.
+    Errors are ignored, because they occur again when a file is written to the directory.
     """
     with contextlib.suppress(OSError):
         if not path.exists():
@@ -79,21 +82,22 @@ def own_folder(path: Path, user: str) -> None:
 
 
 def limit(user: str) -> None:
-    """Prevent programs that are executed later from gaining privileges. Call this before starting threads or processes.
+    """Prevent programs that are executed later from gaining privileges.
 
-    Does nothing if the server will keep running as root.
+    Call this function before starting threads or processes. If the server keeps running as root, the function does
+    nothing.
     """
     if os.geteuid() != 0 or will_become(user):
         forbid_new_capabilities()
 
 
 def become(user: str) -> None:
-    """Switch to ``user`` and that user's groups, and give up every capability. Lost privileges cannot be regained.
+    """Switch to ``user`` and that user's groups, and give up every capability.
 
-    The user and group IDs do not change if ``user`` is empty or this process is not root. A process that remains root
-    keeps its capabilities.
+    The process cannot regain lost privileges. The user and group IDs do not change if ``user`` is empty or this process
+    is not root. A process that remains root keeps its capabilities.
 
-    After the switch, ports below 1024 cannot be bound. CAP_NET_BIND_SERVICE is not kept for later reloads, because it
+    After the switch, ports below 1024 cannot be bound. CAP_NET_BIND_SERVICE is dropped too, because the capability
     would let a compromised server impersonate another server.
     """
     if will_become(user):

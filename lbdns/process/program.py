@@ -1,4 +1,4 @@
-"""Run a long-lived program: start it, reload it on SIGHUP, stop it on SIGTERM or SIGINT."""
+"""Runs a long-lived program: starts the program, reloads it on SIGHUP, and stops it on SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class Program(Protocol):
     events: EventLog
 
     async def start(self) -> None:
-        """Open everything. Called once, before any other method. On failure, close everything and raise LbdnsError."""
+        """Open everything that the program needs; ``run`` calls this method once, before any other method.
+
+        On failure, ``start`` closes everything and raises LbdnsError.
+        """
 
     async def reload(self) -> None:
         """Reread the configuration and apply it. The caller must await ``start`` first.
@@ -31,7 +34,7 @@ class Program(Protocol):
         """
 
     async def stop(self) -> None:
-        """Close everything. Called once, during or after ``start``; no method is called afterwards."""
+        """Close everything; ``run`` calls this method once, during or after ``start``, and then no other method."""
 
 
 async def run(program: Program, over: asyncio.Event | None = None) -> None:
@@ -64,7 +67,7 @@ async def run(program: Program, over: asyncio.Event | None = None) -> None:
 
 
 async def reload(program: Program) -> None:
-    """Reload, and log the result. Raises the same errors as ``Program.reload``."""
+    """Reload ``program``, and log the result. Raises the same errors as ``Program.reload``."""
     try:
         await program.reload()
     except Exception as error:

@@ -14,7 +14,7 @@ STOPPING: Final = "STOPPING=1"
 
 
 def ready(pid: int) -> str:
-    """Return the message "ready". It includes the main process ID, which a take-over changes."""
+    """Return the message "ready", which contains the main process ID, because a takeover changes that ID."""
     return f"{READY}\nMAINPID={pid}"
 
 

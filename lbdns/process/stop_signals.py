@@ -30,13 +30,13 @@ class StopSignals:
         return self._arrived
 
     def is_set(self) -> bool:
-        """Return whether a signal has arrived, without waiting."""
+        """Return, without waiting, whether a signal has arrived."""
         return self.wait(0.0)
 
 
 @contextlib.contextmanager
 def stop_signals() -> Iterator[StopSignals]:
-    """Record stop signals instead of letting them interrupt the program; restore the old handlers on exit."""
+    """Record stop signals, so that they do not interrupt the program; restore the old handlers on exit."""
     read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     wakeup_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     # The interpreter writes to the pipe only for signals that have a Python handler

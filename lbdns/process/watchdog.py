@@ -20,10 +20,10 @@ UNTOLD_PERIOD: Final = 1.0
 
 
 def watchdog_period(environment: Mapping[str, str] = os.environ, *, took_over: bool = False) -> float | None:
-    """Return the seconds between messages: half of what the service manager waits for (sd_watchdog_enabled(3)).
+    """Return the period between messages in seconds: half the service manager's timeout (sd_watchdog_enabled(3)).
 
-    Returns None if there is no service manager or it expects no messages. ``took_over`` tells that this program has
-    replaced the one that the service manager started.
+    Returns None if no service manager expects messages. ``took_over`` is true if this program has replaced the program
+    that the service manager started.
     """
     if manager_address(environment) is None:
         return None
@@ -36,10 +36,10 @@ def watchdog_period(environment: Mapping[str, str] = os.environ, *, took_over: b
 
 
 class Watchdog:
-    """Sends a sign of life every ``period`` seconds while ``fault`` returns an empty text, until ``stop`` is called.
+    """Sends a keep-alive message every ``period`` seconds while ``fault`` returns an empty text, until ``stop``.
 
-    The service manager restarts the program if it receives no sign of life for twice as long. Needs a running event
-    loop, which must not be blocked for that long either.
+    If the service manager receives no keep-alive message for twice that period, it restarts the program. The event loop
+    must be running, and must never be blocked for twice that period.
     """
 
     def __init__(self, fault: Callable[[], str], period: float, environment: Mapping[str, str] = os.environ) -> None:
@@ -71,6 +71,6 @@ class Watchdog:
 
 
 def start_watchdog(fault: Callable[[], str], *, took_over: bool = False) -> Watchdog | None:
-    """Return a running watchdog, or None if the service manager expects no signs of life."""
+    """Return a running watchdog, or None if the service manager expects no keep-alive messages."""
     period = watchdog_period(took_over=took_over)
     return None if period is None else Watchdog(fault, period)

@@ -1,7 +1,7 @@
-"""Accepts connections, even while the process has no file descriptors left, and never in a loop that burns a core.
+"""Accepts connections, even if the process has run out of file descriptors, without wasting CPU time on retries.
 
 accept(2) fails without a free descriptor, but the connection stays in the queue and the socket stays readable. A server
-that tries again at once therefore uses all its CPU time for nothing.
+that retries immediately therefore wastes all its CPU time.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ AT_ONCE: Final = 64  # connections accepted in a row; then other work of the eve
 class Acceptor:
     """Accepts the connections on one listening socket, either all at once (``start``) or one by one (``accept``).
 
-    One descriptor is kept in reserve. While no other descriptor is left, a connection is accepted in place of the
-    reserve, and the next one when a descriptor is free again: clients are then served one after another. ``close`` must
-    be called at the end; it leaves the socket open.
+    One descriptor is kept in reserve. If no other descriptor is left, the reserved descriptor is used to accept one
+    connection. The next connection is accepted when a descriptor is free again, so clients are served one after
+    another. The caller must finally call ``close``, which leaves the listening socket open.
     """
 
     def __init__(self, sock: socket.socket, name: str, make_room: Callable[[], bool] = lambda: False) -> None:
         """``name`` identifies the socket in log lines.
 
-        ``make_room`` is called when no descriptor is left. It makes a connection that can be spared close in the next
-        iteration of the event loop, and returns whether there was one.
+        The acceptor calls ``make_room`` if no descriptor is left. ``make_room`` selects a connection that closes in the
+        next iteration of the event loop, and returns whether such a connection exists.
         """
         self._sock, self._name, self._make_room = sock, name, make_room
         self._loop = asyncio.get_running_loop()
@@ -58,7 +58,7 @@ class Acceptor:
     async def accept(self) -> socket.socket:
         """Wait for the next connection, and return it as a non-blocking socket.
 
-        Does not let other tasks run if a connection is waiting.
+        If a connection is already waiting, no other task runs during the call.
         """
         while True:
             try:
@@ -85,7 +85,7 @@ class Acceptor:
             on_connection(connection)
 
     def _make_do(self, error: OSError) -> float:
-        """Make another attempt worthwhile, and return in how many seconds (0: in the next iteration)."""
+        """Try to free a descriptor, and return the delay in seconds until the next attempt (0: the next iteration)."""
         self._note(error)
         if self._make_room() or self._reserve.release():
             return 0.0

@@ -27,10 +27,10 @@ def bind(
 ) -> socket.socket:
     """Return a non-blocking socket bound to ``endpoint``, whose host must be a literal address.
 
-    Error messages name the socket's ``purpose`` and its configuration ``key``. With ``share``, the address may overlap
-    with that of another socket in this process (SO_REUSEADDR). With ``beside``, the socket shares its port and the
-    port's traffic with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens; TCP
-    sockets that do not listen can be bound to the same port. Raises ListenError.
+    Error messages contain the socket's ``purpose`` and its configuration ``key``. With ``share``, the address may
+    overlap with the address of another socket in this process (SO_REUSEADDR). With ``beside``, the socket shares its
+    port, and the traffic to that port, with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the
+    socket listens; TCP sockets that do not listen can be bound to the same port. Raises ListenError.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(
@@ -73,7 +73,7 @@ def _listen_error(endpoint: Endpoint, kind: socket.SocketKind, purpose: str, key
 
 
 def enlarge(sock: socket.socket, size: int) -> None:
-    """Set the receive buffer of ``sock`` to ``size`` bytes, or to the system's limit if that is lower."""
+    """Set the receive buffer of ``sock`` to ``size`` bytes, or to the system's limit if the limit is lower."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size)
     except OSError:
@@ -83,7 +83,7 @@ def enlarge(sock: socket.socket, size: int) -> None:
 def overflows(sock: socket.socket) -> int:
     """Return the number of datagrams that the kernel dropped because the receive buffer of ``sock`` was full.
 
-    Returns 0 once ``sock`` is closed.
+    The result is 0 once ``sock`` is closed.
     """
     try:
         return int(_MEMINFO.unpack(sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))[8])

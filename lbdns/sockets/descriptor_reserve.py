@@ -1,4 +1,4 @@
-"""One file descriptor in reserve, for work that must go on when the process has no other descriptor left."""
+"""A reserved file descriptor, for work that must continue when the process has no other descriptor left."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 
 
 class DescriptorReserve:
-    """Holds one descriptor from its creation until ``release``, and again from ``restore`` on."""
+    """Holds one descriptor from creation until ``release`` is called, and again after ``restore`` is called."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None
         self.restore()
 
     def release(self) -> bool:
-        """Give the descriptor back to the process. Return whether one was held."""
+        """Release the reserved descriptor for other use. Return whether a descriptor was held."""
         if self._descriptor is None:
             return False
         os.close(self._descriptor)
@@ -22,7 +22,7 @@ class DescriptorReserve:
         return True
 
     def restore(self) -> bool:
-        """Hold a descriptor, if the process has one left. Return whether one is held now."""
+        """Reserve a descriptor again, if the process has a free descriptor. Return whether a descriptor is now held."""
         if self._descriptor is None:
             with contextlib.suppress(OSError):
                 self._descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,6 +1,6 @@
 """The listening DNS sockets: opens them in pairs, groups them by address, and distributes them among the workers.
 
-The main process keeps all sockets open, so that a dead worker's waiting queries are not lost.
+The main process keeps all sockets open, so that queries waiting for a dead worker are not lost.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _OPENERS: Final = {socket.SOCK_DGRAM: open_udp, socket.SOCK_STREAM: open_tcp}
 def make_ready(sock: socket.socket) -> None:
     """Enlarge the receive buffer of a bound UDP socket.
 
-    If the socket is bound to a wildcard address, also make the kernel report each query's destination address, so that
-    the response can be sent from there.
+    If the socket is bound to a wildcard address, also make the kernel report each query's destination address, which
+    the response must come from.
     """
     enlarge(sock, RECEIVE_BUFFER)
     if bound_endpoint(sock).host in WILDCARDS:  # as the kernel writes it: "::0" is a wildcard too
@@ -69,7 +69,10 @@ def make_ready(sock: socket.socket) -> None:
 
 
 def open_pair(endpoint: Endpoint) -> Pair:
-    """Return a UDP and a TCP socket on a port no other program can share; 0 means any free port. Raises ListenError."""
+    """Return a UDP and a TCP socket on a port that no other program can share; port 0 means any free port.
+
+    Raises ListenError.
+    """
     for attempt in range(_PORT_ZERO_TRIES):
         udp = open_udp(endpoint)
         try:
@@ -79,7 +82,7 @@ def open_pair(endpoint: Endpoint) -> Pair:
             taken = isinstance(error.__context__, OSError) and error.__context__.errno == errno.EADDRINUSE
             if endpoint.port or not taken or attempt == _PORT_ZERO_TRIES - 1:
                 raise
-    raise AssertionError("the last attempt returns or raises")
+    raise AssertionError("the last attempt always returns or raises an error")
 
 
 def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
@@ -96,9 +99,9 @@ def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
 
 
 class SocketChange:
-    """The sockets for a new configuration. No process answers queries on the new ones yet.
+    """The sockets for a new configuration. No process answers queries on the new sockets yet.
 
-    The caller must call ``commit`` once no process answers on any other socket, or else ``rollback``.
+    The caller must call ``commit`` once no process answers queries on any other socket, or call ``rollback`` instead.
     """
 
     def __init__(self, groups: SocketGroups, before: Mapping[Endpoint, NumberedSockets]) -> None:
@@ -135,11 +138,11 @@ class SocketGroups:
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """The addresses on which DNS queries are answered, with the actual ports."""
+        """The addresses on which DNS queries are answered, with actual port numbers."""
         return [bound_endpoint(next(iter(group.values()))) for group in self._open.values()]
 
     def inheritable(self) -> Iterator[InheritedSocket]:
-        """Yield all sockets for a new process that takes over. This object still owns the sockets."""
+        """Yield all sockets for a new process that takes over; this object still owns the sockets."""
         for asked, group in self._open.items():
             for sock in group.values():
                 yield InheritedSocket("dns", asked, sock)
@@ -150,8 +153,8 @@ class SocketGroups:
         """Open any sockets that ``endpoints`` and the number of ``workers`` require, and return the change.
 
         The change includes all ``inherited`` sockets, even at addresses that are not configured, because queries may be
-        waiting in these sockets. If an address is not available, closes every socket opened here and raises
-        ListenError.
+        waiting in these sockets. If an address is not available, the method closes every socket that it has opened, and
+        raises ListenError.
         """
         change = SocketChange(self, self._open)
         wanted = tuple(dict.fromkeys(endpoints))
@@ -194,7 +197,7 @@ class SocketGroups:
         self.replace({})
 
     def _at(self, endpoint: Endpoint) -> NumberedSockets | None:
-        """Return the open sockets at an address (in any notation), or None if there are none."""
+        """Return the open sockets at an address (in any notation), or None if no socket is open there."""
         for asked, group in self._open.items():
             if asked == endpoint or same_address(bound_endpoint(next(iter(group.values()))), endpoint):
                 return group
@@ -242,6 +245,6 @@ def _without_surplus(group: NumberedSockets, workers: int) -> dict[int, socket.s
 
 
 def _overlap(one: Endpoint, other: Endpoint) -> bool:
-    """Return whether two addresses conflict because one of them is a wildcard that covers the other."""
+    """Return whether two addresses conflict because one address is a wildcard that covers the other."""
     family = [":" in endpoint.host for endpoint in (one, other)]
     return one.port == other.port and family[0] == family[1] and not {one.host, other.host}.isdisjoint(WILDCARDS)

@@ -41,8 +41,8 @@ def sockets_from_service_manager(
 ) -> list[InheritedSocket]:
     """Return the sockets that the service manager opened for this process.
 
-    Removes the variables that announce the sockets from ``environment``, so that no child process uses the sockets.
-    Raises ConfigError if the configuration leaves one of the sockets unused.
+    The variables that announce the sockets are removed from ``environment``, so that no child process uses the sockets.
+    Raises ConfigError if the configuration leaves any of the sockets unused.
     """
     variables = {key: environment.pop(key, "") for key in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     if variables["LISTEN_PID"] != str(os.getpid()) or not variables["LISTEN_FDS"].isdecimal():
@@ -109,7 +109,7 @@ def by_address(
 
 
 def take_one(inherited: Sequence[InheritedSocket], purpose: str, wanted: Endpoint | None) -> socket.socket | None:
-    """Return the socket with this purpose and the address ``wanted``, and close all others with this purpose."""
+    """Return the socket with this purpose and the address ``wanted``; close all other sockets with this purpose."""
     taken = None
     for each in inherited:
         if each.purpose == purpose and each.asked == wanted:

@@ -1,4 +1,4 @@
-"""Read watch: finds the sockets of this process on which data waits but is not read."""
+"""Read watch: finds sockets of this process that have unread data for too long."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ EVERY: Final = 0.5  # s between checks: two system calls for all sockets togethe
 
 
 class WatchedSocket(Protocol):
-    """A socket that its owner reads whenever data arrives. For a listening socket, to read is to accept."""
+    """A socket that its owner reads whenever data arrives.
+
+    For a listening socket, reading means accepting connections.
+    """
 
     @property
     def reads(self) -> int: ...  # how often the owner has read so far; any number that grows with each read will do
@@ -24,14 +27,14 @@ class WatchedSocket(Protocol):
 
 
 class ReadWatch:
-    """Checks sockets from its creation until ``stop`` is called. Needs a running event loop.
+    """Checks sockets from its creation until ``stop`` is called. Creating an instance requires a running event loop.
 
-    The event loop handles readable sockets before timers. A socket that is readable at two checks and was not read in
-    between is therefore not handled at all, however busy the loop is.
+    The event loop handles readable sockets before timers. If a socket is readable at two checks but was not read in
+    between, the socket's owner does not read at all, however busy the event loop is.
     """
 
     def __init__(self, sockets: Callable[[], Iterable[WatchedSocket]], every: float = EVERY) -> None:
-        """``sockets`` returns the sockets to check; they may change between checks."""
+        """``sockets`` returns the sockets to check; the set of sockets may change between checks."""
         #: Which sockets are not read; empty while all are
         self.fault = ""
         self._sockets, self._every = sockets, every

@@ -64,7 +64,10 @@ def test_fail_open_matters_only_where_members_are_selected() -> None:
             QUARANTINED,
             NEEDED,
             "usable",
-            ["pool web: bilbo is selected again, although nothing listens: the other members cannot carry the load"],
+            [
+                "pool web: bilbo is selected again although nothing listens, "
+                "because the other members cannot handle the load"
+            ],
         ),
     ],
 )

@@ -35,7 +35,7 @@ LONGEST_PAUSE: Final = 5.0
 class CollectorFollower:
     """Follows the collector at ``[collector] connect``, and delivers snapshots of the farm's members.
 
-    While the connection is down, no snapshots are delivered. The readings grow old, just as they do when agents stop
+    While the connection is down, no snapshots are delivered, and the readings age as if the agents had stopped
     reporting.
     """
 
@@ -127,7 +127,7 @@ class CollectorFollower:
                         "the collector's [web] token_file"
                     )
                 if response.status != 200 or response.content_type != "text/event-stream":
-                    return f"answered {response.status} {response.content_type}; is it an lbdns collector?"
+                    return f"answered {response.status} {response.content_type}; check whether it is an lbdns collector"
                 async for piece in response.content.iter_any():
                     for event in events.feed(piece):
                         if trouble := self._take(event):
@@ -141,7 +141,7 @@ class CollectorFollower:
         return "closed the connection"
 
     def _take(self, event: ServerSentEvent) -> str:
-        """Handle an event. Return what is wrong with the event, or an empty string if the event is valid."""
+        """Handle an event. Return a description of the event's error, or an empty string if the event is valid."""
         if event.name not in ("status", "changes"):
             return ""  # from a newer collector
         try:
@@ -158,9 +158,10 @@ class CollectorFollower:
         return ""
 
     def _connected(self, missing: set[str]) -> None:
-        """Record that a full status has arrived. The collector sends one on each new connection and at each reload.
+        """Record that a full status has arrived.
 
-        ``missing`` contains the members that this server's configuration contains but the collector's does not.
+        The collector sends a full status on each new connection and at each reload. ``missing`` contains the members
+        that are in this server's configuration but not in the collector's configuration.
         """
         if not self.connected:
             self._events.record("collector", f"collector {self._url}: following", logger=log.name)

@@ -158,7 +158,7 @@ class DnsServer:
         await self._web.start(config.web, by_address(self._inherited, "web", [listen]).get(listen) if listen else None)
 
     async def _take_over(self) -> None:
-        """Start alongside a running server, and stop that server once nothing can prevent this one from starting."""
+        """Start alongside a running server, and stop that server once nothing can prevent this server from starting."""
         config = self.farm.config
         self._predecessor = predecessor = await Predecessor.meet(config.server.control)
         inherited = predecessor.inherited
@@ -223,7 +223,7 @@ class DnsServer:
             self._predecessor.close()
 
     async def _hand_over(self, command: ControlCommand) -> None:
-        """Hand over to the process that sent the command ``take-over``. If that fails, keep running."""
+        """Hand over to the process that sent the command ``take-over``. If the handover fails, keep running."""
         if self._changing.locked():
             raise LbdnsError("take-over: a reload or another take-over is in progress; try again later")
         async with self._changing, self._overrides.handing_over:

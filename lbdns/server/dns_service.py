@@ -1,6 +1,7 @@
-"""The DNS service: the listening sockets and the answerer that uses them. Both always change together.
+"""The DNS service: the listening sockets and the answerer that uses them.
 
-Queries are answered by this process itself (``LocalAnswerer``) or by several worker processes (``WorkerPool``).
+The sockets and the answerer always change together. Queries are answered by this process itself (``LocalAnswerer``) or
+by several worker processes (``WorkerPool``).
 """
 
 from __future__ import annotations
@@ -43,18 +44,18 @@ class Answerer(Protocol):
 
     @property
     def restarts(self) -> int:
-        """The number of answering processes that have been replaced so far."""
+        """Return the number of answering processes that have been replaced so far."""
 
     @property
     def fault(self) -> str:
-        """Why some answering process does not answer queries now; empty if all processes answer."""
+        """Return why an answering process does not answer queries now, or an empty string if all processes answer."""
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Prepare every answering process for ``new``, and return the change that puts ``new`` into force.
 
-        No query is lost: each process still answers the queries that it has read from sockets that ``new`` no longer
-        includes. The caller still owns the sockets, and must keep them open until the change has finished or rolled
-        back. Raises LbdnsError if a process cannot prepare.
+        No query is lost: if ``new`` removes a socket, each process still answers the queries that it has read from that
+        socket. The caller still owns the sockets, and must keep them open until the change has finished or rolled back.
+        Raises LbdnsError if a process cannot prepare.
         """
 
     def deliver(self, snapshot: Snapshot) -> None:
@@ -64,20 +65,23 @@ class Answerer(Protocol):
         """Replace all overrides in force."""
 
     async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
-        """Return one process's explanation of the answers for the name ``owner`` in ``pool``.
+        """Return one answering process's explanation of the next answer for the name ``owner`` in ``pool``.
 
         Raises LbdnsError if no process replies in time, or if a reload is in progress.
         """
 
     @property
     def queries(self) -> int:
-        """The number of queries read so far; cheaper to compute than ``counters``."""
+        """Return the number of queries read so far; this number is cheaper to compute than ``counters``."""
 
     def asked(self) -> Mapping[tuple[str, int, str, int], int]:
         """Return the number of queries answered so far, keyed by (zone, type, transport, RCODE)."""
 
     def answers(self, pool: str) -> Counter[str]:
-        """Return how often each member of a pool has been selected, keyed by full name. Cheaper than ``counters``."""
+        """Return how often each member of a pool has been selected, keyed by full name.
+
+        This call is cheaper than ``counters``.
+        """
 
     def shadow_counters(self) -> AnswerCounters:
         """Return the counters of shadow policies; cheaper to compute than ``counters``."""
@@ -89,7 +93,10 @@ class Answerer(Protocol):
         """Fetch the current counters of other processes, so that the other methods return up-to-date values."""
 
     async def stop(self) -> None:
-        """Answer the queries that have been read, and stop. After that, all counters are final. May be called twice."""
+        """Answer the queries that have been read, and stop.
+
+        All counters are final afterwards. A second call has no effect.
+        """
 
 
 class DnsService:

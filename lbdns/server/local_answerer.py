@@ -48,9 +48,8 @@ class LocalAnswerer:
     ) -> None:
         """``secrets`` contains the secrets for DNS cookies.
 
-        ``servers`` is the number of answering processes, and ``number`` is the index of this one.
-        ``events`` records changes in members' states; it is None in a worker, because the main process records these
-        changes.
+        ``servers`` is the number of answering processes; ``number`` is the index of this process. ``events`` records
+        changes in members' states; it is None in a worker, because the main process records these changes.
         """
         self._number = number
         self._parts = build_score(table.farm.config).parts
@@ -79,7 +78,7 @@ class LocalAnswerer:
     ) -> PreparedChange:
         """Return a change that makes this process answer from ``table`` on the sockets whose numbers are in ``wanted``.
 
-        ``fresh`` contains those sockets on which this process does not answer yet. The change owns the ``fresh``
+        ``fresh`` contains the sockets on which this process does not answer queries yet. The change owns the ``fresh``
         sockets.
         """
 

@@ -59,7 +59,7 @@ def read_settings(path: Path, options: ServeOptions = NO_SERVE_OPTIONS) -> Confi
 def read_configuration(
     path: Path, options: ServeOptions = NO_SERVE_OPTIONS, serials: ServedSerials | None = None
 ) -> ServeConfiguration:
-    """Read a configuration with its zones and keys. Blocks on the disk. Raises ConfigError.
+    """Read a configuration with its zones and keys. The function blocks on the disk. Raises ConfigError.
 
     ``serials`` contains the serials served so far; if it is None, they are read from the serial file.
     """
@@ -90,7 +90,10 @@ def _secrets(config: Config) -> tuple[bytes, ...]:
 
 
 class CurrentConfiguration:
-    """Stores the configuration in force. Prepares before all other parts, and rejects changes that need a restart."""
+    """Stores the configuration in force.
+
+    This part prepares before all other parts, and rejects changes that need a restart.
+    """
 
     def __init__(self, path: Path, value: ServeConfiguration) -> None:
         self._path = path

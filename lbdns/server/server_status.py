@@ -43,7 +43,7 @@ _NO_COUNTS: Final[tuple[Mapping[str, int], Mapping[str, int]]] = ({}, {})
 
 
 class ServerMembers:
-    """Implements MemberSource for ``lbdns serve``."""
+    """Implements ``MemberSource`` for ``lbdns serve``."""
 
     def __init__(self, farm: Farm, answerer: Answerer) -> None:
         self.farm = farm
@@ -53,7 +53,8 @@ class ServerMembers:
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change that adopts the farm of ``new``.
 
-        This change must commit before the answerer's, because the answerer's subscribers read the farm here.
+        This change must commit before the answerer's change, because the answerer's subscribers read the farm from this
+        object.
         """
 
         def commit() -> None:
@@ -103,7 +104,7 @@ class ServerCounters:
         self.inherit(NO_COUNTS)
 
     def inherit(self, counters: AnswerCounters) -> None:
-        """Add the counters of the server that this one replaces."""
+        """Add the counters of the server that this server replaces."""
         self.inherited = counters.ended()
         self.inherited_answers = self.inherited.by_pool()
 

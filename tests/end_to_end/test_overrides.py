@@ -199,13 +199,17 @@ def test_an_order_ends_by_itself_also_after_a_restart(tmp_path: Path) -> None:
         with serving(site) as server:
             all_report(site, reporting)
             ordered(site, "drain", "gandalf", "--for", "1s")
-            server.until(lambda: "gandalf no longer drained: it expired after 1s" in server.errors, "it is over")
+            server.until(
+                lambda: "gandalf no longer drained: the override expired after 1s" in server.errors, "it is over"
+            )
             assert handed_out(site) == ALL
             ordered(site, "drain", "frodo", "--for", "3s")
             assert server.stop() == 0
         with serving(site) as server:
             assert states(site)["frodo"] == "drained" or "no longer drained" in server.errors
-            server.until(lambda: "frodo no longer drained: it expired after 3s" in server.errors, "it is over")
+            server.until(
+                lambda: "frodo no longer drained: the override expired after 3s" in server.errors, "it is over"
+            )
             eventually(lambda: states(site)["frodo"] == "unknown", "frodo is as it reports")
             assert handed_out(site) == ALL
 

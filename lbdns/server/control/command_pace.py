@@ -13,14 +13,17 @@ CYCLE: Final = DutyCycle(49.0, shortest=0.002, longest=1.0)
 
 
 class CommandPace:
-    """Lets commands start, and replies be sent, one after another and with a pause after each of them."""
+    """Starts commands, and releases replies, one after another, with a pause after each."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._opens = 0.0  # loop time
 
     async def turn(self) -> None:
-        """Wait until the next command may start. The caller must then start it, or send a reply, without a pause."""
+        """Wait until the next command or reply is due.
+
+        The caller must then start the command, or send the reply, without a pause.
+        """
         async with self._lock:
             loop = asyncio.get_running_loop()
             await asyncio.sleep(0)  # _pause runs first, even if the previous command has not waited for anything

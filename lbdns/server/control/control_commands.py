@@ -84,7 +84,7 @@ def _not_kept(failure: str) -> list[str]:
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user. Call this in a separate thread, because the lookup may be slow."""
+    """Return the name of a user. Call this function in a separate thread, because the lookup may be slow."""
     uid &= _UID_BITS  # user ids are unsigned in the kernel
     try:
         return pwd.getpwuid(uid).pw_name

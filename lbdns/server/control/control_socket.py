@@ -57,7 +57,7 @@ CommandHandler = Callable[[ControlCommand], Awaitable[Mapping[str, Any] | None]]
 
 
 class _Client:
-    """A client's connection, and whether one of its commands is being carried out."""
+    """A client's connection, which records whether one of the client's commands is being executed."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -68,8 +68,8 @@ class _Client:
 class ControlSocket:
     """Listens for control commands and passes them to their handlers.
 
-    Commands start one after another, with pauses, so that no client can delay DNS answers. At MAX_CLIENTS connections,
-    a new client replaces the oldest one whose command is not being carried out.
+    Commands start one after another, with pauses, so that no client can delay DNS answers. If there are already
+    MAX_CLIENTS connections, a new client replaces the oldest client without a command in progress.
     """
 
     def __init__(self, commands: Mapping[str, CommandHandler]) -> None:
@@ -86,7 +86,7 @@ class ControlSocket:
         return (self._file[0], self._sock.dup()) if self._file and self._sock else None
 
     async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
-        """Accept commands on ``sock``, which already listens at ``path``, or on a new socket if ``sock`` is None.
+        """Accept commands on ``sock``, which must already listen at ``path``, or on a new socket if ``sock`` is None.
 
         A new socket's file belongs to ``owner`` (user ID and group ID). If the socket cannot be opened, only a
         warning is logged, because the server can answer queries without a control socket.
@@ -128,7 +128,7 @@ class ControlSocket:
     async def stop_listening(self, leave: bool = False) -> None:
         """Stop accepting connections; commands in progress continue.
 
-        If ``leave`` is true, the socket's file stays, because another process listens on the same socket.
+        If ``leave`` is true, the socket's file is not removed, because another process listens on the same socket.
         """
         task, sock, file = self._listening()
         self._path = self._accepting = self._sock = self._file = None
@@ -225,7 +225,7 @@ async def _close(
 
 
 async def _lines(sock: socket.socket) -> AsyncIterator[bytes]:
-    """Yield the lines that a client sends. After an overlong line, which is truncated, yield no more."""
+    """Yield the lines that a client sends. An overlong line is truncated, and is the last line yielded."""
     buffer = b""
     while True:
         async with asyncio.timeout(PATIENCE):
@@ -255,7 +255,7 @@ def _failed(error: str) -> dict[str, Any]:
 
 
 def _inode(path: Path) -> int:
-    """Return a file's inode number, or 0 if the file is inaccessible (for example, without root privileges)."""
+    """Return a file's inode number, or 0 if the file is not accessible (for example, without root privileges)."""
     try:
         return path.stat().st_ino
     except OSError:
@@ -305,7 +305,7 @@ def _must_be_dead(path: Path) -> None:
             return
         except BlockingIOError:
             pass  # its backlog is full: a server is running
-    raise OSError(0, "another server listens at this path; each server needs a different path")
+    raise OSError(0, "another server listens at this path; each server needs its own path")
 
 
 def _give(path: Path, owner: tuple[int, int]) -> None:

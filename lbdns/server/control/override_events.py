@@ -25,7 +25,7 @@ class OverrideEvents:
         self.use(farm)
 
     def use(self, farm: Farm) -> None:
-        """From now on, look up members in ``farm``."""
+        """Use ``farm`` for all further lookups of members."""
         self._places: dict[str, list[tuple[Pool, Member]]] = {}  # by full name
         for pool in farm.pools:
             for member in pool.members:
@@ -36,7 +36,7 @@ class OverrideEvents:
         return [pool.name for pool, _ in self._places_of(override)]
 
     def placed(self, override: Override, request: OverrideRequest, warning: str) -> None:
-        """Record a new override. ``warning``, if not empty, explains why the pool cannot spare the member."""
+        """Record a new override. If ``warning`` is not empty, it explains why the pool cannot spare the member."""
         span = f" for {format_duration(override.until - override.since)}" if request.has_end else ""
         reason = f": {override.reason}" if override.reason else ""
         although = f" (although {warning})" if warning else ""
@@ -51,7 +51,7 @@ class OverrideEvents:
     def expired(self, override: Override) -> None:
         """Record that an override has expired."""
         span = format_duration(override.until - override.since)
-        self._record_for(override, f"{_ended(override)}: it expired after {span}{_origin(override)}")
+        self._record_for(override, f"{_ended(override)}: the override expired after {span}{_origin(override)}")
 
     def record(self, text: str, *, level: int = logging.INFO, pool: str = "", member: str = "") -> None:
         self._events.record("override", text, level=level, pool=pool, member=member, logger="lbdns.orders")

@@ -1,4 +1,7 @@
-"""The file that preserves overrides across restarts. It is read at startup and rewritten when an override changes."""
+"""The file that preserves overrides across restarts.
+
+The override file is read at startup and rewritten when an override changes.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,8 @@ _ASIDE: Final = 1000  # number of broken files to keep; after that, the last one
 def read(path: Path) -> tuple[Overrides, str]:
     """Return the overrides in the file, and a description of any error in the file (empty if there is none).
 
-    Blocks on the disk. A file with errors is renamed, so that the next change does not overwrite it. Its valid
-    overrides are still returned.
+    The function blocks on the disk. A file with errors is renamed, so that the next change does not overwrite it. The
+    valid overrides from a renamed file are still returned.
     """
     try:
         document = json.loads(path.read_bytes())
@@ -67,12 +70,15 @@ def _move_aside(path: Path) -> str:
         )
         path.rename(aside)
     except OSError as error:
-        return f"renaming the file failed: {error.strerror}"
+        return f"the file could not be renamed: {error.strerror}"
     return f"moved to {aside}"
 
 
 def write(path: Path, overrides: Overrides) -> None:
-    """Replace the file; a missing file is created only if there are overrides. Blocks on the disk. Raises OSError."""
+    """Replace the file; a missing file is created only if there are overrides.
+
+    The function blocks on the disk. Raises OSError.
+    """
     if not overrides.items and not os.path.exists(path):  # also False without permission to look
         return
     text = json.dumps({"overrides": [override.document() for override in overrides.items]}, indent=1) + "\n"
@@ -114,7 +120,7 @@ class OverrideStore:
     async def save(self, overrides: Overrides) -> str:
         """Wait up to PATIENCE seconds for the overrides to be written to disk.
 
-        Return why the overrides have not been written, or an empty string if they have been written.
+        Return why the overrides have not been written, or an empty string after a successful write.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
@@ -146,7 +152,7 @@ class OverrideStore:
                 self._events.record(f"{self.path}: overrides survive restarts again")
             self.failure = ""
         except OSError as error:
-            failure = f"{self.path}: can't be written: {error.strerror}"
+            failure = f"{self.path}: cannot write the file: {error.strerror}"
             if failure != self.failure:
                 what = f"{failure}; overrides stay in force only until the server stops"
                 self._events.record(what, level=logging.WARNING)

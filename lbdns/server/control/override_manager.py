@@ -35,8 +35,8 @@ MIN_TIMER_WAIT: Final = 0.01  # s; the wall clock and the event loop's clock nev
 class OverrideManager:
     """Manages operators' overrides: passes them to the answerer and stores them on disk.
 
-    First, the caller must either call ``restore`` or pass another server's overrides to the answerer. The caller must
-    then call ``begin`` and, at the end, ``stop``.
+    The caller must first call ``restore``, or pass another server's overrides to the answerer. Then, the caller must
+    call ``begin`` and, finally, ``stop``.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class OverrideManager:
         self._check()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that adopts the farm and the state folder of ``new``. The overrides stay in force."""
+        """Return a change that adopts the farm and the state directory of ``new``. The overrides stay in force."""
 
         def commit() -> None:
             self._farm = new.farm
@@ -83,7 +83,7 @@ class OverrideManager:
         return PreparedChange("overrides", commit)
 
     async def stop(self) -> None:
-        """Write any overrides that are not on disk yet, and reject further requests. May be called twice."""
+        """Write any overrides that are not on disk yet, and reject further requests. A second call has no effect."""
         if self._over:
             return
         self._over = True

@@ -27,7 +27,7 @@ _FORCE_VALUES: Final = ("up", "down", "auto")
 
 @dataclass(frozen=True, slots=True)
 class OverrideRequest:
-    """A request to override a member. If ``kind`` is None, it ends the member's overrides in ``slot`` instead."""
+    """A request to override a member. If ``kind`` is None, the request ends the member's overrides in ``slot``."""
 
     slot: str
     kind: OverrideKind | None

@@ -25,9 +25,9 @@ GuardsOf = Callable[[str], Sequence[Guard]]
 
 @dataclass(frozen=True, slots=True)
 class OverrideTargets:
-    """The members (by full name) and the pools that a request concerns.
+    """The members (by full name) and the pools that a request affects.
 
-    ``pools`` is empty if the members are no longer configured but still have overrides.
+    ``pools`` is empty if the members are no longer configured, but still have overrides.
     """
 
     full_names: tuple[str, ...]
@@ -86,7 +86,7 @@ def in_pools(names: Iterable[str]) -> str:
 
 
 def join_some(texts: Iterable[str], between: str = ", ") -> str:
-    """Join the first SHOWN texts. If there are more, append the number of omitted texts."""
+    """Join the first SHOWN texts. If there are more texts, append the number of omitted texts."""
     found = list(texts)
     more = f"{between}and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return between.join(found[:SHOWN]) + more
@@ -103,8 +103,8 @@ def why_not_spare(
 ) -> str:
     """Return why a pool cannot spare the targets, or an empty string if every pool can spare them.
 
-    A pool cannot spare its targets if the overrides in ``after`` would leave it without a usable member, or would drain
-    all its members. ``now`` is in monotonic seconds.
+    A pool cannot spare its targets if the overrides in ``after`` would leave the pool without a usable member, or would
+    drain all its members. ``now`` is in monotonic seconds.
     """
     stale_after = farm.config.collector.stale_after
     for pool in targets.pools:
@@ -135,7 +135,10 @@ class _OverriddenPool:
     now: float
 
     def usable(self) -> bool:
-        """Return whether any member of the pool can be selected. A quarantined member counts only if forced up."""
+        """Return whether any member of the pool can be selected.
+
+        A quarantined member counts only if it is forced up.
+        """
         return any(
             self._state(member) == "usable" and (self._forced_state(member) == "up" or not guard.quarantined)
             for member, guard in zip(self.pool.members, self.guards, strict=True)

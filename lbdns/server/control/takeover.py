@@ -1,8 +1,8 @@
 """Take-over protocol: a new process receives the sockets and the state of a running server, and then replaces it.
 
-The new process connects to the control socket and sends ``{"command":"take-over"}``. After the reply, the new process
-sends further requests on the same connection, and the old process replies to each request. Messages are encoded with
-msgpack, because unpickling data from another process would be unsafe::
+The new process connects to the control socket and sends ``{"command":"take-over"}``. After the old server's reply, the
+new process sends further requests on the same connection, and the old process replies to each request. Messages are
+encoded with msgpack, because unpickling data from another process would be unsafe::
 
     request      reply                                      then
     (none)       sockets, snapshot, overrides, secrets      the new process starts; both answer on the same sockets
@@ -48,7 +48,7 @@ class _TakeoverChannel(MessageChannel):
         super().__init__(sock, lambda *message: self._inbox.put_nowait(message), lambda: self._inbox.put_nowait(None))
 
     async def receive(self, patience: float) -> tuple[Any, list[int]]:
-        """Return the next message and its descriptors. Raises LbdnsError if no message arrives in time."""
+        """Return the next take-over message and its descriptors. Raises LbdnsError if no message arrives in time."""
         try:
             async with asyncio.timeout(patience):
                 message = await self._inbox.get()
@@ -183,7 +183,10 @@ class Predecessor:
         return await self._ask("reports")
 
     async def finish(self) -> AnswerCounters:
-        """Make the old server answer the queries it has read, then stop. Return its counters. Raises LbdnsError."""
+        """Make the old server answer the queries that it has read, and then stop.
+
+        Return the old server's counters. Raises LbdnsError.
+        """
         counters = await self._ask("finish")
         self._channel.close()
         try:
@@ -204,7 +207,10 @@ class Predecessor:
 
 
 async def _read_line(sock: socket.socket) -> bytes:
-    """Return one line. Reads nothing beyond the line, because the next bytes carry descriptors. Raises OSError."""
+    """Return one line.
+
+    The function reads nothing beyond the line, because descriptors arrive with the next bytes. Raises OSError.
+    """
     line = b""
     while not line.endswith(b"\n") and len(line) < _MAX_LINE:
         data = await asyncio.get_running_loop().sock_recv(sock, 1)

@@ -1,4 +1,4 @@
-"""Relays a limited number of queries to upstream servers. Clients with the same question share one answer."""
+"""Relays a limited number of queries to upstream servers. Clients that ask the same question share one answer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Forwarder:
         return {f"forward_{name}": self._counters[name] for name in names}
 
     def relay(self, relayed: RelayedQuery, reply: Reply) -> None:
-        """Relay a query. After this method has returned, ``reply`` is called once with the response."""
+        """Relay a query. ``reply`` is called once with the response, after this method has returned."""
         network = _network(relayed.host)
         if self._clients >= MAX_WAITING or self._per_network[network] >= MAX_PER_NETWORK:
             self._counters["limited"] += 1
@@ -114,7 +114,7 @@ def _network(host: str) -> str:
 
 
 def check_upstreams(config: Config) -> None:
-    """Raise ConfigError if this server itself answers queries at an upstream's address."""
+    """Raise ConfigError if an upstream's address is an address at which this server itself answers queries."""
     if not config.forward.upstream:
         return
     import psutil  # imported here: most servers don't forward, and the import takes 20 ms

@@ -1,4 +1,4 @@
-"""Queries one upstream after another, over UDP or TCP, and checks the responses (RFC 5452)."""
+"""Queries upstreams one after another, over UDP or TCP, and checks their responses (RFC 5452)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Upstream:
 
 
 class Upstreams:
-    """Queries the upstreams in their configured order, but unresponsive upstreams last."""
+    """Queries the upstreams in their configured order, but queries unresponsive upstreams last."""
 
     def __init__(self, endpoints: Iterable[Endpoint], counters: Counter[str]) -> None:
         self._upstreams = [_Upstream(endpoint) for endpoint in endpoints]
@@ -67,7 +67,10 @@ class Upstreams:
             probe.cancel()
 
     def _in_order(self, question: UpstreamQuestion) -> list[_Upstream]:
-        """Return the upstreams, with silent upstreams last. Start due probes, without waiting for results."""
+        """Return the upstreams, with silent upstreams last.
+
+        If probes of upstreams are due, start them without waiting for results.
+        """
         answering = [upstream for upstream in self._upstreams if upstream.probe_at is None]
         silent = [upstream for upstream in self._upstreams if upstream.probe_at is not None]
         if answering:

@@ -21,7 +21,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class LoggedQuery(NamedTuple):
-    """A sampled query, in the form that is cheapest to keep until the log thread formats it."""
+    """A sampled query, in a form that is cheap to store until the log thread formats the query."""
 
     time: float  # Unix seconds
     client: Client
@@ -117,7 +117,7 @@ def _rcode(sample: LoggedQuery, query: Query) -> str | None:
 def _records(response: bytes) -> Iterator[tuple[bytes, int, int, int]]:
     """Yield each record's owner name and type, and the offsets at which its RDATA begins and ends.
 
-    Stops at the first record that can't be read: a response from an upstream may be malformed.
+    The iteration stops at the first malformed record, because a response from an upstream may be malformed.
     """
     questions, *counts = (int.from_bytes(response[at : at + 2], "big") for at in (4, 6, 8, 10))
     at = HEADER_LENGTH

@@ -41,7 +41,7 @@ class QueryLog:
 
     @property
     def lost(self) -> int:
-        """The number of samples lost because too many were waiting, or because the file could not be written."""
+        """Return the number of samples lost because too many samples were queued or the file could not be written."""
         return self._overflowed + self._gone + (self._writer.unwritten if self._writer else 0)
 
     def use(self, farm: Farm) -> None:
@@ -77,8 +77,8 @@ class QueryLog:
 class _LogThread:
     """The thread that writes the log.
 
-    The queue ``waiting`` contains samples, farms and None. A farm applies to the samples queued after it; None ends the
-    thread.
+    The queue ``waiting`` contains samples, farms and None. A farm in the queue applies to all later samples; None ends
+    the thread.
     """
 
     def __init__(self) -> None:
@@ -143,7 +143,10 @@ class _LogThread:
 
 
 class _LogFile:
-    """A file to which several processes append lines. Logs when writes start to fail and when they succeed again."""
+    """A file to which several processes append lines.
+
+    A message is logged when writes start to fail, and when they succeed again.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -163,7 +166,10 @@ class _LogFile:
         self._not_before, self._torn = 0.0, False
 
     def is_ready(self) -> bool:
-        """Open the file if necessary; return whether it is open. After a failure, try only every RETRY seconds."""
+        """Open the file if necessary; return whether the file is open.
+
+        After a failure, retry only every RETRY seconds.
+        """
         if self._failed and monotonic() < self._not_before:
             return False
         if self._descriptor < 0:
@@ -177,7 +183,7 @@ class _LogFile:
         return True
 
     def append(self, lines: Sequence[str]) -> int:
-        """Write lines, if possible in one system call, and return how many have been written."""
+        """Write lines, if possible in one system call, and return the number of lines written."""
         data = ("\n" * self._torn + "".join(lines)).encode("ascii")
         written = 0
         try:

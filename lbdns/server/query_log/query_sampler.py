@@ -21,14 +21,14 @@ def next_gap(part: float, chance: float) -> int:
 
     ``part`` is the fraction of queries to sample (0 < part <= 1).
 
-    The gaps have a geometric distribution, so that patterns in the queries cannot bias the samples. ``chance`` is a
-    random number in [0, 1).
+    The number of skipped queries has a geometric distribution, so that patterns in the queries cannot bias the samples.
+    ``chance`` is a random number in [0, 1).
     """
     return int(math.log(1.0 - chance) / math.log1p(-part)) if part < 1 else 0  # inverse transform sampling
 
 
 class QueryLogTap:
-    """Sits between one socket and the responder, and passes each sampled query, with its response, to ``take``.
+    """A wrapper around one socket's responder functions that passes each sampled query, with its response, to ``take``.
 
     The caller must use the tap's ``respond`` and ``run_deferred`` instead of the functions passed to the constructor.
     """
@@ -76,7 +76,10 @@ class QueryLogTap:
         return response
 
     def run_deferred(self, deferred: DeferredAnswer, reply: Reply) -> None:
-        """Run a deferred answer; log the response if the query was sampled. Must precede the next ``respond`` call."""
+        """Run a deferred answer; log the response if the query was sampled.
+
+        Call this method before the next ``respond`` call.
+        """
         sampled, self._deferred = self._deferred, None
         if sampled is None or sampled[0] is not deferred:
             self._run_deferred(deferred, reply)

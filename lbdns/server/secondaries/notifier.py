@@ -43,7 +43,7 @@ class Notifier:
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     def reload(self, farm: Farm) -> None:
-        """Notify each secondary to which the current serial of its zone has not been sent.
+        """Notify each secondary that has not been notified of the current serial of its zone.
 
         The first call notifies all secondaries, because their copies may be out of date after a restart.
         """
@@ -103,18 +103,21 @@ class Notifier:
 
 
 class Secondaries:
-    """Once the zones are in force, writes the serial file and notifies the secondaries."""
+    """After the zones have come into force, writes the serial file and notifies the secondaries."""
 
     def __init__(self) -> None:
         self._serial_file, self._notifier = SerialFile(), Notifier()
 
     def start(self, configuration: ServeConfiguration) -> None:
-        """Write the serials and notify secondaries, which transfer the zones at once, so the zones must be in force."""
+        """Write the serials and notify the secondaries.
+
+        Secondaries transfer the zones immediately, so the zones must be in force.
+        """
         self._serial_file.write(configuration.farm, configuration.serials)
         self._notifier.reload(configuration.farm)
 
     async def prepare(self, new: ServeConfiguration) -> PreparedChange:
-        """Return a change whose last step notifies the secondaries. Apply it after the answerer's change."""
+        """Return a change whose last step notifies the secondaries. Apply this change after the answerer's change."""
 
         async def finish() -> None:
             self.start(new)

@@ -23,7 +23,7 @@ _SERIAL: Final = slice(-20, -16)  # the position of the serial in the rdata of a
 
 @dataclass(frozen=True, slots=True)
 class ServedSerial:
-    """The last served state of one zone: a digest of its content, the serial in its file, and the serial served."""
+    """The last served state of a zone: a digest of its content, the serial in its zone file, and the served serial."""
 
     digest: str
     file: int
@@ -35,7 +35,7 @@ ServedSerials = Mapping[str, ServedSerial]
 
 
 def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSerials]:
-    """Return a copy of the farm with the serials to serve, and a separate map of these serials.
+    """Return a copy of the farm with the serials to be served, and a map of these serials.
 
     ``before`` contains the serials that were last served. Pure. The serials of removed zones are kept, because a
     removed zone may be added again.
@@ -61,7 +61,7 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
 
 
 def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSerial:
-    """Return the next serial: the file's serial if newer, else the last one served (plus 1 after a change)."""
+    """Return the next serial: the file's serial if it is newer, else the last served serial (plus 1 after a change)."""
     if last is None or is_ahead(file, last.serial):
         return ServedSerial(content_digest, file, file)
     changed = content_digest != last.digest
@@ -93,7 +93,7 @@ def _with_serial(zone: Zone, serial: int) -> Zone:
 
 
 class SerialFile:
-    """Keeps the serials across restarts, in a file in the state folder, if the farm has secondaries.
+    """Keeps the serials across restarts, in a file in the state directory, if the farm has secondaries.
 
     If the file cannot be read or written, a warning is logged; serials are then correct only until the next restart.
     """
@@ -126,7 +126,7 @@ class SerialFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, json.dumps({"zones": zones}, indent=1) + "\n")
         except OSError as error:
-            self._fail(f"{path}: can't be written: {error.strerror}")
+            self._fail(f"{path}: cannot write the file: {error.strerror}")
 
     def _fail(self, what: str) -> None:
         if what != self._failed:

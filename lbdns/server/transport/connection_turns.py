@@ -1,7 +1,7 @@
 """Connection turns: limits the time that TCP connections take to answer queries in one iteration of the event loop.
 
-Every iteration also answers queries over UDP. Without this limit, hundreds of connections full of queries would each
-take some milliseconds of every iteration, and the queries over UDP would wait for all of them.
+Every iteration also answers queries over UDP. Without this limit, hundreds of busy connections would each take some
+milliseconds of every iteration, and queries over UDP would be delayed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TURNS: Final = 0.002  # s of each iteration of the event loop, for all connectio
 
 
 class ConnectionTurns:
-    """Lets connections answer their queries one after another, until they have spent TURNS seconds in an iteration."""
+    """Lets connections answer their queries one after another, until they have used TURNS seconds of an iteration."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
@@ -24,7 +24,7 @@ class ConnectionTurns:
 
     @property
     def are_free(self) -> bool:
-        """Whether a connection may answer its queries at once."""
+        """Return whether a connection may answer its queries immediately."""
         return not self._waiting and self._spent < TURNS
 
     def spend(self, seconds: float) -> None:
@@ -43,7 +43,10 @@ class ConnectionTurns:
             asyncio.get_running_loop().call_soon(self._next_iteration)
 
     def _next_iteration(self) -> None:
-        """Give turns in a new iteration. The event loop calls this before it reads from any socket."""
+        """Give connections their turns in a new iteration.
+
+        The event loop calls this method before it reads from any socket.
+        """
         self._scheduled, self._spent = False, 0.0
         try:
             for _ in range(len(self._waiting)):  # a connection that waits again is not called twice

@@ -1,4 +1,7 @@
-"""The error counter: counts queries dropped because of a bug. Such a bug must not affect any other query."""
+"""The error counter: counts queries dropped because of a bug.
+
+A bug that one query triggers must not affect any other query.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ class ErrorCounter:
         self.count = 0
 
     def report(self) -> None:
-        """Count one query. Call this in the exception handler. The first exception is logged with its traceback.
+        """Count one query. Call this method in the exception handler. The first exception is logged with its traceback.
 
-        Further exceptions are only counted, so that clients that repeat the query cannot flood the log.
+        Further exceptions are only counted, so that repeated queries cannot flood the log.
         """
         self.count += 1
         if self.count == 1:

@@ -59,7 +59,7 @@ class Listeners:
         server.tap(tap)
 
     async def take_up(self, sockets: Mapping[int, socket.socket]) -> None:
-        """Take ownership of these sockets, and start answering queries on them."""
+        """Take ownership of ``sockets``, and start answering queries on them."""
         loop = asyncio.get_running_loop()
         for number, sock in sockets.items():
             if sock.type == socket.SOCK_DGRAM:
@@ -72,10 +72,10 @@ class Listeners:
                 await tcp.start(loop)
 
     async def leave(self, numbers: set[int], *, for_good: bool) -> None:
-        """Answer the queries that have already arrived on these sockets, and then stop.
+        """Answer the queries that have already arrived on the sockets in ``numbers``, and then stop.
 
-        If ``for_good`` is true, no other process uses these sockets, so the kernel must not deliver more queries to
-        them. Otherwise, the sockets stay open for the processes that share them.
+        If ``for_good`` is true, no other process uses the sockets, so the kernel must not deliver more queries to them.
+        Otherwise, the sockets stay open for the processes that share them.
         """
         loop = asyncio.get_running_loop()
         for number in numbers:
@@ -95,10 +95,10 @@ class Listeners:
 
 
 def receive_no_more(sock: socket.socket) -> None:
-    """Stop the kernel from delivering datagrams to a UDP socket. Datagrams that are already in its queue stay there.
+    """Stop the kernel from delivering datagrams to a UDP socket.
 
-    Otherwise, queries that arrive after the last read and before the socket is closed would be lost. Another socket in
-    the SO_REUSEPORT group receives such queries instead.
+    Datagrams that are already in the socket's queue stay there. Queries that arrive after the last read would otherwise
+    be lost when the socket is closed. Another socket in the SO_REUSEPORT group receives them instead.
     """
     # Connect the socket to itself: a connected socket receives datagrams only from its peer
     address = sock.getsockname()

@@ -1,10 +1,10 @@
 """Load shedding: drops most of the uncommon queries if a UDP socket receives more than the process can answer.
 
-A common query takes very little CPU time; any other query takes many times as much. A flood of malformed queries or of
-queries for nonexistent names would consume all CPU time, and common queries queued behind the flood would be lost.
-Therefore, once a socket's receive queue has been non-empty for more than PATIENCE seconds, only a few queries in each
-batch take the slow path. All others that need the slow path are dropped. Sans-I/O: the caller supplies the current
-time.
+A common query takes very little CPU time; any other query takes far more CPU time. Without load shedding, a flood of
+malformed queries or queries for nonexistent names would consume all CPU time. Common queries queued behind the flood
+would be lost. If a socket's receive queue has been non-empty for more than PATIENCE seconds, only a few queries in each
+batch take the slow path. All other queries that need the slow path are dropped. Sans-I/O: the caller supplies the
+current time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LoadShedder:
         self._left = SPARED
 
     def note(self, emptied: bool, now: float) -> None:
-        """Record whether reading a batch emptied the receive queue. Call this after each batch."""
+        """Record whether reading a batch emptied the receive queue. Call this method after each batch."""
         self._left = SPARED
         if emptied:
             self._full_since = 0.0
@@ -38,7 +38,10 @@ class LoadShedder:
             self.until = now + HOLD
 
     def sheds(self) -> bool:
-        """Return whether to drop the next query that needs the slow path. Call this only until the time ``until``."""
+        """Return whether to drop the next query that needs the slow path.
+
+        Call this method only until the time ``until``.
+        """
         self._left -= 1
         if self._left < 0:
             self.shed += 1

@@ -16,7 +16,7 @@ EVERY: Final = 60.0  # s between log lines
 class RateLimitLog:
     """Logs increases of a responder's rate limit counters until ``stop`` is called.
 
-    The event loop must be running when the object is created.
+    The event loop must be running when the instance is created.
     """
 
     def __init__(self, responder: Responder, every: float = EVERY) -> None:

@@ -65,7 +65,7 @@ class TcpServer:
 
     @property
     def reads(self) -> int:
-        """The number of connections that have been accepted."""
+        """Return the number of connections that have been accepted."""
         return self.accepted
 
     def fileno(self) -> int:
@@ -102,7 +102,10 @@ class TcpServer:
             sock.close()  # the client has already disconnected
 
     def _make_room(self) -> bool:
-        """Close the connection that has been idle longest, if it can be spared. Return whether it can."""
+        """Close the connection that has been idle longest, if that connection can be spared.
+
+        Return whether a connection is closed.
+        """
         oldest = next(iter(self.connections), None)
         spared = oldest is not None and oldest.deadline <= asyncio.get_running_loop().time() + IDLE - SPARED
         if spared:
@@ -110,7 +113,10 @@ class TcpServer:
         return spared
 
     def opened(self, connection: _Connection) -> None:
-        """Add a new connection. If it exceeds a limit, close the connection that has been idle longest."""
+        """Add a new connection.
+
+        If the number of connections exceeds a limit, close the connection that has been idle longest.
+        """
         self.accepted += 1
         self.connections[connection] = None
         self._per_address[connection.address] += 1
@@ -127,7 +133,7 @@ class TcpServer:
                 del self._per_address[connection.address]
 
     def used(self, connection: _Connection) -> None:
-        """Record a query on a connection. The connection with the oldest last query is closed first."""
+        """Record a query on a connection. The connection whose last query is oldest is the first to be closed."""
         if connection in self.connections:
             del self.connections[connection]
             self.connections[connection] = None
@@ -154,15 +160,15 @@ class TransferSender(Protocol):
     def send_one(self) -> bool:
         """Send the next message of the transfer. Return whether another message can be sent immediately.
 
-        Returns False at the end of the transfer or if the client is not reading.
+        The result is False at the end of the transfer, or if the client is not reading.
         """
 
 
 class TransferQueue:
     """Lets connections take turns sending zone transfers, one message per iteration of the event loop.
 
-    A query therefore waits for at most one transfer message. At most TRANSFERS_AT_ONCE transfers are in progress at a
-    time; all others wait.
+    Because of the turns, a query waits for at most one transfer message. At most TRANSFERS_AT_ONCE transfers are in
+    progress at a time; all others wait.
     """
 
     def __init__(self) -> None:
@@ -232,7 +238,7 @@ class _Connection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a message is still incomplete, or the client is not reading its responses."""
+        """Return whether a message is still incomplete, or the client is not reading its responses."""
         return bool(self._buffer) or self._full
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -276,7 +282,7 @@ class _Connection(asyncio.Protocol):
             self._take_turn()
 
     def _take_turn(self) -> None:
-        """Answer messages from the buffer, at once or after the connections that wait for a turn."""
+        """Answer messages from the buffer immediately, or after other connections that are waiting for a turn."""
         if self._server.turns.are_free:
             self._answer()
         else:
@@ -295,7 +301,7 @@ class _Connection(asyncio.Protocol):
             self._answer()
 
     def _answer(self) -> None:
-        """Answer at most AT_ONCE messages from the buffer, and then let other connections have their turn."""
+        """Answer at most AT_ONCE messages from the buffer, and then let other connections take their turns."""
         buffer, begin, at, queries, more = self._buffer, perf_counter(), 0, 0, False
         responses: list[bytes] = []
         self._server.responder.tick(self._loop.time(), time())
@@ -354,7 +360,10 @@ class _Connection(asyncio.Protocol):
         return True
 
     def _continue_after_transfer(self) -> bool:
-        """Answer the queries that waited for the end of the transfer. Return False: no message is left to send."""
+        """Answer the queries that waited for the end of the transfer.
+
+        Return False, because no message is left to send.
+        """
         self._end_transfer()
         self._continue()
         return False

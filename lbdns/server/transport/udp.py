@@ -86,11 +86,11 @@ class UdpServer:
 
     @property
     def overflows(self) -> int:
-        """The number of queries that the kernel dropped because the receive buffer was full."""
+        """Return the number of queries that the kernel dropped because the receive buffer was full."""
         return self._overflows if self._closed else self._overflows + overflows(self.sock)
 
     def _drain(self) -> int:
-        """Read and answer up to ``_most`` queries, and return how many. More would delay other work."""
+        """Read and answer up to ``_most`` queries, and return how many. Larger batches would delay other work."""
         begin, now = perf_counter(), monotonic()
         self.reads += 1
         responder = self._responder
@@ -142,7 +142,10 @@ class UdpServer:
         return DRAIN
 
     def _answer_batches(self, batch: DatagramBatch, fd: int) -> int:
-        """Let the native plane receive and answer whole batches. Queries that it does not answer take the slow path."""
+        """Let the native plane receive and answer whole batches.
+
+        Queries that the native plane does not answer take the slow path.
+        """
         responder, selector = self._responder, self._responder.selector
         queries = 0
         for _ in range(BATCHES):
@@ -200,10 +203,10 @@ class UdpServer:
 
 
 def _from_ipv4(info: _Info) -> _Info:
-    """Return ancillary data that makes the response leave from the queried address; routing chooses the interface."""
+    """Return ancillary data that sets a response's source to the queried address; routing chooses the interface."""
     return [(level, kind, b"\0\0\0\0" + data[4:8] + b"\0\0\0\0") for level, kind, data in info if kind == IP_PKTINFO]
 
 
 def _from_ipv6(info: _Info) -> _Info:
-    """Return the ancillary data for IPv6, including the interface, without which a link-local address is ambiguous."""
+    """Return the ancillary data for IPv6, with the interface, because a link-local address alone is ambiguous."""
     return [(level, kind, data) for level, kind, data in info if kind == socket.IPV6_PKTINFO]

@@ -1,9 +1,9 @@
 """The fork server: a small process that forks workers for the main process and has no threads or event loop.
 
 The main process first imports everything that workers need, then forks the fork servers, and only then starts threads,
-because threads do not survive a fork. Later imports may fail: once root privileges are dropped, the interpreter's files
-may be unreadable. For the same reasons, only a fork server can fork another one; there are two, so that one can replace
-the other. A fork server runs until the main process ends.
+because threads do not survive a fork. Later imports may fail, because the interpreter's files may be unreadable after
+root privileges have been dropped. For the same reasons, only a fork server can fork another fork server. Two fork
+servers run, so that either can replace the other. A fork server runs until the main process ends.
 
 The main process sends messages in msgpack, and the fork server replies::
 
@@ -55,7 +55,7 @@ class ForkServer:
 def start_fork_servers(user: str, work: WorkerMain) -> tuple[ForkServer, ForkServer]:
     """Create two fork servers, which immediately switch to ``user``. The calling process must have only one thread.
 
-    From now on, the workers of a fork server that ends become children of the calling process.
+    After this call, the workers of a fork server that ends become children of the calling process.
     """
     adopt_orphans()
     return _start_fork_server(user, work), _start_fork_server(user, work)
@@ -71,7 +71,7 @@ def _start_fork_server(user: str, work: WorkerMain) -> ForkServer:
 
 
 def _never_return(work: Callable[[], None]) -> NoReturn:
-    """Run ``work``, and always end this process afterwards: the functions that called this one belong to the parent."""
+    """Run ``work``, and always end this process afterwards, because the calling functions belong to the parent."""
     status = 1
     try:
         work()
@@ -135,9 +135,9 @@ class _ForkServerProcess:
         return bool(data)
 
     def _fork(self, what: str, number: int, launch: int, descriptor: int) -> None:
-        """Fork worker ``number`` or a fork server. ``descriptor`` is its end of its connection to the main process.
+        """Fork worker ``number`` or a fork server.
 
-        Raises OSError if that fails.
+        ``descriptor`` is the new process's end of its connection to the main process. Raises OSError if forking fails.
         """
         with socket.socket(fileno=descriptor) as theirs:
             pid = os.fork()
@@ -183,7 +183,7 @@ class _ForkServerProcess:
                 send_piece(self._sock, data, descriptors)
 
     def _wait_for_workers(self) -> None:
-        """Wait for the workers to end after the main process, and kill workers that hang."""
+        """Wait for the workers to end after the main process has ended, and kill workers that hang."""
         self._selector.unregister(self._sock)
         end = time.monotonic() + SHUTDOWN_PATIENCE
         while self._children and (left := end - time.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""The fork servers as the main process sees them: one forks workers, the other one replaces it if it ends or hangs."""
+"""The main process's view of the fork servers: one forks workers, and the other replaces it if it ends or hangs."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ class _Connection:
 
 
 class ForkServerPair:
-    """Passes requests to the first fork server. If one ends or hangs, the other one forks its replacement.
+    """Passes requests to the first fork server.
 
-    ``report`` records an event that requires an operator's attention.
+    If a fork server ends or hangs, the other fork server forks a replacement. ``report`` records an event that requires
+    an operator's attention.
     """
 
     def __init__(
@@ -57,18 +58,18 @@ class ForkServerPair:
             self._connect(fork_server.pid, fork_server.sock)
 
     def fork_worker(self, number: int, theirs: socket.socket) -> int:
-        """Request a process for worker ``number``, with ``theirs`` as its end of the connection. Return the launch.
+        """Request a process for worker ``number``, with ``theirs`` as its end of the connection.
 
-        The caller may close ``theirs``. Raises NoForkServerError.
+        Return the number of the launch. The caller may close ``theirs``. Raises NoForkServerError.
         """
         if not self._connections:
             raise NoForkServerError("the processes that start workers have ended")
         return self._request("worker", number, theirs)
 
     def beat(self) -> None:
-        """Ask both fork servers for a reply, replace those that have ended or hang, and reap ended processes.
+        """Request replies from both fork servers, replace ended and hung fork servers, and reap ended processes.
 
-        Call this once in each heartbeat period.
+        Call this method once in each heartbeat period.
         """
         for connection in tuple(self._connections):
             if connection.heartbeat.is_hung:
@@ -85,12 +86,12 @@ class ForkServerPair:
         self._reap()
 
     def reap_later(self, pid: int, on_end: Callable[[int], None]) -> None:
-        """Call ``on_end`` with the exit status of an ended process, unless its fork server lives and reaps it."""
+        """Call ``on_end`` with the exit status of an ended process, unless a running fork server reaps the process."""
         if pid:
             self._ended[pid] = on_end
 
     async def stop(self) -> None:
-        """Wait until the fork servers and all workers have ended. Their sockets are then closed too."""
+        """Wait until the fork servers and all workers have ended and their sockets are closed."""
         connections, self._connections = self._connections, []
         for connection in connections:
             connection.channel.close()
@@ -114,7 +115,7 @@ class ForkServerPair:
         return launch
 
     def _replace(self) -> None:
-        """Make the remaining fork server fork another one. Raises OSError."""
+        """Make the remaining fork server fork a new fork server. Raises OSError."""
         ours, theirs = socket.socketpair()
         with theirs:
             launch = self._request("fork server", 0, theirs)
@@ -128,9 +129,9 @@ class ForkServerPair:
         if not connection.pid:
             return  # it was never there; tried again with the next heartbeat
         if self._connections:
-            then = "another one takes its place"
+            then = "the other such process takes over"
         else:
-            then = "workers that die can't be replaced until a restart"
+            then = "dead workers can't be replaced until the server is restarted"
         self._report(f"the process that starts workers (process {connection.pid}) {how}; {then}")
 
     def _receive(self, connection: _Connection, payload: bytes) -> None:
@@ -164,7 +165,7 @@ def kill(pid: int) -> None:
 
 
 def _wait_for(pids: Collection[int], patience: float) -> None:
-    """Wait up to ``patience`` seconds for processes to end, and then kill those that have not."""
+    """Wait up to ``patience`` seconds for processes to end, and then kill all remaining processes."""
     end = time.monotonic() + patience
     left = set(pids)
     while left and time.monotonic() < end:
@@ -175,7 +176,7 @@ def _wait_for(pids: Collection[int], patience: float) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Return whether a process lives. If it is an ended child of this process, reap it."""
+    """Return whether a process is alive. If the process is an ended child of this process, reap the child."""
     try:
         return os.waitpid(pid, os.WNOHANG) == (0, 0)
     except ChildProcessError:

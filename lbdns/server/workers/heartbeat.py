@@ -1,7 +1,7 @@
-"""Heartbeats: the main process asks each of its processes twice a second for a reply, and replaces those that hang.
+"""Heartbeats: the main process requests a reply from each child process twice a second, and replaces hung processes.
 
-Missing replies are counted, and not the time since the last one: while the main process itself is stopped or suspended,
-it asks for nothing and therefore misses nothing.
+The main process counts missing replies rather than the time since the last reply. While the main process itself is
+stopped or suspended, it requests no replies, so no replies are missing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ STARVED: Final = 24
 
 
 class Heartbeat:
-    """Counts the heartbeats of one process that have had no reply. The caller beats once in each period."""
+    """Counts the heartbeats of one process that have had no reply. The caller calls ``beat`` once in each period."""
 
     def __init__(self) -> None:
         self._unanswered = 0
@@ -26,25 +26,28 @@ class Heartbeat:
         self._unanswered += 1
 
     def replied(self) -> None:
-        """Record a reply, to whichever heartbeat: at that time, the process was working."""
+        """Record a reply to any heartbeat; the reply shows that the process works."""
         self._unanswered = 0
 
     @property
     def silent_periods(self) -> int:
-        """The number of periods that have passed without a reply to the oldest unanswered heartbeat."""
+        """Return the number of periods that have passed without a reply to the oldest unanswered heartbeat."""
         return max(0, self._unanswered - 1)
 
     @property
     def silence(self) -> str:
-        """For how long the process has not replied, for messages. Empty while its replies are not late."""
+        """Return, for messages, how long the process has not replied. The text is empty unless the reply is late."""
         return f"{self.silent_periods * PERIOD:g} s" if self.silent_periods >= LATE else ""
 
     @property
     def is_hung(self) -> bool:
-        """Whether to replace the process unless it is starved. Ask immediately before a heartbeat."""
+        """Return whether to replace the process unless it is starved.
+
+        Check this property immediately before a heartbeat.
+        """
         return self._unanswered >= HUNG
 
     @property
     def is_starved_too_long(self) -> bool:
-        """Whether to replace the process even if it is starved."""
+        """Return whether to replace the process even if it is starved."""
         return self._unanswered >= STARVED

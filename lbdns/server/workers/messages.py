@@ -56,7 +56,7 @@ class MessageReader:
 def split_message(payload: bytes, descriptors: Sequence[int]) -> Iterator[tuple[bytes, Sequence[int]]]:
     """Yield, for each sendmsg call, the data and the descriptors to send with its first byte."""
     data = _HEADER.pack(len(payload), len(descriptors)) + payload
-    assert len(descriptors) <= AT_ONCE * len(data), "a message this short cannot have so many descriptors"
+    assert len(descriptors) <= AT_ONCE * len(data), "the message has too many descriptors for its length"
     at = 0
     for at, start in enumerate(range(0, len(descriptors), AT_ONCE), 1):
         yield data[at - 1 : at], descriptors[start : start + AT_ONCE]
@@ -113,10 +113,10 @@ class MessageChannel:
         return bool(self._waiting)
 
     def send(self, payload: bytes, sockets: Sequence[socket.socket] = ()) -> None:
-        """Send a message with ``sockets``, which the caller may then close. Does nothing after ``close``.
+        """Send a message with ``sockets``, which the caller may then close. After ``close``, the method does nothing.
 
-        If the message must wait and no descriptors are left for it, the connection breaks, since later messages depend
-        on this one: ``on_end`` is called later.
+        If the message must wait but no descriptors are left for its sockets, the connection breaks, because later
+        messages depend on this message. ``on_end`` is then called later.
         """
         if self.closed:
             return

@@ -10,10 +10,10 @@ from lbdns.model.snapshot import Reading, Snapshot
 
 
 def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> bytes:
-    """Return the delta with which another process turns the readings ``before`` into ``snapshot``.
+    """Return the delta that another process needs to turn the readings ``before`` into ``snapshot``.
 
-    The other process keeps its objects for unchanged readings, and for metrics that are the same in the new reading.
-    Choosers detect changes by comparing the identities of these objects.
+    The other process keeps its objects for unchanged readings and unchanged metrics. Choosers detect changes by
+    comparing the identities of these objects.
     """
     after = snapshot.readings
     changed: dict[str, tuple[Any, ...]] = {}

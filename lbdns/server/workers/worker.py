@@ -47,7 +47,10 @@ LAST_COUNTERS_PATIENCE: Final = 5.0  # s for the main process to read the last c
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A configuration for one worker. The descriptors of the ``fresh`` sockets are sent with the message."""
+    """A configuration that is sent to one worker.
+
+    The descriptors of the ``fresh`` sockets are sent with the message.
+    """
 
     generation: int
     farm: bytes  # pickled once for all workers; empty: the farm has not changed
@@ -111,7 +114,7 @@ class _Worker:
             self._inbox.put_nowait((message, descriptors))
 
     async def _handle(self, message: WorkerMessage, descriptors: Sequence[int]) -> bool:
-        """Handle a message. Return False if the worker must then exit."""
+        """Handle a message. Return False if the worker must exit afterwards."""
         if isinstance(message, Assignment):
             # In a task, so that snapshots and overrides still take effect while a large table is built
             self._preparing = asyncio.get_running_loop().create_task(self._prepare(message, descriptors))
@@ -152,7 +155,7 @@ class _Worker:
         assert self._preparing is not None, "an assignment comes first"
         prepared, self._preparing = await self._preparing, None
         assignment = prepared.assignment
-        assert assignment.generation == generation, "one assignment at a time"
+        assert assignment.generation == generation, "a worker switches only to the newest assignment"
         if self._answerer is None:
             assert prepared.table is not None, "the first assignment must contain a farm"
             self._answerer = LocalAnswerer(prepared.table, assignment.secrets, assignment.servers, self._number)

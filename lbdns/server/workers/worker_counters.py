@@ -1,7 +1,7 @@
 """Adds up the counters of all workers, and sends each worker the number of answers from all other workers.
 
 The kernel distributes queries according to the client's address and port. If only a few resolvers send queries, one
-worker may send nearly all answers. A worker therefore cannot infer the total from its own answers.
+worker may send nearly all answers. A worker therefore cannot infer the total number of answers from its own answers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class WorkerCounters:
         self._sum = self._by_pool = None
 
     def end(self, number: int) -> None:
-        """The process of worker ``number`` has ended: add its counters to those of past processes."""
+        """Add the counters of the ended process of worker ``number`` to the counters of past processes."""
         self._past += self._by_worker.pop(number, NO_COUNTS).ended()
         self._sum = self._by_pool = None
 
@@ -66,8 +66,8 @@ def read_answers(state: Any) -> AnswerTotals:
 class AnswerSharing:
     """Sends each worker the total number of answers from all other workers, by pool and policy.
 
-    Totals never decrease, since they include the answers of processes that have ended. If a message cannot be sent, no
-    harm is done, because the next message contains newer totals.
+    Totals never decrease, because they include the answers of processes that have ended. A message that cannot be sent
+    does no harm, because the next message contains newer totals.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:
@@ -110,7 +110,10 @@ class AnswerSharing:
             self._timer.cancel()
 
     def _share(self) -> None:
-        """Send each worker the changed totals. Then pause: 256 workers with 1000 pools must not saturate a core."""
+        """Send each worker the changed totals.
+
+        A pause follows, because 256 workers with 1000 pools must not saturate a core.
+        """
         began = self._loop.time()
         self._timer = None
         left_out = False

@@ -63,7 +63,7 @@ class WorkerPool:
         on_loss: Callable[[str], None],
         events: EventLog,
     ) -> None:
-        """``on_loss`` is called with the reason when it becomes impossible to replace a worker."""
+        """``on_loss`` is called with a reason when workers can no longer be replaced."""
         loop = asyncio.get_running_loop()
         self._counters = WorkerCounters()
         self.planner = Planner(farm, {}, loop, events=events, answers=self._counters.answers)
@@ -95,8 +95,8 @@ class WorkerPool:
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Make every worker build its answer table.
 
-        A worker that hangs or dies meanwhile is replaced, and the new process then prepares. If the new
-        process also fails, the change is rolled back.
+        If a worker hangs or dies while it prepares, it is replaced, and the new process prepares. If the new process
+        also fails, the change is rolled back.
         """
         before = self._committed
         new_farm = before is None or before.configuration.farm is not new.farm
@@ -156,7 +156,7 @@ class WorkerPool:
             self._replace(late(), "hangs")
         if failed := [worker for worker in late() if worker.failures >= ATTEMPTS] or late():
             numbers = ", ".join(str(worker.number) for worker in failed)
-            raise LbdnsError(f"workers {numbers} can't use the new configuration; see the log")
+            raise LbdnsError(f"workers {numbers} can't use the new configuration; see the log for the reason")
 
     async def _all_active(self, new: _Generation) -> None:
         """Wait until every worker answers from the committed configuration. Replace slow workers."""

@@ -1,4 +1,4 @@
-"""A worker as the main process sees it: the worker's current process, its state, and the messages sent to it."""
+"""The main process's view of a worker: the worker's current process, its state, and the messages sent to it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WorkerProcess:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the process is missing or has not yet read everything that was sent to it."""
+        """Return whether the process is missing, or has not yet read everything that was sent to it."""
         return self.channel is None or self.channel.is_behind
 
     def connect(self, channel: MessageChannel) -> None:
@@ -60,7 +60,7 @@ class WorkerProcess:
 
     @property
     def fault(self) -> str:
-        """Why the worker does not answer now; empty if it answers."""
+        """Return why the worker does not answer queries now, or an empty string if it answers queries."""
         if self.start_failure:
             return f"cannot be started: {self.start_failure}"
         if self.channel is None:
@@ -73,14 +73,17 @@ class WorkerProcess:
 
     @property
     def is_hung(self) -> bool:
-        """Whether to replace the process because it does not reply. Ask immediately before a heartbeat."""
+        """Return whether to replace the process because it does not reply.
+
+        Check this property immediately before a heartbeat.
+        """
         if not self.heartbeat.is_hung:
             return False
         starved = self._starvation is not None and self._starvation.is_starved()
         return not starved or self.heartbeat.is_starved_too_long
 
     def beat(self) -> None:
-        """Ask the process for a reply to a heartbeat, if there is a process."""
+        """Request a heartbeat reply from the process, if there is a process."""
         if self.channel:
             if not self.heartbeat.silence:
                 self._starvation = None
@@ -97,12 +100,15 @@ class WorkerProcess:
         self.reported_fault = fault[:MAX_FAULT]
 
     def send(self, message: WorkerMessage, sockets: tuple[socket.socket, ...] = ()) -> None:
-        """Send a message with duplicates of ``sockets``. Does nothing if the worker has no process."""
+        """Send a message with duplicates of ``sockets``. If the worker has no process, the method does nothing."""
         if self.channel:
             self.channel.send(pickle.dumps(message, pickle.HIGHEST_PROTOCOL), sockets)
 
     def send_assignment(self, generation: int, farm: bytes, new: AnsweringConfiguration) -> None:
-        """Make the process prepare ``new``. ``farm`` is the pickled farm, or empty if the process already has it."""
+        """Make the process prepare ``new``.
+
+        ``farm`` is the pickled farm, or empty if the process already has this farm.
+        """
         sockets = new.sockets[self.number]
         fresh = tuple(sockets.keys() - self._sockets)
         assignment = Assignment(generation, farm, new.secrets, len(new.sockets), tuple(sockets), fresh)
@@ -118,9 +124,9 @@ class WorkerProcess:
     def send_snapshot(self, snapshot: Snapshot, written: dict[int, bytes], *, even_if_behind: bool = False) -> None:
         """Send the changes since the snapshot that was sent last.
 
-        Does nothing if the process is behind, because it later receives all changes in one message, unless
-        ``even_if_behind`` is true. ``written`` caches each delta under the identity of the readings that it starts
-        from, because most workers need the same delta.
+        If the process is behind and ``even_if_behind`` is false, nothing is sent, because one later message will
+        contain all changes. ``written`` caches each delta, keyed by the identity of the readings before the delta,
+        because most workers need the same delta.
         """
         if (self.is_behind and not even_if_behind) or self._readings is snapshot.readings:
             return

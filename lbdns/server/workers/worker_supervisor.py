@@ -33,22 +33,25 @@ class WorkerOwner(Protocol):
     """Handles the events of worker processes. The supervisor calls these methods in the event loop."""
 
     def started(self, worker: WorkerProcess) -> None:
-        """Called when a new process has been connected. The owner must send it everything that it needs."""
+        """Handle a new process that has just been connected: send the process everything that it needs."""
 
     def received(self, worker: WorkerProcess, payload: bytes) -> None:
-        """Called when a message has arrived from the process."""
+        """Handle a message that has arrived from the worker's process."""
 
     def drained(self, worker: WorkerProcess) -> None:
-        """Called when the process has read everything that was sent to it."""
+        """Handle the moment at which the process has read everything that was sent to it."""
 
     def ended(self, worker: WorkerProcess) -> None:
-        """Called when a process has ended or will end soon. ``started`` is called next, unless the server stops."""
+        """Handle the end of a process, which has ended or will end soon.
+
+        Unless the server stops, the supervisor then calls ``started``.
+        """
 
 
 class WorkerSupervisor:
     """Keeps one process running for each worker, from ``start`` to ``stop``. Replaces processes that die or hang.
 
-    ``on_loss`` is called with the reason when it becomes impossible to replace a worker.
+    ``on_loss`` is called with a reason when workers can no longer be replaced.
     """
 
     def __init__(
@@ -68,7 +71,10 @@ class WorkerSupervisor:
         self.restarts = 0  # so far
 
     def start(self, worker: WorkerProcess) -> None:
-        """Make a fork server start a process for ``worker``, and connect to that process. Try again if that fails."""
+        """Make a fork server start a process for ``worker``, and connect to that process.
+
+        If starting a process fails, try again later.
+        """
         if self._stopping:
             return
         self._workers[worker.number] = worker
@@ -104,7 +110,10 @@ class WorkerSupervisor:
         worker.connect(channel)
 
     def replace(self, worker: WorkerProcess, why: str) -> None:
-        """Kill the process of ``worker``, if it has one, and replace it. ``why`` completes "worker 1 (process 2) "."""
+        """Kill the process of ``worker``, if it has one, and replace it.
+
+        ``why`` is the rest of the message that begins with "worker 1 (process 2) ".
+        """
         if worker.channel:
             self._launches.pop(worker.launch, None)
             self.report(f"worker {worker.number} (process {worker.pid}) {why}; a new process replaces it")
@@ -119,7 +128,7 @@ class WorkerSupervisor:
             self._record(f"worker {worker.number} has been started", logging.INFO)
 
     def begin_stop(self) -> None:
-        """Start no further processes, and let the present ones end at their own pace."""
+        """Start no further processes; the running processes may end at their own pace."""
         self._stopping = True
         self._beats.cancel()
         for timer in self._respawns.values():

@@ -137,7 +137,7 @@ async def test_overrides_that_cannot_be_written_hold_and_the_reply_says_so(
     async with desk(tmp_path / "file" / "state") as server:
         answer = await server.say("drain")
         assert server.order() == ["bilbo", "gandalf"]
-        where = f"{tmp_path}/file/state/overrides.json: can't be written: Not a directory"
+        where = f"{tmp_path}/file/state/overrides.json: cannot write the file: Not a directory"
         assert (answer["kept"], answer["notes"]) == (
             False,
             [f"{where}; the override stays in force only until the server stops"],
@@ -217,6 +217,6 @@ def test_an_inaccessible_folder_is_reported_and_delays_nothing(tmp_path: Path, m
             patched.setattr(Path, name, refuse)
         found, trouble = override_file.read(tmp_path / "overrides.json")
         assert found == NO_OVERRIDES
-        assert "cannot read the file: Permission denied; renaming the file failed: Permission denied" in trouble
+        assert "cannot read the file: Permission denied; the file could not be renamed: Permission denied" in trouble
         override_file.write(tmp_path / "overrides.json", NO_OVERRIDES)  # nothing to keep: no trouble
     assert list(tmp_path.iterdir()) == []

@@ -168,7 +168,7 @@ async def test_an_order_ends_by_itself(tmp_path: Path) -> None:
         assert server.order() == ["bilbo", "gandalf"]
         await until(lambda: server.order() == ["bilbo", "frodo", "gandalf"])
         assert server.recorded()[-1] == (
-            "pool web: frodo no longer drained: it expired after 0s (ordered by root: quick)"
+            "pool web: frodo no longer drained: the override expired after 0s (ordered by root: quick)"
         )
         await until(lambda: json.loads(server.file.read_bytes()) == {"overrides": []})
 
@@ -180,7 +180,10 @@ async def test_a_clock_that_is_set_is_noticed(tmp_path: Path, monkeypatch: pytes
         await server.say("drain", "bilbo")
         server.ahead = 7201.0
         await until(lambda: server.order() == ["frodo", "gandalf"])
-        assert server.recorded()[-1] == "pool web: frodo no longer drained: it expired after 2h (ordered by root)"
+        assert (
+            server.recorded()[-1]
+            == "pool web: frodo no longer drained: the override expired after 2h (ordered by root)"
+        )
 
 
 async def test_overrides_that_expire_while_the_server_is_down_end_at_start(tmp_path: Path) -> None:
@@ -193,6 +196,6 @@ async def test_overrides_that_expire_while_the_server_is_down_end_at_start(tmp_p
         assert server.order() == ["frodo", "gandalf"]
         assert server.recorded() == [
             "still in force after the restart: frodo.hobbit drained by root; bilbo.hobbit drained by root",
-            "pool web: frodo no longer drained: it expired after 2h (ordered by root)",
+            "pool web: frodo no longer drained: the override expired after 2h (ordered by root)",
         ]
     assert override_file.read(tmp_path / "overrides.json")[0].items == (lasts,)

@@ -165,7 +165,7 @@ class TestFile:
         for _ in range(3):
             keeper.write(one, serials)
         assert [record.getMessage() for record in caplog.records] == [
-            f"{tmp_path}/state/{FILE_NAME}: can't be written: File exists; "
+            f"{tmp_path}/state/{FILE_NAME}: cannot write the file: File exists; "
             "if a zone changes during a restart, its serial may stay the same"
         ]
 

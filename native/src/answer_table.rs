@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-/// A precompiled response: the bytes before and after the question. Only id and question are copied from the query.
+/// A precompiled response: the bytes before and after the question.
+///
+/// Only the id and the question are copied from the query.
 pub struct Variant {
     pub head: [u8; 10], // flags and section counts
     pub tail: Box<[u8]>,
@@ -24,7 +26,9 @@ impl Cursor {
         Cursor { affinity_window, ..Cursor::default() }
     }
 
-    /// Replace the plan and start at its beginning. `usable` lists every usable member, also those not in the plan.
+    /// Replace the plan, and start at its beginning.
+    ///
+    /// `usable` lists every usable member, even members that are not in the plan.
     pub fn set_plan(&mut self, order: Vec<u32>, repeat_from: usize, usable: &[u32]) {
         self.usable = vec![false; usable.iter().max().map_or(0, |most| *most as usize + 1)];
         for member in usable {
@@ -37,7 +41,7 @@ impl Cursor {
         self.usable.get(member as usize).copied().unwrap_or(false)
     }
 
-    /// Select the plan's next member and advance. A plan must have been set.
+    /// Select the plan's next member, and advance. The caller must set a plan first.
     pub fn take_next(&mut self) -> u32 {
         if self.at >= self.order.len() {
             self.passes += 1;
@@ -91,14 +95,14 @@ impl AnswerTable {
         &mut self.entries[place]
     }
 
-    /// Return an entry and, if it has one, its plan cursor with the cursor's number.
+    /// Return an entry and, if the entry has a plan cursor, the cursor and its number.
     pub fn entry_and_cursor(&mut self, place: usize) -> (&mut Entry, Option<(usize, &mut Cursor)>) {
         let entry = &mut self.entries[place];
         let cursor = entry.cursor.map(|at| (at, &mut self.cursors[at]));
         (entry, cursor)
     }
 
-    /// Store the responses of one kind to a question, replacing earlier ones.
+    /// Store the responses of one kind to a question; they replace earlier responses.
     pub fn keep(
         &mut self,
         key: &[u8],
@@ -124,7 +128,7 @@ impl AnswerTable {
         self.places.clear();
     }
 
-    /// Return the number of queries answered since the last call, by question, and reset it.
+    /// Return the number of queries answered since the last call, by question, and reset all numbers.
     pub fn take_counts(&mut self) -> Vec<(&[u8], u64)> {
         self.entries
             .iter_mut()

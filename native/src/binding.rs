@@ -1,4 +1,4 @@
-//! The Python classes of the module `lbdns_native`: type conversions only.
+//! The Python classes of the module `lbdns_native`, which only convert types.
 //!
 //! The GIL is held while a batch is answered: no call in a batch blocks, and reacquiring the GIL can take 5 ms while
 //! another thread reads a large zone.
@@ -15,7 +15,7 @@ use crate::{
     answer_table, cookies, datagram_batch, family_affinity, query_sampler, rate_limiter, retransmission_cache, siphash,
 };
 
-/// The version of the interface to Python; `lbdns.answering.plane` uses no extension with another one.
+/// The version of the interface to Python; `lbdns.answering.plane` rejects extensions with another version.
 const INTERFACE: u32 = 2;
 
 type Parts = (Vec<u8>, Vec<u8>);
@@ -25,7 +25,7 @@ fn variant(parts: Parts) -> PyResult<answer_table::Variant> {
     Ok(answer_table::Variant { head, tail: parts.1.into() })
 }
 
-/// Parse an address as Python's sockets write it; the scope of a link-local address (`%eth0`) is ignored.
+/// Parse an address in the notation of Python's sockets; the scope of a link-local address (`%eth0`) is ignored.
 fn address(host: &str) -> PyResult<IpAddr> {
     let plain = host.split('%').next().unwrap_or(host);
     plain.parse().map_err(|_| PyValueError::new_err(format!("{host:?} is not an IP address")))
@@ -271,7 +271,7 @@ impl ServerCookies {
     }
 }
 
-/// The destination of the response to a query left for the slow path.
+/// The destination of the response to a query that takes the slow path.
 #[pyclass(frozen)]
 struct Peer(datagram_batch::Peer);
 
@@ -282,7 +282,7 @@ struct DatagramBatch(datagram_batch::DatagramBatch);
 type Unanswered<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyTuple>, Peer)>;
 type Samples<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyTuple>, Option<Bound<'py, PyBytes>>, f64)>;
 
-/// Return a client's address as a Python socket does: (host, port), for IPv6 (host, port, flow information, scope id).
+/// Return a client's address in Python's form: (host, port) or, for IPv6, (host, port, flow information, scope id).
 fn client<'py>(py: Python<'py>, peer: &datagram_batch::Peer) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let Some((address, port, flow, scope)) = peer.address() else { return Ok(None) };
     let host = if scope == 0 { address.to_string() } else { format!("{address}%{scope}") };
@@ -299,10 +299,11 @@ impl DatagramBatch {
         DatagramBatch(datagram_batch::DatagramBatch::new())
     }
 
-    /// Read at most one batch and send the answers that the fast path has.
+    /// Read at most one batch of queries, and send the answers from the fast path.
     ///
-    /// Returns the number of queries read, the number of responses the kernel refused, the number of queries shed during
-    /// overload, and the queries left for the slow path, as (query, client address, peer). Raises OSError if reading fails.
+    /// Returns the number of queries read, the number of responses that the kernel refused, the number of queries shed
+    /// during overload, and the queries for the slow path, as (query, client address, peer). Raises OSError if reading
+    /// fails.
     #[allow(clippy::too_many_arguments)]
     fn drain<'py>(
         &mut self,
@@ -335,7 +336,7 @@ impl DatagramBatch {
         Ok((done.queries, done.unsent, done.shed, unanswered))
     }
 
-    /// Sample this fraction of all queries for the query log from now on; 0 stops sampling.
+    /// Set the fraction of queries to sample for the query log; 0 stops sampling.
     fn sample(&mut self, part: f64, seed: u64) -> PyResult<()> {
         if !(0.0..=1.0).contains(&part) {
             return Err(PyValueError::new_err("the fraction must be between 0 and 1"));
@@ -356,7 +357,7 @@ impl DatagramBatch {
         Ok((samples, std::mem::take(&mut self.0.sampled_unanswered)))
     }
 
-    /// Send the response to a query left for the slow path, and return whether the kernel accepted it.
+    /// Send the response to a query that took the slow path, and return whether the kernel accepted the response.
     #[staticmethod]
     fn reply(fd: i32, peer: &Peer, response: &[u8]) -> bool {
         datagram_batch::reply(fd, &peer.0, response)

@@ -1,4 +1,4 @@
-//! DNS server cookies (RFC 7873, RFC 9018): validates and issues them, with the same bytes as the Python version.
+//! Validates and issues DNS server cookies (RFC 7873, RFC 9018), with the same bytes as the Python version.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ const OLDEST: i64 = 3600; // s: how long a cookie is valid (RFC 9018 section 4.3
 const AHEAD: i64 = 300; // s: how far the clock of another server with the same secret may be ahead
 const RENEW: i64 = 1800; // s: the age at which a client gets a new cookie
 
-/// Issues and validates server cookies: new cookies use the first secret, validation accepts all of them.
+/// Issues and validates server cookies: new cookies use the first secret; validation accepts all secrets.
 pub struct ServerCookies {
     secrets: Vec<[u8; KEY]>,
 }

@@ -20,7 +20,7 @@ const CONTROL: usize = 64; // bytes: room for one IP_PKTINFO or IPV6_PKTINFO con
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL]);
 
-/// The sender of a datagram, with the control data that makes the answer leave from the address the query was sent to.
+/// The sender of a datagram, with the control data that sets the answer's source to the queried address.
 #[derive(Clone)]
 pub struct Peer {
     name: libc::sockaddr_storage,
@@ -50,13 +50,13 @@ impl Peer {
     }
 }
 
-/// A query left for the slow path.
+/// A query that takes the slow path.
 pub struct UnansweredQuery {
     pub query: Vec<u8>,
     pub peer: Peer,
 }
 
-/// A query sampled for the query log, with its outcome.
+/// A query sampled for the query log, with its response.
 pub struct Sample {
     pub query: Vec<u8>,
     pub peer: Peer,
@@ -123,17 +123,17 @@ impl DatagramBatch {
         batch
     }
 
-    /// Reset the buffer lengths in one header, which the kernel overwrites with every datagram it delivers.
+    /// Reset the buffer lengths in one header, because the kernel overwrites the lengths with every datagram.
     fn prepare(&mut self, at: usize) {
         let header = &mut self.received[at].msg_hdr;
         header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         header.msg_controllen = CONTROL as _;
     }
 
-    /// Read up to one batch of waiting datagrams, send the answers the fast path has, and return the other queries.
+    /// Read up to one batch of waiting datagrams, send the fast path's answers, and return the other queries.
     ///
-    /// When `overloaded`, only the first few well-formed slow-path queries are returned; the rest are counted as shed.
-    /// Returns an error if reading from the socket fails.
+    /// If `overloaded` is true, only the first few well-formed slow-path queries are returned, and all other slow-path
+    /// queries are counted as shed. Returns an error if reading from the socket fails.
     pub fn drain(&mut self, fd: RawFd, context: &mut Context, overloaded: bool) -> io::Result<Done> {
         let flags = libc::MSG_DONTWAIT;
         // SAFETY: every header points to buffers of the stated lengths, which live as long as self
@@ -191,7 +191,7 @@ impl DatagramBatch {
         Ok(done)
     }
 
-    /// Clear the last batch's samples and return the index of the first query to sample, `BATCH` or more if none.
+    /// Clear the last batch's samples, and return the index of the first query to sample (at least `BATCH` if none).
     fn first_sample(&mut self) -> usize {
         self.samples.clear();
         self.sampled_unanswered.clear();
@@ -209,7 +209,7 @@ impl DatagramBatch {
         }
     }
 
-    /// Put the answer to datagram `at`, `length` bytes long, at `place` in the messages to send.
+    /// Put the answer to datagram `at`, which is `length` bytes long, at index `place` of the messages to send.
     fn answer(&mut self, at: usize, place: usize, length: usize) {
         self.out_pieces[at].iov_len = length;
         let mut header = self.received[at].msg_hdr;
@@ -221,17 +221,17 @@ impl DatagramBatch {
     }
 }
 
-/// Report whether a message may be answered: a message shorter than a header, or a response, never is.
+/// Report whether a message may be answered; responses and messages shorter than a header may not.
 fn deserves_answer(message: &[u8]) -> bool {
     message.len() >= HEADER && message[2] & 0x80 == 0
 }
 
-/// Report whether to shed a slow-path query during overload; `before` queries in its batch were already spared.
+/// Report whether to shed a slow-path query during overload; `before` earlier queries in the batch were not shed.
 fn sheds(query: &[u8], before: usize) -> bool {
     before == SPARED || !looks_sound(query)
 }
 
-/// Report whether a header looks like an ordinary query's: one question, no answers, at most two additional records.
+/// Report whether a header is typical of a query: one question, no answers, and at most two additional records.
 fn looks_sound(query: &[u8]) -> bool {
     query[2] & 0x78 == 0 && query[4..11] == [0, 1, 0, 0, 0, 0, 0] && query[11] <= 2
 }
@@ -242,7 +242,7 @@ impl Default for DatagramBatch {
     }
 }
 
-/// Send one response to a query left for the slow path, and report whether the kernel accepted it.
+/// Send one response to a query that took the slow path, and report whether the kernel accepted the response.
 pub fn reply(fd: RawFd, peer: &Peer, response: &[u8]) -> bool {
     let mut peer = peer.clone();
     let mut piece = libc::iovec { iov_base: response.as_ptr().cast_mut().cast(), iov_len: response.len() };

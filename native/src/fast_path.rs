@@ -1,4 +1,4 @@
-//! The fast path for one query: look up its question and shape, select a member, join the precompiled bytes.
+//! The fast path for one query: looks up the question and shape, selects a member, and joins the precompiled bytes.
 //!
 //! `lbdns.answering.responder` has the same fast path in Python. All other queries are left for the slow path.
 

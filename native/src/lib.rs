@@ -12,8 +12,8 @@
 //!     query_sampler          chooses the queries for the query log
 //! ```
 //!
-//! This crate is optional: lbdns has the same fast path in Python. All other queries take the slow path in
-//! Python either way. The same tests run on both implementations and require the same bytes.
+//! This crate is optional, because lbdns has the same fast path in Python. All other queries take the slow path,
+//! which exists only in Python. The same tests run on both implementations and require the same bytes.
 
 pub mod answer_table;
 mod binding;

@@ -1,6 +1,6 @@
 //! Random sampling: chooses the queries that the query log records, exactly as the Python sampler does.
 
-/// Samples each query with the same probability. The gaps between samples follow a geometric distribution, so a pattern
+/// Selects each query with the same probability. The gaps between samples follow a geometric distribution, so a pattern
 /// in the queries can't bias the sample.
 pub struct QuerySampler {
     scale: f64, // ln(1 - part)
@@ -21,7 +21,7 @@ impl QuerySampler {
         self.pause
     }
 
-    /// Return the index of the next sample after the one at `place`. Call after sampling the query at `place`.
+    /// Return the index of the sample after the query at `place`, which the caller has just sampled.
     pub fn after(&mut self, place: u64) -> u64 {
         self.pause = place.saturating_add(1).saturating_add(self.gap());
         self.pause

@@ -1,6 +1,6 @@
 //! Response rate limiting (RRL): at most a set number of similar responses per second to one client network.
 //!
-//! Decides exactly as `lbdns.answering.rate_limiter` does.
+//! The decisions are the same as in `lbdns.answering.rate_limiter`.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash};
@@ -67,7 +67,9 @@ impl RateLimiter {
         }
     }
 
-    /// Start a new window if the current one is over; `now` is in monotonic seconds. Call before each batch.
+    /// Start a new window if the current window is over; `now` is in monotonic seconds.
+    ///
+    /// Call this method before each batch.
     pub fn tick(&mut self, now: f64) {
         if now >= self.end {
             self.end = now + 1.0;
@@ -75,7 +77,7 @@ impl RateLimiter {
         }
     }
 
-    /// Count one response of `kind` and return by how many responses the network exceeds its limit; 0 if it doesn't.
+    /// Count one response of `kind`, and return the number of responses by which the network exceeds its limit.
     pub fn count(&mut self, address: IpAddr, kind: &[u8]) -> u32 {
         if self.rules.limit == 0 || self.rules.exempt.iter().any(|network| network.has(address)) {
             return 0;
@@ -93,7 +95,7 @@ impl RateLimiter {
         self.add((network, every_kind)).saturating_sub(limit.saturating_mul(ALL))
     }
 
-    /// Count one more in this window and return the new count.
+    /// Count one more response in this window, and return the new count.
     fn add(&mut self, what: impl Hash) -> u32 {
         let count = &mut self.counts[self.hasher.hash_one(what) as usize % SLOTS];
         *count = count.saturating_add(1);

@@ -1,6 +1,6 @@
-//! Retransmission cache: a query that arrives again gets the same member and doesn't advance the plan.
+//! Retransmission cache: a retransmitted query is answered with the same member, and doesn't advance the plan.
 //!
-//! Decides exactly as `lbdns.answering.member_selection` does.
+//! The decisions are the same as in `lbdns.answering.member_selection`.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -16,7 +16,7 @@ struct Slot {
     member: u32,
 }
 
-/// The member selected for each recent query and the time, by a hash of client and message.
+/// The member selected for each recent query, and the time of selection, by a hash of client and message.
 pub struct RetransmissionCache {
     slots: Vec<Slot>,
     hasher: RandomState,
@@ -34,13 +34,13 @@ impl RetransmissionCache {
         self.hasher.hash_one((address, port, query))
     }
 
-    /// Return the member that was selected for this query before, or None if the query is new.
+    /// Return the member that was selected earlier for this query, or None if the query is new.
     pub fn member(&self, mark: u64, now: f64) -> Option<u32> {
         let slot = self.slots[mark as usize % SLOTS];
         (slot.mark == mark && now - slot.when < AGAIN).then_some(slot.member)
     }
 
-    /// Remember the member selected for a query; `now` is in monotonic seconds.
+    /// Store the member selected for a query; `now` is in monotonic seconds.
     pub fn note(&mut self, mark: u64, member: u32, now: f64) {
         self.slots[mark as usize % SLOTS] = Slot { mark, when: now, member };
     }

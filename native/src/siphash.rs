@@ -53,7 +53,7 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(whole)
 }
 
-/// Return the hash of `data` under `key`. A cookie contains its bytes least significant first.
+/// Return the hash of `data` under `key`. A cookie contains the hash with the least significant byte first.
 pub fn siphash24(key: &[u8; KEY], data: &[u8]) -> u64 {
     let mut state = State::new(key);
     let chunks = data.chunks_exact(8);

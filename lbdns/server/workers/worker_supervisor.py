@@ -39,7 +39,7 @@ class WorkerOwner(Protocol):
         """Handle a message that has arrived from the worker's process."""
 
     def drained(self, worker: WorkerProcess) -> None:
-        """Handle the moment at which the process has read everything that was sent to it."""
+        """Note that the process has read everything that was sent to it."""
 
     def ended(self, worker: WorkerProcess) -> None:
         """Handle the end of a process, which has ended or will end soon.

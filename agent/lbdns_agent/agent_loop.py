@@ -1,4 +1,4 @@
-"""The running agent: samples the host, and sends scheduled reports, immediate alarms and a final ``bye``."""
+"""The agent's main loop: samples the host and sends scheduled reports, immediate alarms and a final ``bye`` report."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ log = logging.getLogger("lbdns.agent")
 
 @dataclass(frozen=True)
 class ReportSchedule:
-    """Report k is due at ``first + k * interval`` (monotonic seconds), regardless of how long earlier reports took.
+    """The fixed schedule of the reports: report k is due at ``first + k * interval`` (monotonic seconds).
 
-    A missed report is skipped, not sent late.
+    A report that misses its time is skipped, not sent late.
     """
 
     first: float
@@ -54,7 +54,7 @@ class ReportSchedule:
         return due if due > now else self.first + (passed + 2) * self.interval
 
     def next_alarm_check(self, now: float, due: float) -> float:
-        """Return the time of the next alarm check or of the next report (``due``), whichever is earlier."""
+        """Return the time of the next alarm check or of the next report (at ``due``), whichever is earlier."""
         # A check less than half a check interval before a report is not worth its cost
         check = now + ALARM_CHECK_INTERVAL
         return check if check < due - ALARM_CHECK_INTERVAL / 2 else due
@@ -72,7 +72,7 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
     if key is None:
         hosts = ", ".join(sorted({agent.host for agent in keys.agents}))
         raise KeyFileError(
-            f"{path}: the key file contains no key for {name!r}, only for {hosts}; set the host name with --name, "
+            f"{path}: the key file contains no key for {name!r}, only for {hosts}; set the host's name with --name, "
             f"or add the output of 'lbdns keygen --agent {name} --master FILE'"
         )
     for warning in warnings:
@@ -81,9 +81,12 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
 
 
 class SignalPipe:
-    """Catches this process's stop and reload signals until ``close`` is called. Use this class only in the main thread.
+    """A handler that catches this process's stop and reload signals until ``close`` is called.
 
-    ``fd`` becomes readable when a signal arrives, so that poll(2) can wait for signals.
+    Use this class only in the main thread.
+
+    When a signal arrives, the descriptor ``fd`` becomes readable, so the agent can wait for signals with poll(2).
+
     """
 
     def __init__(self) -> None:
@@ -111,7 +114,7 @@ class SignalPipe:
 
 
 class ReportingAgent:
-    """Runs one agent from startup until the agent has sent its final ``bye`` report."""
+    """A running agent, from startup until the final ``bye`` report."""
 
     def __init__(self, options: AgentOptions, signals: SignalPipe) -> None:
         """Raises LbdnsError if the key file or the cgroup is unusable, or if the operating system isn't supported."""
@@ -198,7 +201,7 @@ class ReportingAgent:
         self._send("alarm" if self._alarm else "data", self._metrics)
 
     def _look_at_web_server(self, watch: WebServerWatch) -> None:
-        """Send an alarm as soon as the web server no longer listens, and a data report as soon as it listens again."""
+        """Send an alarm when the web server stops listening, and a data report when the web server listens again."""
         if not watch.look():
             return
         if watch.failure:
@@ -240,7 +243,10 @@ class ReportingAgent:
         self._sender.send(encode(report, self._key))
 
     def _reload(self) -> None:
-        """Reread the key file and resolve the collectors' names again. If the key file is invalid, keep the old key."""
+        """Read the key file again, and resolve the collectors' names again.
+
+        If the key file is invalid, the agent keeps its old key.
+        """
         self._sender.resolve_again()
         try:
             self._key = load_signing_key(self._options.key_file, self._options.name)

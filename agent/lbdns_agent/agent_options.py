@@ -22,7 +22,10 @@ OFF: Final = "off"
 
 @dataclass(frozen=True)
 class AgentOptions:
-    """All options of a running agent. ``gateway`` and ``status`` are None if their sensors are switched off."""
+    """All options of a running agent.
+
+    If the gateway sensor or the status page sensor is switched off, ``gateway`` or ``status`` is None.
+    """
 
     name: str
     collectors: tuple[Endpoint, ...] = ()
@@ -36,7 +39,7 @@ class AgentOptions:
 
 
 def default_name() -> str:
-    """Return this host's name without its domain, in lower case."""
+    """Return this host's name in lower case, without the domain."""
     return socket.gethostname().partition(".")[0].lower()
 
 
@@ -61,7 +64,13 @@ def parse_interval(text: str) -> float:
 
 
 def parse_gateway(text: str) -> Gateway | str | None:
-    """Return AUTO for ``auto``, None for ``off``, or the gateway in ``ADDRESS[%INTERFACE]``. Raises ValueError."""
+    """Parse the argument of ``--gateway``: ``auto``, ``off`` or ``ADDRESS[%INTERFACE]``.
+
+    Returns AUTO for ``auto``, and None for ``off``.
+
+    Raises ValueError.
+
+    """
     if text == AUTO:
         return AUTO
     if text == OFF:

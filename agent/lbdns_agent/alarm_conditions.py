@@ -26,7 +26,7 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z"
 class AlarmCondition:
     """A condition for one metric, such as ``run_queue > 100``. An alarm is sent while the condition is met.
 
-    If ``per_cpu`` is true, the metric is first divided by cpu_count or by 1, whichever is greater.
+    If ``per_cpu`` is true, the metric is first divided by the CPU count, or by 1 if the CPU count is less than 1.
     """
 
     metric: str
@@ -59,8 +59,8 @@ class AlarmCondition:
 def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
     """Parse ``METRIC[/cpu] OPERATOR NUMBER``.
 
-    Raises ValueError if ``text`` is not a valid condition; for an unknown metric, the message suggests or lists
-    ``known`` metrics.
+    Raises ValueError if ``text`` is not a valid condition. If the metric is unknown, the message suggests or lists
+    metrics from ``known``.
     """
     match = _FORM.match(text)
     if not match:

@@ -24,10 +24,13 @@ def look_up_addresses(endpoint: Endpoint) -> list[Address]:
 
 
 class BackgroundResolver:
-    """Looks up the addresses of one name repeatedly. If a lookup fails, the previous addresses remain in use.
+    """A resolver that looks up the addresses of one host name repeatedly.
 
-    If the endpoint is already an IP address, no thread is started. ``error`` states why the last lookup failed, and is
-    empty if the last lookup succeeded.
+    If a lookup fails, the previous addresses remain in use.
+
+    If the endpoint is already an IP address, no thread is started. ``error`` is the reason why the last lookup failed,
+    or an empty string if the last lookup succeeded.
+
     """
 
     def __init__(self, endpoint: Endpoint, look_up: Callable[[Endpoint], list[Address]] = look_up_addresses) -> None:
@@ -44,7 +47,7 @@ class BackgroundResolver:
 
     @property
     def addresses(self) -> tuple[Address, ...] | None:
-        """The addresses found by the last successful lookup; None until the first lookup has finished."""
+        """The addresses found by the last successful lookup, or None until the first lookup has finished."""
         if not self._addresses and self.endpoint.is_address:
             self._addresses = ()
             with contextlib.suppress(OSError):  # the interface after % may not exist yet

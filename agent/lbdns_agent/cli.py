@@ -34,7 +34,10 @@ EXAMPLES = """examples:
 
 
 def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Wrap ``parse`` so that it raises ArgumentTypeError, the only exception whose message argparse shows."""
+    """Return a function that calls ``parse`` and turns errors into ArgumentTypeError.
+
+    Argparse shows the messages of no other exceptions.
+    """
 
     def parse_argument(text: str) -> Any:
         try:
@@ -49,7 +52,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the command-line parser, which defines all options and their defaults."""
     parser = argparse.ArgumentParser(
         prog="lbdns-agent",
-        description="Measures this host and reports to the lbdns collectors.",
+        description="Measure this host and send reports to the lbdns collectors.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -60,7 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--once", action="store_true", help="print one sample and send nothing")
     add("--json", action="store_true", help="with --once: print the sample as JSON")
     add("--log-format", default="text", choices=log.FORMATS, help="format of log lines (default: text)")
-    add("--log-level", default="info", choices=log.LEVELS, help="lowest level of messages to log (default: info)")
+    add("--log-level", default="info", choices=log.LEVELS, help="level from which messages are logged (default: info)")
     add("--version", action="version", version=f"lbdns-agent {__version__}")
     return parser
 
@@ -131,7 +134,7 @@ def _add_sensor_options(add: Callable[..., Any]) -> None:
 
 
 def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> AgentOptions:
-    """Return the options. Exits with status 2 if the arguments are invalid or contradict each other."""
+    """Return the options. If the arguments are invalid or contradict each other, the program exits with status 2."""
     if arguments.json and not arguments.once:
         parser.error("--json needs --once")
     if not arguments.collector and not arguments.once:
@@ -161,7 +164,10 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
 
 
 def take_single_sample(options: AgentOptions) -> tuple[HostSample, float]:
-    """Return a sample, and the time (s) that its rates cover. Raises LbdnsError if the host can't be measured."""
+    """Return a sample, and the length in seconds of the period that the sample's rates cover.
+
+    Raises LbdnsError if the host can't be measured.
+    """
     sampler = HostSampler(open_host(options), SensorTasks())
     start = time.monotonic()
     sampler.sample(TIMEOUT, TIMEOUT)
@@ -172,7 +178,7 @@ def take_single_sample(options: AgentOptions) -> tuple[HostSample, float]:
 
 
 def sample_as_json(options: AgentOptions, sample: HostSample, span: float, now: float) -> str:
-    """Return the sample as a JSON object; ``unavailable`` maps each missing metric to the reason. Pure."""
+    """Return the sample as a JSON object, in which ``unavailable`` maps each missing metric to the reason. Pure."""
     return json.dumps(
         {
             "host": options.name,
@@ -202,7 +208,7 @@ def _number(value: float) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program. Return 0 on success, 1 on a runtime failure, or 2 on invalid arguments or key files."""
+    """Run ``lbdns-agent``. Return 0 on success, 1 on a runtime failure, or 2 on invalid arguments or key files."""
     parser = build_parser()
     try:
         arguments = parser.parse_args(argv)

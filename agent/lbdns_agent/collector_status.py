@@ -1,7 +1,7 @@
 """Asks a collector over HTTP whether it accepts this host's reports, and logs why it does not (``--status-url``).
 
-The collector never replies to a report, because reports may be forged. Its HTTP interface, which only permitted clients
-may read, tells what became of the reports of one host.
+The collector never replies to reports, because their source addresses may be forged. The collector's HTTP interface,
+which only permitted clients may read, shows whether a host's reports are accepted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class Problem(NamedTuple):
-    """Why a collector does not accept reports: a word that identifies the kind of problem, and a text for people."""
+    """The reason why a collector does not accept reports: a word for the kind of problem, and an explanation."""
 
     kind: str
     text: str
@@ -56,10 +56,10 @@ def parse_collector_url(text: str) -> StatusUrl:
 
 
 def find_problem(document: Any, name: str, boot: int, interval: float, key: AgentKey | None, now: float) -> Problem:
-    """Return why the collector does not accept the reports of this run of the agent; all empty if it accepts them.
+    """Return the reason why the collector rejects this agent's reports, or an empty problem if there is no reason.
 
-    ``document`` is the collector's response, received at ``now`` (Unix seconds). ``interval`` is in seconds. Raises
-    ValueError if the document is invalid. Pure.
+    ``document`` is the collector's response, received at ``now`` (Unix seconds). ``interval`` is the report interval in
+    seconds. Raises ValueError if the document is invalid. Pure.
     """
     try:
         age, is_known, skew = document["accepted_age_s"], document["known"], now - float(document["time"])
@@ -103,14 +103,14 @@ def _explain(rejected: Any, name: str, key: AgentKey | None, skew: float) -> str
 
 
 def printable(text: str) -> str:
-    """Return at most QUOTED characters of ``text``, with unprintable characters replaced, because it may be forged."""
+    """Return the first QUOTED characters of ``text``, which may be forged, with unprintable characters replaced."""
     return "".join(character if character.isprintable() else "?" for character in text[:QUOTED])
 
 
 def read_response(response: bytes) -> Any:
     """Return the JSON document in an HTTP response.
 
-    Raises ValueError if the response is malformed, or reports an error. Pure.
+    Raises ValueError if the response is malformed or reports an error. Pure.
     """
     head, _, body = response.partition(b"\r\n\r\n")
     status = re.match(rb"HTTP/[0-9.]+ ([0-9]{3})\b", head)
@@ -129,7 +129,10 @@ def read_response(response: bytes) -> Any:
 
 
 class CollectorStatus:
-    """Asks one collector from time to time. ``poll`` is a non-blocking sensor without a result."""
+    """A client that asks one collector from time to time whether it accepts this host's reports.
+
+    ``poll`` runs like a non-blocking sensor, but returns no value.
+    """
 
     def __init__(
         self,
@@ -141,7 +144,7 @@ class CollectorStatus:
         token: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``interval`` is that of the reports, in seconds. ``key`` returns the key with which they are signed."""
+        """``interval`` is the report interval in seconds. ``key`` returns the key with which reports are signed."""
         self._base = StatusUrl(url.scheme, url.endpoint, url.target)
         target = StatusUrl(url.scheme, url.endpoint, f"{url.target}{PATH}{name}")
         self._page = ServerStatusPage(target, f"Authorization: Bearer {token}\r\n" if token else "")
@@ -152,7 +155,7 @@ class CollectorStatus:
         self._logged = ""  # the kind of the problem that was logged last; empty if there is none
 
     def poll(self) -> ReadingSteps[None]:
-        """Ask the collector if the next question is due, and log the result if it is new."""
+        """If a request is due, ask the collector, and log the result if the result has changed."""
         if self._clock() < self._due:
             return
         try:
@@ -160,7 +163,7 @@ class CollectorStatus:
             document = read_response(response)
             problem = find_problem(document, self._name, self._boot, self._interval, self._key(), time.time())
         except TimeoutError:
-            self._conclude(Problem("unreachable", "no complete response in time"))
+            self._conclude(Problem("unreachable", "the collector did not send a complete response in time"))
         except OSError as error:
             self._page.resolver.refresh()
             self._conclude(Problem("unreachable", error.strerror or str(error)))
@@ -178,7 +181,7 @@ class CollectorStatus:
             self._log(problem)
         elif not problem.kind and self._logged:
             self._logged = ""
-            log.info("--status-url %s: the collector accepts this host's reports now", self._base)
+            log.info("--status-url %s: the collector now accepts this host's reports", self._base)
         self._is_suspected = bool(problem.kind)
         self._due = self._clock() + pause
 

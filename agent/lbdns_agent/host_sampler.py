@@ -1,4 +1,4 @@
-"""Takes samples of a host: reads every sensor once, and computes metrics from the last two readings."""
+"""Takes samples of a host: reads every sensor once, and computes metrics from each sensor's last two readings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHORTEST_DIFFERENCE: Final = 0.05  # seconds: the kernel counts processor time i
 
 @dataclass(frozen=True)
 class HostSample:
-    """The metrics that could be measured, and the reasons why the other metrics are missing."""
+    """One sample: the metrics that could be measured, and the reasons why the other metrics are missing."""
 
     metrics: Mapping[str, float]
     missing: Mapping[str, str]
@@ -37,7 +37,7 @@ class _SensorState:
 
 
 class HostSampler:
-    """Takes samples of ``host``; ``tasks`` runs the non-blocking sensors."""
+    """A sampler that measures ``host``. ``tasks`` runs the non-blocking sensors."""
 
     def __init__(
         self, host: MeasuredHost, tasks: SensorTasks, sensors: Mapping[str, AnySensor] = METRIC_SENSORS
@@ -63,8 +63,8 @@ class HostSampler:
     def sample(self, wait: float, interval: float) -> HostSample:
         """Read every sensor and return the sample.
 
-        Waits up to ``wait`` seconds for non-blocking sensors. A result that arrives later is used in the next sample,
-        unless the result is then more than ``interval`` seconds old.
+        This method waits up to ``wait`` seconds for non-blocking sensors. A result that arrives too late is used in the
+        next sample, unless the result is then more than ``interval`` seconds old.
         """
         # The agent's own requests put processes to work, so momentary sensors are read first, the others meanwhile
         found: dict[str, float] = {}
@@ -84,7 +84,7 @@ class HostSampler:
         return HostSample(ordered, missing)
 
     def quick_read(self, names: frozenset[str]) -> dict[str, float]:
-        """Return the current values of the metrics in ``names`` that are cheap to read and due for a reading."""
+        """Return the current values of those metrics in ``names`` that are cheap to read and due for a reading."""
         self._host.start_round()
         found: dict[str, float] = {}
         now = time.monotonic()
@@ -146,7 +146,10 @@ def _raise_unsupported(psutil: Any) -> Any:
 
 
 def _metric_values(state: _SensorState, reading: TimedReading) -> MetricValues:
-    """Return a reading's metrics. A reading taken too soon after the previous one yields no rates and isn't stored."""
+    """Return a reading's metrics.
+
+    If a reading follows the previous reading too soon, it yields no rates and isn't stored.
+    """
     seconds = reading.at - state.before_at
     if state.before is not None and seconds < SHORTEST_DIFFERENCE:
         values: MetricValues = state.sensor.values(None, reading.value, 0.0)

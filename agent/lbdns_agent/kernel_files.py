@@ -1,4 +1,7 @@
-"""Reads kernel files repeatedly. The files stay open, because opening a file takes as long as reading it."""
+"""Reads files in /proc and in cgroups repeatedly.
+
+The files stay open, because opening a file takes as much time as reading the file.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def read_open(fd: int) -> bytes:
 
 
 def read_short(fd: int) -> bytes:
-    """Return the content of an open file that is short enough for one read, such as a stat file. Raises OSError."""
+    """Return the content of an open file that can be read with one system call, such as a stat file. Raises OSError."""
     return bytes(_BUFFER[: os.preadv(fd, _BUFFERS, 0)])
 
 
@@ -71,7 +74,10 @@ class KernelFile:
 
 
 class ProcFiles:
-    """Reads files in /proc or in a copy of /proc. Each round reads a file only once, even if several sensors use it."""
+    """A reader for files in /proc or in a copy of /proc.
+
+    Each round reads a file only once, even if several sensors use the file.
+    """
 
     def __init__(self, root: str | Path = "/proc") -> None:
         self.root = str(root)
@@ -83,7 +89,7 @@ class ProcFiles:
         self._round.clear()
 
     def read(self, name: str) -> bytes:
-        """Return the content of file ``name``, as first read in this round. Raises OSError."""
+        """Return the content of file ``name``, which is read only once in each round. Raises OSError."""
         text = self._round.get(name)
         if text is None:
             file = self._files.get(name)

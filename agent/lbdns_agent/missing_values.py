@@ -1,4 +1,4 @@
-"""Explains why a sensor has no value for a metric, and logs when a metric goes missing or comes back."""
+"""Explains why a sensor has no value for a metric, and logs when a metric becomes unavailable or available again."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class MissingValueError(LbdnsError):
 
 
 class SwitchedOffError(MissingValueError):
-    """Raised if a source is switched off on the command line or doesn't exist on this system. Never logged."""
+    """Raised if a source doesn't exist on this system or is switched off on the command line. Never logged."""
 
 
 def failure_reason(error: Exception, source: str) -> str:
-    """Explain to an administrator in one line why ``source`` can't be read."""
+    """Return one line that explains to an administrator why ``source`` can't be read."""
     if isinstance(error, LbdnsError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
@@ -33,13 +33,16 @@ def failure_reason(error: Exception, source: str) -> str:
 
 
 class FailureLog:
-    """Remembers which metrics of each sensor are missing, and logs only changes."""
+    """A log of missing metrics: stores the metrics that each sensor lacks, and logs only changes."""
 
     def __init__(self) -> None:
         self._missing: dict[str, frozenset[str]] = {}
 
     def note(self, sensor: str, missing: dict[str, str]) -> None:
-        """Log the metrics of ``sensor`` that went missing or came back; ``missing`` maps missing metrics to reasons."""
+        """Log the metrics of ``sensor`` that became unavailable or available again.
+
+        ``missing`` maps each missing metric to the reason.
+        """
         before = self._missing.get(sensor, frozenset())
         now = frozenset(missing)
         if now == before:

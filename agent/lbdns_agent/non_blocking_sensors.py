@@ -1,8 +1,8 @@
-"""Runs the sensors that wait for a server or the network, all in one thread that calls poll(2).
+"""Runs all sensors that wait for a server or the network, in one thread that calls poll(2).
 
-A reading is a generator: it yields each file descriptor on which it must wait, and returns its result. A slow sensor
-does not delay other sensors. A single thread runs all sensors, because switching between threads would cost more than
-the work itself.
+A reading is a generator that yields each file descriptor for which the reading must wait, and returns the result. A
+slow sensor does not delay other sensors. A single thread runs all sensors, because switching between threads would cost
+more than the work itself.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ ReadingSteps = Generator[DescriptorWait, None, T]
 
 @dataclass(frozen=True)
 class TimedReading:
-    """The result of a reading, or the exception that it raised, and the time (monotonic seconds) when it ended."""
+    """A reading's result or exception, and the time (monotonic seconds) at which the reading ended."""
 
     value: Any
     at: float
 
 
 class SensorTask:
-    """The current reading of one non-blocking sensor."""
+    """A task that runs the readings of one non-blocking sensor, one reading at a time."""
 
     def __init__(self, begin: Callable[[], ReadingSteps[Any]], timeout: float, awaited: bool = True) -> None:
         self.awaited = awaited  # whether a report waits for the result
@@ -56,13 +56,16 @@ class SensorTask:
         return self._steps is not None
 
     def start(self) -> None:
-        """Start a reading. The task must not be busy with another reading."""
+        """Start a reading. Call this method only if the task is idle."""
         self.deadline = time.monotonic() + self._timeout
         self._steps = self._begin()
         self.resume()
 
     def resume(self, error: Exception | None = None) -> None:
-        """Run the reading until it waits or finishes. If ``error`` is given, first raise it inside the reading."""
+        """Run the current reading until the reading waits or finishes.
+
+        If ``error`` is given, raise ``error`` inside the reading first.
+        """
         assert self._steps is not None
         try:
             self.wait = self._steps.throw(error) if error else next(self._steps)
@@ -72,7 +75,7 @@ class SensorTask:
             self._end(failure.with_traceback(None))
 
     def take(self, oldest: float) -> TimedReading | None:
-        """Remove and return the newest result; return None if it is older than ``oldest`` (monotonic seconds)."""
+        """Remove the newest result. Return the result, or None if it is older than ``oldest`` (monotonic seconds)."""
         result, self.result = self.result, None
         return result if result is not None and result.at >= oldest else None
 
@@ -92,7 +95,7 @@ class SensorTasks:
     def add(self, begin: Callable[[], ReadingSteps[Any]], timeout: float, awaited: bool = True) -> SensorTask:
         """Add a sensor whose readings may each take up to ``timeout`` seconds.
 
-        Reports do not wait for a sensor that is not ``awaited``.
+        If ``awaited`` is false, reports do not wait for this sensor.
         """
         task = SensorTask(begin, timeout, awaited)
         self.all.append(task)
@@ -105,7 +108,7 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait, at most until ``end`` (monotonic seconds), for the sensors that were not late last time."""
+        """Wait until ``end`` (monotonic seconds) at most, for the sensors that finished in time at the last call."""
         while any(task.busy and task.awaited and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:
@@ -121,7 +124,10 @@ class SensorTasks:
         return True
 
     def _poll(self, end: float, alert: int | None) -> bool:
-        """Poll once, waiting at most until ``end``; resume the ready tasks. Return whether ``alert`` is readable."""
+        """Call poll(2) once, wait at most until ``end``, and resume the tasks that are ready.
+
+        Return whether ``alert`` is readable.
+        """
         poller = select.poll()
         waiting = {task.wait.fd: task for task in self.all if task.wait is not None}
         for task in waiting.values():

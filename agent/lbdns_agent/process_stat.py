@@ -1,7 +1,7 @@
 """Reads the /proc stat file of a process or thread (parent, state and CPU times), and traces a process's ancestors.
 
-An open stat file always belongs to the same process. After a process has ended, reads of its open stat file fail, even
-if another process has reused its process ID.
+An open stat file always belongs to the process for which it was opened. After a process has ended, reads of its open
+stat file fail, even if another process has reused its process ID.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class ProcessStat:
-    """Selected fields of /proc/PID/stat (proc_pid_stat(5)); times are in clock ticks."""
+    """Selected fields of /proc/PID/stat (proc_pid_stat(5)), with times in clock ticks."""
 
     state: str
     parent: int
@@ -29,10 +29,10 @@ class ProcessStat:
 
 
 def parse(line: bytes) -> ProcessStat:
-    """Parse a stat line; the name in parentheses may contain any bytes. Raises ValueError. Pure."""
+    """Parse a stat line, in which the name in parentheses may contain any bytes. Raises ValueError. Pure."""
     fields = line[line.rfind(b")") + 2 :].split(None, 18)
     if len(fields) < 18:
-        raise ValueError("not the stat file of a process")
+        raise ValueError("the file is not the stat file of a process")
     return ProcessStat(
         fields[0].decode("ascii", "replace"),
         int(fields[1]),
@@ -43,7 +43,7 @@ def parse(line: bytes) -> ProcessStat:
 
 
 def read_process_stat(proc: str, pid: int) -> ProcessStat | None:
-    """Read a process's stat file once. Return None if there is no such process."""
+    """Read the stat file of one process. Return None if there is no such process."""
     try:
         return parse(read_once(f"{proc}/{pid}/stat"))
     except OSError:
@@ -51,7 +51,10 @@ def read_process_stat(proc: str, pid: int) -> ProcessStat | None:
 
 
 def descends_from(proc: str, pid: int, roots: Collection[int]) -> bool:
-    """Return whether process ``pid`` is in ``roots`` or descends from a process in ``roots``; True if ``pid`` ended."""
+    """Return whether process ``pid`` is in ``roots`` or descends from a process in ``roots``.
+
+    Returns True if ``pid`` has ended.
+    """
     while pid not in roots:
         stat = read_process_stat(proc, pid)
         if stat is None:
@@ -63,7 +66,10 @@ def descends_from(proc: str, pid: int, roots: Collection[int]) -> bool:
 
 
 class ProcessStatFile(KernelFile):
-    """The stat file of one process or thread, kept open if ``keep`` is true, otherwise opened for each read."""
+    """The stat file of one process or thread.
+
+    If ``keep`` is true, the file stays open; otherwise, each read opens the file.
+    """
 
     __slots__ = ()
 

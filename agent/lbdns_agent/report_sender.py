@@ -1,4 +1,4 @@
-"""Sends reports to the collectors through one UDP socket per collector. The sockets receive no data."""
+"""Sends reports to the collectors through one UDP socket per collector. These sockets only send data."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ log = logging.getLogger("lbdns.agent")
 
 
 class CollectorSocket:
-    """A UDP socket that sends reports to one collector.
+    """A sender of reports to one collector, through one UDP socket.
 
-    Sending never blocks and never raises an exception. The socket is connected, so that the kernel reports a closed
-    port when the next datagram is sent (udp(7)). That datagram is then sent again.
+    Sending never blocks and never raises an exception. The socket is connected, so the kernel reports a closed port
+    when the agent sends the next datagram (udp(7)). If the kernel reports a closed port, the agent sends the datagram
+    again.
     """
 
     def __init__(
@@ -37,7 +38,10 @@ class CollectorSocket:
         self._failed_at: float | None = None  # time of the last error, while the collector counts as unreachable
 
     def send(self, datagram: bytes) -> None:
-        """Send ``datagram`` to the last address that worked; if that fails, try the other addresses in turn."""
+        """Send ``datagram`` to the last address that worked.
+
+        If sending fails, try the collector's other addresses in turn.
+        """
         error = self._try_all(datagram)
         now = self._clock()
         if error:

@@ -30,7 +30,7 @@ MetricValues = Mapping[str, Union[float, str]]
 
 @dataclass(frozen=True)
 class MeasuredHost:
-    """The sources that the sensors read. A field is None if its source doesn't exist or is switched off.
+    """One host: the sources that the sensors read. If a source doesn't exist or is switched off, its field is None.
 
     On a system without /proc, ``psutil`` is the psutil module, and sensors read from it instead of from ``proc``.
     """
@@ -43,7 +43,7 @@ class MeasuredHost:
     psutil: Any = None
 
     def start_round(self) -> None:
-        """Discard the cached values, so that they are read again."""
+        """Discard the cached values, so that the next sample reads all sources again."""
         self.proc.start_round()
         if self.group is not None:
             self.group.start_round()
@@ -88,9 +88,9 @@ def _import_psutil(proc: str) -> Any:
 class Sensor(Generic[T]):
     """A source of metrics that can be read without waiting.
 
-    ``read`` may raise any exception. ``values`` is pure; its arguments are the previous reading (None the first time),
-    the current reading, and the seconds between them. ``momentary`` sensors measure the state of the host at one
-    moment, so they are read first, before the agent's own requests cause other processes to run.
+    ``read`` may raise any exception. ``values`` is a pure function of three arguments: the previous reading (None the
+    first time), the current reading, and the seconds between the two readings. ``momentary`` sensors measure the state
+    of the host at one moment. They are read first, before the agent's own requests cause other processes to run.
     """
 
     source: str
@@ -106,7 +106,10 @@ class Sensor(Generic[T]):
 
 @dataclass(frozen=True)
 class NonBlockingSensor(Generic[T]):
-    """A source of metrics that may respond slowly, such as a server. A reading may take up to ``timeout`` seconds."""
+    """A source of metrics that may respond slowly, such as a server.
+
+    Each reading may take up to ``timeout`` seconds.
+    """
 
     source: str
     read: Callable[[MeasuredHost], ReadingSteps[T]]
@@ -120,5 +123,5 @@ def newest_value(metric: str) -> Callable[[float | None, float, float], MetricVa
 
 
 def rate(before: float, now: float, seconds: float) -> float:
-    """Return a counter's increase per second, or 0 if the counter has decreased (a restart) or no time has passed."""
+    """Return a counter's increase per second, or 0 if the counter has restarted or no time has passed."""
     return max(0.0, now - before) / seconds if seconds > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Parses HOST:PORT, with IPv6 addresses in brackets. This module is pure and never resolves names."""
+"""Parses HOST:PORT, with IPv6 addresses in brackets. The parser is a pure function and never resolves names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HTTP_PORT = 8053
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A port on a host; the host is either a name or an IP address without brackets."""
+    """A port on a host, which is either a name or an IP address without brackets."""
 
     host: str
     port: int
@@ -23,7 +23,7 @@ class Endpoint:
 
     @property
     def is_address(self) -> bool:
-        """Whether the host is an IP address rather than a name."""
+        """True if the host is an IP address, and False if the host is a name."""
         return _ip_version(self.host.partition("%")[0]) is not None
 
 
@@ -56,8 +56,10 @@ def _ip_version(host: str) -> int | None:
 
 
 def parse_listen(text: str, default_port: int) -> Endpoint:
-    """Parse an endpoint to listen on; its host must be an IP address. Raises ValueError."""
+    """Parse an endpoint to listen on, whose host must be an IP address. Raises ValueError."""
     endpoint = parse_endpoint(text, default_port)
     if not endpoint.is_address:
-        raise ValueError(f"{text!r}: must be an IP address to listen on, such as 127.0.0.1:{endpoint.port}, not a name")
+        raise ValueError(
+            f"{text!r}: the address to listen on must be an IP address, such as 127.0.0.1:{endpoint.port}, not a name"
+        )
     return endpoint

@@ -1,4 +1,4 @@
-"""The errors that programs show to users, each with the exit status that it causes."""
+"""The errors that programs show to users, with one exit status for each kind of error."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from __future__ import annotations
 class LbdnsError(Exception):
     """Base class for errors that a user can fix. The message states what is wrong, where, and how to fix it.
 
-    Programs print the message without a traceback and exit with ``exit_status``.
+    A program prints the message without a traceback and exits with ``exit_status``.
     """
 
     exit_status = 1
 
 
 class ConfigError(LbdnsError):
-    """Raised for invalid arguments or configuration. Each of ``findings`` is a line: ``FILE[:LINE]: where: what``."""
+    """Raised if arguments or the configuration are invalid.
+
+    Each item of ``findings`` is one line: ``FILE[:LINE]: where: what``.
+    """
 
     exit_status = 2
 
@@ -23,7 +26,7 @@ class ConfigError(LbdnsError):
 
 
 class ZoneFileError(ConfigError):
-    """Raised for errors in a master file."""
+    """Raised if a master file contains errors."""
 
 
 class KeyFileError(ConfigError):
@@ -31,11 +34,11 @@ class KeyFileError(ConfigError):
 
 
 class ListenError(LbdnsError):
-    """Raised if an address to listen on is in use, does not belong to this host, or is not permitted."""
+    """Raised if a program can't listen on an address, because the address is in use, foreign or not permitted."""
 
 
 class ReportError(LbdnsError):
-    """Raised for a datagram that is not an acceptable report. ``reason`` is one of ``lbdns_shared.report.REASONS``."""
+    """Raised if a datagram is not an acceptable report. ``reason`` is one of ``lbdns_shared.report.REASONS``."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
@@ -43,4 +46,4 @@ class ReportError(LbdnsError):
 
 
 class UnknownNameError(LbdnsError):
-    """Raised for a name, pool or member that doesn't exist."""
+    """Raised if a name, pool or member doesn't exist."""

@@ -21,10 +21,10 @@ HOW_TO_ALLOW: Final = (
 
 
 def open_echo_socket(family: socket.AddressFamily) -> tuple[socket.socket, bool]:
-    """Return a non-blocking socket for echo requests, and whether the socket is raw.
+    """Return a non-blocking socket for echo requests, and True if the socket is raw.
 
-    Opens a ping socket if that is permitted, otherwise a raw socket that receives only echo replies. Raises
-    PermissionError if neither is permitted (see ``HOW_TO_ALLOW``), and OSError for any other failure.
+    Opens a ping socket if ping sockets are permitted, otherwise a raw socket that receives only echo replies. Raises
+    PermissionError if neither kind of socket is permitted (see ``HOW_TO_ALLOW``), or OSError for any other failure.
     """
     protocol = socket.IPPROTO_ICMP if family == socket.AF_INET else socket.IPPROTO_ICMPV6
     is_raw = False
@@ -65,8 +65,8 @@ def without_ip_header(packet: bytes) -> bytes:
 def is_echo_reply(message: bytes, sent: bytes, any_identifier: bool) -> bool:
     """Return whether ``message`` is an echo reply with the same sequence number and payload as the request ``sent``.
 
-    The identifier must match too, unless ``any_identifier`` is true. ``any_identifier`` is used for ping sockets,
-    because the kernel chooses their identifier.
+    Unless ``any_identifier`` is true, the identifiers must also match. For ping sockets, ``any_identifier`` must be
+    true, because the kernel chooses the identifier.
     """
     if len(message) != len(sent) or len(message) < _HEADER.size:
         return False

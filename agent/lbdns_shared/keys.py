@@ -1,6 +1,6 @@
-"""Key files for signed reports: master keys for collectors, agent keys for agents, one key per line.
+"""Key files for signed reports, with one key per line: master keys for collectors, and agent keys for agents.
 
-During key rotation, a file contains several keys: all keys are accepted, and the first key is used for signing.
+During key rotation, a file contains several keys. All keys are accepted, and the first key signs new reports.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ class MasterKey:
 
     @property
     def key_id(self) -> bytes:
-        """The key's id in datagrams: the first 4 bytes of the secret's SHA-256 hash."""
+        """The key ID in datagrams, which consists of the first 4 bytes of the secret's SHA-256 hash."""
         return hashlib.sha256(self.secret).digest()[:KEY_ID_LENGTH]
 
     def agent_key(self, host: str) -> AgentKey:
-        """Return one host's key. The host's key reveals neither the master key nor any other host's key."""
+        """Return the key of one host, derived from this master key.
+
+        Nobody can compute the master key or another host's key from a host's key.
+        """
         secret = hmac.digest(self.secret, _DERIVATION + host.encode("ascii"), hashlib.sha256)
         return AgentKey(self.key_id, host, secret)
 
@@ -54,19 +57,22 @@ def new_master_key() -> MasterKey:
 
 @dataclass(frozen=True)
 class KeyFile:
-    """The keys in one file, in the file's order."""
+    """The keys in one key file, in the order of the file."""
 
     masters: tuple[MasterKey, ...]
     agents: tuple[AgentKey, ...]
 
     def key_to_send(self, host: str) -> AgentKey | None:
-        """Return the key with which ``host`` signs: its own agent key, or one derived from the first master key."""
+        """Return the key with which ``host`` signs reports: its agent key, or a key from the first master key."""
         own = next((key for key in self.agents if key.host == host), None)
         return self.masters[0].agent_key(host) if own is None and self.masters else own
 
 
 def parse_key_file(text: str, where: str) -> KeyFile:
-    """Parse the text of key file ``where``. Raises KeyFileError, listing all invalid lines but revealing no secret."""
+    """Parse the text of key file ``where``.
+
+    Raises KeyFileError with a list of all invalid lines, but without any secret.
+    """
     masters: list[MasterKey] = []
     agents: list[AgentKey] = []
     findings: list[str] = []
@@ -90,14 +96,14 @@ def parse_key_file(text: str, where: str) -> KeyFile:
 
 def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
     """Return the keys in ``path``, and a warning if other users can read the file. Raises KeyFileError."""
-    text, warnings = read_private(path, "key file", "is it a key file?")
+    text, warnings = read_private(path, "key file", "check that this is a key file")
     return parse_key_file(text, str(path)), warnings
 
 
 def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
     """Return the text of a file that holds secrets, and a warning if other users can read it. Raises KeyFileError.
 
-    ``what`` is the kind of file, for messages; ``hint`` is appended to the error message for a file that is not text.
+    Messages use ``what`` for the kind of file. If the file is not a text file, the error message ends with ``hint``.
     """
     try:
         text = path.read_text("ascii")

@@ -1,6 +1,6 @@
-"""Logs to standard error for all programs, one line per event, as text or JSON; suppresses floods of similar lines.
+"""Logs events to standard error as text or JSON, one line per event, and suppresses floods of similar lines.
 
-A thread writes the lines, so logging never waits for the reader of standard error.
+A thread writes the lines, so that logging never waits for the reader of standard error.
 
 Under the systemd journal, lines begin with their priority (sd-daemon(3)) and omit the time, because the journal adds
 the time.
@@ -80,12 +80,13 @@ class _Window:
 
 
 class LogSuppressor:
-    """Decides which records to write when many similar records arrive in a short time, and counts the remaining ones.
+    """A filter that writes only some of many similar records, and counts the suppressed records.
 
-    In any window of a minute, up to ten similar records are written; then one line reports how many more there were.
-    Records are similar if they come from the same place in the program or are events about the same member. Because
-    there can be ten thousand members, each kind of record (logger, level, kind of event) also has a limit. This limit
-    bounds the logging rate and memory use, and prevents a flood of one kind of record from hiding other kinds.
+    Within a window of one minute, up to ten similar records are written. One more line then reports the number of
+    suppressed records. Records are similar if they come from the same place in the program or are events about the same
+    member. Because a farm can have ten thousand members, there is also a limit for each kind of record (logger, level,
+    kind of event). This limit bounds the logging rate and memory use, and prevents a flood of one kind of record from
+    hiding other kinds.
     """
 
     def __init__(self) -> None:
@@ -94,7 +95,10 @@ class LogSuppressor:
         self._similar: dict[Hashable, _Window] = {}
 
     def admits(self, record: logging.LogRecord, similar: Hashable, kind: Hashable, now: float) -> bool:
-        """Return whether to write ``record``; if not, count it. Call ``ended`` with the same ``now`` beforehand."""
+        """Return True if ``record`` must be written; otherwise, count ``record`` as suppressed and return False.
+
+        Before each call of this method, call ``ended`` with an equal ``now``.
+        """
         of_kind = self._kinds.get(kind)
         if of_kind is None:
             of_kind = self._kinds[kind] = _Window(now + WINDOW)
@@ -111,9 +115,10 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each ended window with suppressed records, and whether these were similar or merely of one kind.
+        """Yield each ended window with suppressed records, and whether the records are similar or only of one kind.
 
-        Each window is yielded once.
+        Each window is yielded only once.
+
         """
         for windows, similar in ((self._similar, True), (self._kinds, False)):
             while windows and (first := next(iter(windows.items())))[1].end <= now:
@@ -130,10 +135,10 @@ class LogSuppressor:
 
 
 class _Handler(logging.Handler):
-    """Queues log records to be written, or suppresses them and later reports how many were suppressed.
+    """A handler that queues log records for writing, or suppresses log records and later reports their number.
 
-    The number of suppressed records is written when the next record after the window arrives, or by a timer thread if
-    none arrives.
+    The number of suppressed records is written when the first record after the window arrives. If no record arrives, a
+    timer thread writes the number.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -158,7 +163,7 @@ class _Handler(logging.Handler):
             self._start_timer(now)
 
     def close(self) -> None:
-        """Report any suppressed records that have not been reported yet, and wait a limited time for all lines."""
+        """Report suppressed records that are still unreported, and wait a limited time until all lines are written."""
         self.acquire()
         try:
             if self._timer:
@@ -171,7 +176,7 @@ class _Handler(logging.Handler):
         super().close()
 
     def finish(self) -> None:
-        """Wait until all lines have been written, for a limited time."""
+        """Wait a limited time until all lines have been written."""
         self.stream.flush()
         self._writer.close()
 
@@ -233,14 +238,14 @@ def _is_journal() -> bool:
 
 
 def finish() -> None:
-    """Write the waiting lines, for a limited time. Each program calls this function once, when it ends."""
+    """Write the waiting lines within a limited time. Each program calls this function once, when it ends."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _Handler):
             handler.finish()
 
 
 def _open_standard_streams() -> None:
-    """Open /dev/null for each standard stream that is closed: otherwise, another file would get its descriptor."""
+    """Open /dev/null for each standard stream that is closed, so that no other file gets the stream's descriptor."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -249,7 +254,7 @@ def _open_standard_streams() -> None:
 
 
 def set_up(log_format: str = "text", level: str = "info") -> None:
-    """Log to standard error. Each program calls this function once, from its command-line module."""
+    """Set up logging to standard error. Each program calls this function once, from its command-line module."""
     _open_standard_streams()
     if sys.stderr is None:  # it was closed when Python started
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  # as long as the process

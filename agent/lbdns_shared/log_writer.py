@@ -1,7 +1,7 @@
 """Writes log lines in a thread, so that a slow, stopped or missing reader of the log cannot delay the program.
 
-The queue of lines is bounded. Lines that do not fit or cannot be written are dropped and counted. As soon as lines can
-be written again, one line reports how many were lost.
+The queue of lines is bounded. If a line does not fit into the queue or cannot be written, the line is dropped and
+counted. As soon as writing works again, one line reports the number of lost lines.
 """
 
 from __future__ import annotations
@@ -31,21 +31,24 @@ _writers: weakref.WeakSet[LogWriter] = weakref.WeakSet()  # of this process
 
 
 class LogWriter:
-    """Writes lines to a stream, in the order of ``put``, from a thread that starts when a line is put.
+    """A writer that queues lines, and writes these lines to a stream from a thread.
 
-    All methods are thread-safe; only ``close`` and ``end_thread`` wait. Before a fork, the thread ends; the child
-    begins without waiting lines, and each process starts another thread when it needs one.
+    The first queued line starts the thread.
+
+    All methods are thread-safe; only ``close`` and ``end_thread`` wait. Before a fork, the thread ends. The child
+    process begins with an empty queue, and each process starts another thread when necessary.
+
     """
 
     def __init__(self, stream: TextIO, describe: Callable[[int, str], str]) -> None:
-        """``describe`` returns the line that reports a number of lost lines and the reason."""
+        """``describe`` returns a line that reports the number of lost lines and the reason for the loss."""
         self._stream, self._describe = stream, describe
         self._descriptor = _descriptor_of(stream)
         self.reset()
         _writers.add(self)
 
     def reset(self) -> None:
-        """Forget all lines, threads and locks, which belong to the parent process."""
+        """Discard all lines, threads and locks, because they belong to the parent process."""
         self.lost = 0  # lines that were dropped or could not be written
         self._changed = threading.Condition()
         self._waiting: deque[bytes] = deque()
@@ -63,7 +66,7 @@ class LogWriter:
         self._stopping = False
 
     def put(self, line: str) -> None:
-        """Queue a line, or count it as lost if the queue is full."""
+        """Queue a line, or count the line as lost if the queue is full."""
         data = f"{line}\n".encode("utf-8", "backslashreplace")
         with self._changed:
             full = len(self._waiting) >= MAX_LINES or self._waiting_bytes + len(data) > MAX_BYTES
@@ -81,7 +84,7 @@ class LogWriter:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Wait a limited time until the waiting lines have been written, and end the thread."""
+        """Wait a limited time until the waiting lines have been written, and then end the thread."""
         begin = time.monotonic()
         with self._changed:
             self._start_thread()
@@ -96,7 +99,10 @@ class LogWriter:
         self.end_thread()
 
     def end_thread(self) -> None:
-        """End the thread; lines may be left waiting. Another thread starts with ``start_thread`` or the next line."""
+        """End the thread without writing the waiting lines.
+
+        A call of ``start_thread`` or the next line starts another thread.
+        """
         with self._changed:
             thread, self._stopping = self._thread, True
             self._changed.notify_all()
@@ -104,7 +110,7 @@ class LogWriter:
             thread.join(JOIN_PATIENCE)
 
     def start_thread(self) -> None:
-        """Start a thread if lines are waiting."""
+        """If lines are waiting, start a thread."""
         with self._changed:
             self._start_thread()
 
@@ -136,7 +142,10 @@ class LogWriter:
             self._write_few()
 
     def _write_few(self, deadline: float = float("inf")) -> bool:
-        """Write some bytes. Return False if the stream was not ready before the deadline or the end of the thread."""
+        """Write some bytes.
+
+        Return False if the stream was not ready before the deadline or before the thread had to end.
+        """
         if not self._piece:
             with self._changed:
                 self._take_piece()
@@ -160,7 +169,7 @@ class LogWriter:
         return True
 
     def _take_piece(self) -> None:
-        """Make a piece of the report of lost lines, if any are lost, and of the next waiting lines."""
+        """Build the next piece of output from the report about lost lines (if any) and the next waiting lines."""
         if self._overflowed and not self._waiting:
             seconds = time.monotonic() - self._full_at
             self._reason = f"for {seconds:.0f} s, standard error was not read fast enough"
@@ -186,7 +195,7 @@ class LogWriter:
             self._changed.notify_all()
 
     def _is_ready(self, deadline: float) -> bool:
-        """Wait until a write does not block; return False at the deadline or if the thread must end."""
+        """Wait until writing does not block. Return False if the deadline passes or the thread must end."""
         if self._descriptor < 0:
             return True
         poll = select.poll()
@@ -206,7 +215,7 @@ class LogWriter:
 
 
 class QueuedStream(io.TextIOBase):
-    """A replacement for ``sys.stderr``: tracebacks and messages printed there pass through a writer, line by line."""
+    """A replacement for ``sys.stderr`` that queues tracebacks and other printed messages in a writer, line by line."""
 
     def __init__(self, stream: TextIO, writer: LogWriter) -> None:
         self.replaced = stream
@@ -235,14 +244,14 @@ class QueuedStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Queue the incomplete line, if any. Nothing waits until it is written."""
+        """If the last line is incomplete, queue that line. This method does not wait until the line is written."""
         if self._partial:
             self._writer.put(self._partial)
             self._partial = ""
 
 
 def _descriptor_of(stream: TextIO) -> int:
-    """Return the stream's file descriptor, or -1 if it has none, as in tests."""
+    """Return the stream's file descriptor, or -1 if the stream has no descriptor, which happens in tests."""
     try:
         return stream.fileno()
     except (OSError, ValueError, AttributeError):
@@ -255,7 +264,7 @@ def lost_lines() -> int:
 
 
 def end_threads() -> None:
-    """End the threads of all writers, because the process is about to change or to copy itself."""
+    """End the threads of all writers, because the process is about to fork or to execute another program."""
     for writer in tuple(_writers):
         writer.end_thread()
 

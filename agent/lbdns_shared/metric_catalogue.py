@@ -1,4 +1,4 @@
-"""The catalogue of metrics in reports: each metric's unit and meaning, whether a high value is better, and its sensor.
+"""The catalogue of metrics in reports, with each metric's unit, meaning, better direction (high or low) and sensor.
 
 Scores are computed from the metrics in this catalogue. A report may also contain other metrics, which are passed on
 unchanged.
@@ -15,7 +15,10 @@ Better = Literal["low", "high"]
 
 @dataclass(frozen=True)
 class MetricDescription:
-    """Describes one metric. ``sensor`` is the module in ``lbdns_agent.metrics`` that measures the metric."""
+    """The description of one metric.
+
+    ``sensor`` is the name of the module in ``lbdns_agent.metrics`` that measures the metric.
+    """
 
     unit: str
     meaning: str

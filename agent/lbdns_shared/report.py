@@ -1,4 +1,4 @@
-"""The report datagram, version 1: how to encode, open and decode it. Pure.
+"""Encodes, opens and decodes report datagrams, version 1. Pure.
 
 The layout of a datagram::
 
@@ -10,8 +10,8 @@ The layout of a datagram::
     9+n     m     body: one msgpack map
     9+n+m   16    tag; zeros without a key
 
-A receiver works in steps, so that it never decodes the body of a forged datagram. First, ``open_envelope`` splits the
-datagram. Then, if ``Envelope.signed_by`` accepts the tag, ``decode_body`` reads the map.
+A receiver works in two steps, so that it never decodes the body of a forged datagram. First, ``open_envelope`` splits
+the datagram. Then, if ``Envelope.signed_by`` accepts the tag, ``decode_body`` reads the map.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _HOST = re.compile(rb"[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))
 
 @dataclass(frozen=True)
 class AgentKey:
-    """The secret with which one host signs its reports: HMAC-SHA256(master key, "lbdns report v1 " + host name)."""
+    """The secret key with which one host signs its reports: HMAC-SHA256(master key, "lbdns report v1 " + host name)."""
 
     key_id: bytes
     host: str
@@ -68,7 +68,7 @@ class Report(NamedTuple):
     """One agent's report about its host.
 
     ``time`` is in Unix seconds; ``interval`` is in seconds. ``metrics`` maps names to finite numbers, in the units of
-    the metric catalogue; metrics that couldn't be read are omitted.
+    the metric catalogue; metrics that the agent couldn't measure are omitted.
     """
 
     host: str
@@ -82,7 +82,7 @@ class Report(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """A datagram, split into its fields. None of the fields has been authenticated yet."""
+    """A datagram, split into its fields. The fields are not authenticated yet."""
 
     host: str
     key_id: bytes
@@ -91,7 +91,7 @@ class Envelope(NamedTuple):
     tag: bytes
 
     def signed_by(self, key: AgentKey) -> bool:
-        """Return whether the tag was made with ``key``; the comparison takes constant time."""
+        """Return whether the tag was made with ``key``. The comparison takes constant time."""
         return hmac.compare_digest(self.tag, key.tag(self.signed))
 
 
@@ -101,9 +101,9 @@ def is_host_name(text: str) -> bool:
 
 
 def encode(report: Report, key: AgentKey | None = None) -> bytes:
-    """Return the datagram for ``report``, signed with ``key`` if there is one.
+    """Return the datagram for ``report``, signed with ``key`` unless ``key`` is None.
 
-    Raises ValueError if the host name is not valid, or the datagram would be longer than MAX_DATAGRAM.
+    Raises ValueError if the host name is not valid or the datagram exceeds MAX_DATAGRAM bytes.
     """
     if not is_host_name(report.host):
         raise ValueError(
@@ -151,9 +151,12 @@ def open_envelope(datagram: bytes) -> Envelope:
 
 
 def decode_body(envelope: Envelope) -> Report:
-    """Decode the body of an envelope. Check its tag first. Raises ReportError (malformed).
+    """Return the report in the body of an envelope. Call this function only after checking the envelope's tag.
+
+    Raises ReportError (malformed).
 
     Ignores unknown keys and keeps unknown metrics, so that an older collector accepts reports from newer agents.
+
     """
     try:
         # unpackb limits every length in the body to the length of the body itself

@@ -28,8 +28,8 @@ SIGHUP reloads the configuration; SIGTERM and SIGINT stop the collector."""
 def command(config: Path, log_format: str, log_level: str) -> None:
     """Receive reports from agents, and serve the members' status over HTTP.
 
-    The collector reads pools, zones, [collector] and [web] from a configuration file in the DNS server's format. To
-    make a DNS server follow the collector, set [collector] connect to the collector's URL in the DNS server's
+    The collector reads pools, zones, [collector] and [web] from a configuration file in the DNS server's format. If a
+    DNS server should follow this collector, set [collector] connect to the collector's URL in the DNS server's
     configuration.
     """
     log.set_up(log_format, log_level)

@@ -41,7 +41,10 @@ log = logging.getLogger("lbdns.collector")
 
 
 class CollectorMembers:
-    """Implements MemberSource for a collector that runs without a DNS server. Logs when a member changes state."""
+    """The MemberSource of a collector that runs without a DNS server.
+
+    This class also logs changes of members' states.
+    """
 
     overrides = NO_OVERRIDES
 
@@ -63,9 +66,9 @@ class CollectorMembers:
         self._notify()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that, when committed, switches to the members in ``new``.
+        """Return a change that switches to the members in ``new`` when the change is committed.
 
-        The change to the collector must be committed before this change.
+        Commit the change to the collector before this change.
         """
 
         def commit() -> None:
@@ -84,7 +87,7 @@ class CollectorMembers:
 
 
 class CollectorStatus:
-    """Implements StatusSource, CounterSource and SelectionSource for a collector that runs without a DNS server."""
+    """The StatusSource, CounterSource and SelectionSource of a collector that runs without a DNS server."""
 
     queries = 0
 
@@ -127,10 +130,10 @@ class CollectorStatus:
 
 
 class CollectorProgram:
-    """Runs the collector, web interface and stat file described in one configuration file.
+    """A collector program, which runs the collector, web interface and stat file described in one configuration file.
 
-    Implements ``lbdns.process.program.Program`` and ProgramSource. Construct instances inside a running event loop.
-    Raises ConfigError.
+    This class implements ``lbdns.process.program.Program`` and ProgramSource. Construct instances inside a running
+    event loop. Raises ConfigError.
     """
 
     workers = 0
@@ -153,7 +156,7 @@ class CollectorProgram:
 
     @property
     def user(self) -> str:
-        """The user that the program runs as once the sockets are open."""
+        """The user as which the program runs after opening the sockets."""
         return self._status.members.farm.config.server.user
 
     @property
@@ -214,7 +217,8 @@ class CollectorProgram:
     async def reload(self) -> None:
         """Read the configuration again and apply it. Reports and scores survive the reload.
 
-        Raises LbdnsError. After any error other than PartlyAppliedError, the old configuration remains in use.
+        Raises LbdnsError. If this method raises any error except PartlyAppliedError, the old configuration remains in
+        use.
         """
         service_manager.notify(service_manager.reloading())
         try:

@@ -201,7 +201,7 @@ def test_one_line_for_a_problem_and_one_for_its_end(
     responses.append(body(document()))
     for _ in range(2):
         asked.ask(2 * PERIOD)
-    assert log.messages[2:] == [f"--status-url {collector}: the collector accepts this host's reports now"]
+    assert log.messages[2:] == [f"--status-url {collector}: the collector now accepts this host's reports"]
 
 
 def test_a_problem_that_ends_at_once_is_not_logged(

@@ -65,7 +65,10 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "listening on a name",
         '[server]\nlisten = ["gandalf:53"]\n' + ZONE,
-        [":2: [server] listen: 'gandalf:53': must be an IP address to listen on, such as 127.0.0.1:53, not a name"],
+        [
+            ":2: [server] listen: 'gandalf:53': the address to listen on must be an IP address, such as 127.0.0.1:53, "
+            "not a name"
+        ],
     ),
     (
         "workers out of range",
@@ -190,8 +193,8 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         "web on a name",
         ZONE + '[web]\nlisten = "of"\n',
         [
-            ":5: [web] listen: 'of': must be an IP address to listen on, such as 127.0.0.1:8053, not a name; "
-            'or write "off"'
+            ":5: [web] listen: 'of': the address to listen on must be an IP address, such as 127.0.0.1:8053, "
+            'not a name; or write "off"'
         ],
     ),
     (

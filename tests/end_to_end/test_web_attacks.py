@@ -108,4 +108,4 @@ def test_clients_outside_allow_are_refused_unread(tmp_path: Path) -> None:
         assert [line for line in metrics.splitlines() if '"network"' in line] == [
             'lbdns_http_refused_total{reason="network"} 300'
         ]
-        assert server.errors.count("is not in any network in [web] allow") == 1
+        assert server.errors.count("is not in a network listed in [web] allow") == 1

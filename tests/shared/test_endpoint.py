@@ -52,7 +52,8 @@ def test_what_is_an_address(host: str, expected: bool) -> None:
 
 def test_listening_needs_an_address() -> None:
     assert parse_listen("[::]:5300", 53) == Endpoint("::", 5300)
-    with pytest.raises(ValueError, match=r"'gandalf': must be an IP address to listen on, such as 127\.0\.0\.1:53"):
+    message = r"'gandalf': the address to listen on must be an IP address, such as 127\.0\.0\.1:53"
+    with pytest.raises(ValueError, match=message):
         parse_listen("gandalf", 53)
 
 

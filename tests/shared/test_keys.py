@@ -154,7 +154,7 @@ class TestReading:
     def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
         path = tmp_path / "report.key"
         path.write_bytes(b"master \xff\xfe")
-        with pytest.raises(KeyFileError, match="is not a text file; is it a key file"):
+        with pytest.raises(KeyFileError, match="is not a text file; check that this is a key file"):
             read_key_file(path)
 
 

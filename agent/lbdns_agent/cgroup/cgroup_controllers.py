@@ -36,16 +36,19 @@ def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
 
 
 def parse_byte_limit(text: bytes) -> int | None:
-    """Return a memory limit in bytes, or None if unlimited: ``max``, or a huge number in version 1 (memory.rst).
+    """Return a memory limit in bytes, or None if there is no limit.
+
+    Without a limit, the text is ``max`` in version 2, or a huge number in version 1 (memory.rst).
 
     Raises ValueError.
+
     """
     limit = None if text.strip() == b"max" else int(text)
     return None if limit is None or limit >= 2**62 else limit
 
 
 class CpuController:
-    """A version 2 group's cpu controller: reads cpu.max and cpu.stat (cgroup-v2.rst, "CPU Interface Files").
+    """The cpu controller of a version 2 group, which reads cpu.max and cpu.stat (cgroup-v2.rst, "CPU Interface Files").
 
     All methods may raise OSError or ValueError.
     """
@@ -65,7 +68,7 @@ class CpuController:
             return None  # the root group, or a group without the controller
 
     def used(self) -> float | None:
-        """Return the CPU time in seconds used by the group and its descendants, or None if CPU time is not counted."""
+        """Return the CPU time (s) used by the group and its descendants, or None if CPU time isn't counted."""
         usage = parse_flat_keyed(self._stat.read()).get(b"usage_usec")
         return None if usage is None else usage / 1e6
 
@@ -75,7 +78,10 @@ class CpuController:
 
 
 class CpuControllerV1(CpuController):
-    """A version 1 group's cpu and cpuacct controllers (sched-bwc.rst, cpuacct.rst), which may be mounted separately."""
+    """The cpu and cpuacct controllers of a version 1 group (sched-bwc.rst, cpuacct.rst).
+
+    The two controllers may be mounted separately.
+    """
 
     tasks_file = "tasks"
 
@@ -99,7 +105,7 @@ class CpuControllerV1(CpuController):
 
 
 class MemoryController:
-    """A version 2 group's memory controller (cgroup-v2.rst, "Memory Interface Files").
+    """The memory controller of a version 2 group (cgroup-v2.rst, "Memory Interface Files").
 
     All methods may raise OSError or ValueError.
     """
@@ -124,7 +130,7 @@ class MemoryController:
         return max(0, int(self._usage.read()) - sum(stat.get(key, 0) for key in self.droppable))
 
     def scanned(self) -> int | None:
-        """Return the cumulative number of pages scanned for reclaim, or None if the kernel doesn't count them."""
+        """Return the total number of pages scanned for reclaim, or None if the kernel doesn't count scanned pages."""
         try:
             stat = parse_flat_keyed(self._stat.read())
         except FileNotFoundError:
@@ -135,7 +141,7 @@ class MemoryController:
 
 
 class MemoryControllerV1(MemoryController):
-    """A version 1 group's memory controller (cgroup-v1/memory.rst), which does not count scanned pages."""
+    """The memory controller of a version 1 group (cgroup-v1/memory.rst), which does not count scanned pages."""
 
     files = ("memory.limit_in_bytes", "memory.usage_in_bytes")
     droppable = (b"total_inactive_file", b"total_active_file")

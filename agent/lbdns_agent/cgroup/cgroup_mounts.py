@@ -1,4 +1,7 @@
-"""Finds the directory of a control group from /proc/PID/mountinfo and /proc/PID/cgroup. The parsers are pure."""
+"""Finds the directory of a control group from /proc/PID/mountinfo and /proc/PID/cgroup.
+
+The parsers are pure functions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ UNIFIED: Final = ""
 
 @dataclass(frozen=True)
 class CgroupMount:
-    """One mounted hierarchy. ``root`` is the group mounted at ``point``; ``controllers`` is {UNIFIED} for version 2."""
+    """A mounted hierarchy of control groups. ``root`` is the group that is mounted at ``point``.
+
+    For version 2, ``controllers`` is {UNIFIED}.
+    """
 
     point: Path
     root: str
@@ -36,7 +42,10 @@ def parse_cgroup_mounts(text: str) -> list[CgroupMount]:
 
 
 def parse_cgroup_membership(text: str) -> dict[str, str]:
-    """Parse /proc/PID/cgroup (cgroups(7)). Return each controller's group; a version 2 group has the key UNIFIED."""
+    """Parse /proc/PID/cgroup (cgroups(7)). Return each controller's group, keyed by controller.
+
+    The key of a version 2 group is UNIFIED.
+    """
     found = {}
     for line in text.splitlines():
         fields = line.split(":", 2)

@@ -15,9 +15,9 @@ SEARCH_INTERVAL: Final = 5.0  # seconds between two searches for groups that wer
 
 
 class CgroupThreads:
-    """Reads the threads of a control group and its descendants.
+    """A reader for the stat files of all threads in a control group and its descendants.
 
-    ``file_name`` is the name of the file, in each group's directory, that lists the group's threads.
+    Each group's directory contains a file called ``file_name``, which lists the group's threads.
     """
 
     def __init__(self, directory: Path, file_name: str, proc: str = "/proc") -> None:
@@ -50,14 +50,14 @@ class CgroupThreads:
         self._stat_files, self._stats = files, stats
 
     def runnable(self, without: Collection[int]) -> int:
-        """Return how many threads were runnable (state R) at the last read, excluding the threads in ``without``."""
+        """Return the number of runnable threads (state R) at the last read, excluding the threads in ``without``."""
         return sum(stat.state == "R" for thread, stat in self._stats.items() if thread not in without)
 
     def seconds(self) -> float:
         """Return the CPU time in seconds that the threads have used since the first call of ``read``.
 
-        Threads that start and end between two reads are missed. This method is used only where no cpuacct controller
-        is available.
+        The result excludes threads that start and end between two reads. This method is used only where no cpuacct
+        controller is available.
         """
         return self._used / TICKS_PER_SECOND
 

@@ -1,4 +1,4 @@
-"""Finds the control group to measure: the agent's own, or the one named by ``--cgroup``."""
+"""Finds the control group to measure, which is the agent's own group or the group named by ``--cgroup``."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from lbdns_shared.errors import ConfigError
 def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
     """Return the group that ``--cgroup`` selects; ``choice`` is ``auto``, ``off`` or a path (see ``_named``).
 
-    Returns None for ``off``, or if ``auto`` finds only the root group. Raises ConfigError if a named group doesn't
-    exist.
+    Returns None if ``choice`` is ``off``, or if ``auto`` finds only the root group. Raises ConfigError if a named group
+    doesn't exist.
     """
     if choice == OFF:
         return None
@@ -48,7 +48,10 @@ def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
 
 
 def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
-    """Return the group's path as in /proc/PID/cgroup. ``choice`` is that path or a directory below a mount point."""
+    """Return the group's path in the form used by /proc/PID/cgroup.
+
+    ``choice`` is either a path in this form or a directory below a mount point.
+    """
     for mount in mounts:
         if Path(choice).is_relative_to(mount.point):
             below = "/" + str(Path(choice).relative_to(mount.point)).strip("./")
@@ -57,7 +60,10 @@ def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
 
 
 def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) -> list[CpuController]:
-    """Return the cpu controllers of the group and its ancestors (version 1 if mounted, otherwise version 2)."""
+    """Return the cpu controllers of the group and its ancestors.
+
+    If a version 1 hierarchy is mounted, the controllers are those of version 1.
+    """
     if not any("cpu" in mount.controllers for mount in mounts):
         found = cgroup_directory(mounts, UNIFIED, membership.get(UNIFIED, "/"))
         return [CpuController(directory) for directory in cgroup_and_ancestors(*found)] if found else []
@@ -72,7 +78,7 @@ def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) ->
 
 
 def _same_group(directory: Path, top: Path, accounting: tuple[Path, Path] | None) -> Path | None:
-    """Return the group's directory in the cpuacct hierarchy, or None if the group's CPU time isn't counted there.
+    """Return the group's directory in the cpuacct hierarchy, or None if the group has no such directory.
 
     The cpu and cpuacct controllers are usually mounted together. If the controllers are mounted separately, a process
     may belong to the group in only one of the two hierarchies.

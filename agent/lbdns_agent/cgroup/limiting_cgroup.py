@@ -22,11 +22,15 @@ class QuotaTimes:
 
 
 class LimitingCgroup:
-    """A control group and its ancestors. ``cpu`` and ``memory`` list these groups' controllers, the group's own first.
+    """A control group and its ancestors.
 
-    ``always`` is true if the administrator named the group; the group's tasks and memory are then reported even without
-    a CPU quota. A quota of ``host_cores`` or more has no effect and is ignored. All methods raise OSError or ValueError
-    if the group's files can't be read.
+    ``cpu`` and ``memory`` list the controllers of the group and its ancestors, beginning with the group's own
+    controllers.
+
+    ``always`` is true if the administrator named the group. If ``always`` is true, the group's tasks and memory are
+    reported even without a CPU quota. A quota of at least ``host_cores`` cores has no effect and is ignored. All
+    methods raise OSError or ValueError if the group's files can't be read.
+
     """
 
     def __init__(
@@ -48,7 +52,7 @@ class LimitingCgroup:
         self._tasks_read = False
 
     def start_round(self) -> None:
-        """Discard the cached values, so that they are read again."""
+        """Discard the cached values, so that the next call reads the files again."""
         self._limit_known = self._tasks_read = False
 
     @property
@@ -57,7 +61,7 @@ class LimitingCgroup:
         return self._always or self.quota() is not None
 
     def quota(self) -> float | None:
-        """Return the lowest quota (in cores) of the group and its ancestors, or None if none has a quota."""
+        """Return the lowest quota (in cores) of the group and its ancestors, or None if no group has a quota."""
         limit = self._tightest()
         return limit[1] if limit else None
 
@@ -76,18 +80,18 @@ class LimitingCgroup:
         )
 
     def runnable(self) -> int:
-        """Return the number of runnable threads in the limiting group and its descendants, excluding the agent's."""
+        """Return the number of runnable threads in the group and its descendants, excluding the agent's own threads."""
         own = {thread.native_id for thread in threading.enumerate() if thread.native_id is not None}
         return self._read_tasks().runnable(own)
 
     def scanned(self) -> int | None:
-        """Return the cumulative number of pages scanned for reclaim, or None if the kernel doesn't count them."""
+        """Return the total number of pages scanned for reclaim, or None if the kernel doesn't count scanned pages."""
         return self._memory[0].scanned() if self._memory else None
 
     def memory_available(self, host_available: int, host_total: int) -> float | None:
-        """Return the memory available without swapping, as a percentage of the lowest limit; None if unlimited.
+        """Return the memory available without swapping, in percent of the lowest limit, or None if there is no limit.
 
-        The arguments are in bytes. A group's available memory never exceeds the host's.
+        The arguments are in bytes. A group's available memory never exceeds the host's available memory.
         """
         limits = [
             (limit, level) for level in self._memory if (limit := level.limit()) is not None and limit < host_total

@@ -1,4 +1,4 @@
-"""Finds the default gateway in the kernel's routing tables. The parsers are pure."""
+"""Finds the default gateway in the kernel's routing tables. The parsers are pure functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RTF_REJECT: Final = 0x200
 
 @dataclass(frozen=True)
 class Gateway:
-    """A router's address as text, and the interface through which to reach it (an empty name means any interface)."""
+    """A router's address as text, and the interface that leads to the router (an empty name means any interface)."""
 
     address: str
     interface: str = ""
@@ -64,7 +64,10 @@ def parse_ipv6(text: bytes) -> Gateway | None:
 
 
 def find_gateway(proc: str = "/proc") -> Gateway | None:
-    """Return the IPv4 default gateway if there is one, otherwise the IPv6 default gateway; None if there is neither."""
+    """Return the IPv4 default gateway or, if there is none, the IPv6 default gateway.
+
+    Returns None if this host has no default gateway.
+    """
     for name, parse in (("route", parse_ipv4), ("ipv6_route", parse_ipv6)):
         try:
             gateway = parse(read_once(f"{proc}/net/{name}"))

@@ -31,7 +31,7 @@ _TIMESTAMP = struct.Struct("@ll")  # struct timespec
 
 
 class GatewayPinger:
-    """Measures the round-trip time to the gateway returned by ``find``."""
+    """A sensor for the round-trip time to the gateway, which the function ``find`` returns."""
 
     def __init__(self, find: Callable[[], Gateway | None] = find_gateway) -> None:
         self._find = find
@@ -56,7 +56,7 @@ class GatewayPinger:
             raise MissingValueError(f"gateway {gateway}: {error.strerror or error}") from None
 
     def close(self) -> None:
-        """Close the socket. The next ping reads the routing table and opens a new socket."""
+        """Close the socket. The next ping reads the routing table again and opens a new socket."""
         if self._socket is not None:
             self._socket.close()
         self._socket, self._next_route_read = None, 0.0
@@ -105,7 +105,10 @@ class GatewayPinger:
 
 
 def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
-    """Return the Unix time when the kernel received a packet (socket(7), SO_TIMESTAMPNS), or infinity if unknown."""
+    """Return the Unix time at which the kernel received a packet, or infinity if the time is unknown.
+
+    The kernel adds the time to the packet's control messages (socket(7), SO_TIMESTAMPNS).
+    """
     for level, kind, value in ancillary:
         if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(value) >= _TIMESTAMP.size:
             seconds, nanoseconds = _TIMESTAMP.unpack_from(value)

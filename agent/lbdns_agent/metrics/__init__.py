@@ -1,4 +1,7 @@
-"""The sensors for all metrics, one module per source. To add a metric, add a row to the catalogue and a module here."""
+"""The sensors for all metrics, one module per source.
+
+To add a metric, add a row to the metric catalogue and a module to this package.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ AnySensor = Union[Sensor[Any], NonBlockingSensor[Any]]
 
 
 def load_sensors(catalogue: Mapping[str, MetricDescription]) -> dict[str, AnySensor]:
-    """Return each metric's sensor, from the module named in the catalogue. Several metrics may share a sensor."""
+    """Return a map from each metric to its sensor, which the module named in the catalogue defines.
+
+    Several metrics may share a sensor.
+    """
     return {name: import_module(f"lbdns_agent.metrics.{metric.sensor}").SENSOR for name, metric in catalogue.items()}
 
 

@@ -17,7 +17,10 @@ _IDLE, _STEAL, _FIELDS = 3, 7, 8  # guest time, which follows, is part of user t
 
 @dataclass(frozen=True)
 class HostCpuTimes:
-    """CPU times since boot, summed across all processors, in any unit; ``steal`` is None if not counted."""
+    """CPU times since boot in any unit, summed across all processors.
+
+    ``steal`` is None if the system doesn't count steal time.
+    """
 
     idle: float
     steal: float | None
@@ -25,7 +28,10 @@ class HostCpuTimes:
 
 
 def parse(text: bytes) -> HostCpuTimes:
-    """Parse the first line of /proc/stat (proc_stat(5)). Idle time doesn't include I/O wait. Raises ValueError."""
+    """Return the CPU times in the first line of /proc/stat (proc_stat(5)). Idle time doesn't include I/O wait.
+
+    Raises ValueError.
+    """
     fields = text.partition(b"\n")[0].split()
     if len(fields) < 5 or fields[0] != b"cpu":
         raise ValueError("the first line must contain 'cpu' and the CPU times summed over all processors")
@@ -34,7 +40,10 @@ def parse(text: bytes) -> HostCpuTimes:
 
 
 def read(host: MeasuredHost) -> HostCpuTimes | QuotaTimes:
-    """Return the limiting cgroup's CPU times, or the host's if there is no quota. Raises OSError, ValueError."""
+    """Return the limiting cgroup's CPU times, or the host's CPU times if there is no quota.
+
+    Raises OSError or ValueError.
+    """
     of_group = host.group.times() if host.group is not None else None
     return of_group or parse(host.proc.read("stat"))
 

@@ -15,7 +15,7 @@ _NOT_A_DISK = re.compile(rb"(?:ram|loop|zram|sr|fd|md|dm-|mtdblock|cd|pass)\d")
 
 @dataclass(frozen=True)
 class DiskCounters:
-    """Totals since boot: completed requests, their total time (ms), and the disk's busy time (ms; None if unknown)."""
+    """A disk's totals since boot: completed requests, request time (ms) and busy time (ms, or None if unknown)."""
 
     requests: int
     waited: int
@@ -25,7 +25,8 @@ class DiskCounters:
 def parse(text: bytes) -> dict[bytes, DiskCounters]:
     """Return the counters of all whole disks in /proc/diskstats (admin-guide/iostats.rst). Raises ValueError.
 
-    A line had 14 fields before Linux 4.18, which added 4 fields for discards; Linux 5.5 added 2 fields for flushes.
+    A line had 14 fields before Linux 4.18. Linux 4.18 added 4 fields for discards, and Linux 5.5 added 2 fields for
+    flushes.
     """
     lines = {fields[2]: fields[3:] for fields in map(bytes.split, text.splitlines()) if len(fields) >= 14}
     found = {}
@@ -92,7 +93,10 @@ def values(
 
 
 def _since(before: DiskCounters, now: DiskCounters) -> tuple[int, int, int]:
-    """Return the increases in busy time (ms), requests and request time (ms); all 0 if a counter has overflowed."""
+    """Return the increases in busy time (ms), requests and request time (ms).
+
+    If a counter has overflowed, all three increases are 0.
+    """
     busy = (now.busy or 0) - (before.busy or 0)
     since = busy, now.requests - before.requests, now.waited - before.waited
     return since if min(since) >= 0 else (0, 0, 0)

@@ -1,4 +1,4 @@
-"""gateway_ping: the round-trip time (ms) of an ICMP echo request to the default gateway."""
+"""gateway_ping: the round-trip time (ms) between this host and its gateway, measured with an ICMP echo request."""
 
 from __future__ import annotations
 

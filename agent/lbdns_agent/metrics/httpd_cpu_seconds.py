@@ -1,4 +1,4 @@
-"""httpd_cpu_seconds: CPU time (s) used so far by the web server and all processes it started, such as CGI programs."""
+"""httpd_cpu_seconds: the CPU time used so far by the web server and its child processes, such as CGI programs."""
 
 from __future__ import annotations
 

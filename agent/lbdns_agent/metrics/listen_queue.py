@@ -1,4 +1,4 @@
-"""listen_queue: number of connections waiting to be accepted, across all listening sockets of the web server."""
+"""listen_queue: the number of connections waiting to be accepted, across all listening sockets of the web server."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ QUICK_READ_INTERVAL: Final = 1.0  # seconds: it takes a while to use up gigabyte
 
 @dataclass(frozen=True)
 class HostMemory:
-    """Total and available memory in bytes."""
+    """The host's total and available memory, in bytes."""
 
     total: int
     available: int
@@ -23,7 +23,7 @@ def parse(text: bytes) -> HostMemory:
     """Return MemTotal and MemAvailable from /proc/meminfo (proc_meminfo(5)).
 
     Raises ValueError. Before Linux 3.14, MemAvailable is estimated as the sum of free memory, buffers and page cache.
-    Shared memory in the page cache makes this estimate too high.
+    The estimate is too high, because the page cache includes shared memory.
     """
     found: dict[bytes, int] = {}
     for line in text.split(b"\n", 8)[:8]:
@@ -32,7 +32,7 @@ def parse(text: bytes) -> HostMemory:
         if number:
             found[name] = int(number[0]) * KIB
     if b"MemTotal" not in found or found[b"MemTotal"] <= 0:
-        raise ValueError("the file has no MemTotal")
+        raise ValueError("the file contains no MemTotal")
     available = found.get(b"MemAvailable")
     if available is None:
         available = sum(found.get(name, 0) for name in (b"MemFree", b"Buffers", b"Cached"))
@@ -40,7 +40,10 @@ def parse(text: bytes) -> HostMemory:
 
 
 def read(host: MeasuredHost) -> float:
-    """Return the available memory as a percentage. Raises OSError, ValueError."""
+    """Return the available memory as a percentage of the host's memory or of the cgroup's limit.
+
+    Raises OSError, ValueError.
+    """
     memory = parse(host.proc.read("meminfo"))
     if host.group is not None and host.group.counts:
         of_group = host.group.memory_available(memory.available, memory.total)

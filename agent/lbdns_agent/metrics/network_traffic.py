@@ -14,7 +14,7 @@ _LOOPBACK: Final = (b"lo", b"lo0")  # on Linux; on macOS and FreeBSD
 def parse(text: bytes) -> dict[bytes, tuple[int, int]]:
     """Return the traffic of the interfaces in /proc/net/dev (proc_net_dev(5)). Raises ValueError.
 
-    Before Linux 2.6.37, no space separates the colon from the first number if that number is large.
+    Before Linux 2.6.37, there is no space between the colon and the first number if the number is large.
     """
     found = {}
     for line in text.splitlines()[2:]:
@@ -38,7 +38,10 @@ def read_psutil(psutil: Any) -> Traffic:
 
 
 def values(before: Traffic | None, now: Traffic, seconds: float) -> MetricValues:
-    """Return the total rates of the interfaces in both readings; an interface whose counters were reset adds 0."""
+    """Return the total rates of the interfaces that are in both readings.
+
+    An interface whose counters were reset adds 0.
+    """
     if before is None or seconds <= 0:
         return {}
     both = [(before[name], traffic) for name, traffic in now.items() if name in before]

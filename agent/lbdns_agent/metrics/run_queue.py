@@ -1,4 +1,4 @@
-"""run_queue: number of runnable tasks on the host or in the limiting cgroup, excluding the agent itself."""
+"""run_queue: the number of runnable tasks on the host or in the limiting cgroup, excluding the agent itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def parse(text: bytes) -> int:
     """Return procs_running from /proc/stat (proc_stat(5)). Raises ValueError."""
     words = text.partition(b"\nprocs_running ")[2].split(None, 1)
     if not words:
-        raise ValueError("the file has no procs_running")
+        raise ValueError("the file contains no procs_running")
     return int(words[0])
 
 
@@ -26,16 +26,19 @@ def parse_loadavg(text: bytes) -> int:
 
 
 def read(host: MeasuredHost) -> int:
-    """Return the number of runnable tasks, excluding the agent. Raises OSError, ValueError."""
+    """Return the number of runnable tasks on the host or in the limiting cgroup, excluding the agent.
+
+    Raises OSError, ValueError.
+    """
     if host.group is not None and host.group.counts:
         return host.group.runnable()
     return max(0, parse(host.proc.read("stat")) - SAMPLER)
 
 
 def quick_read(host: MeasuredHost) -> MetricValues:
-    """Return the metric from /proc/loadavg, which is ten times faster to read than /proc/stat.
+    """Return the metric from /proc/loadavg, because reading /proc/stat takes ten times as long.
 
-    Returns no metric for a cgroup, because the cgroup's threads would have to be read one by one.
+    For a cgroup, this function returns no metric, because the threads of a cgroup must be read one by one.
     """
     if host.group is not None and host.group.counts:
         return {}

@@ -18,7 +18,7 @@ def parse(text: bytes) -> int:
     start = text.find(b"\npgscan_")
     found = _SCANNED.findall(text, max(start, 0))
     if not found:
-        raise ValueError("the file contains no pgscan_ counters")
+        raise ValueError("the file contains no counters whose names begin with pgscan_")
     return sum(map(int, found))
 
 

@@ -18,7 +18,10 @@ _IDLE: Final = (b"IdleWorkers", b"IdleServers")
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """Requests since the server started (None without ExtendedStatus), and the numbers of busy and idle workers."""
+    """The values on a status page: requests since the server started, and the numbers of busy and idle workers.
+
+    Without ExtendedStatus, the number of requests is None.
+    """
 
     total: float | None
     busy: float
@@ -35,7 +38,10 @@ def parse(page: bytes) -> WorkerStatus:
             fields.setdefault(name, value)
     busy, idle = _number(fields, _BUSY), _number(fields, _IDLE)
     if busy is None or idle is None:
-        raise ValueError("the page lacks BusyWorkers or IdleWorkers; does the URL end in '?auto' (machine-readable)?")
+        raise ValueError(
+            "the page contains no BusyWorkers or no IdleWorkers; check that the URL ends in '?auto', which selects the "
+            "machine-readable form"
+        )
     return WorkerStatus(_number(fields, _TOTAL), busy, idle)
 
 
@@ -56,7 +62,10 @@ def read(host: MeasuredHost) -> ReadingSteps[WorkerStatus]:
 
 
 def values(before: WorkerStatus | None, now: WorkerStatus, seconds: float) -> MetricValues:
-    """Return the metrics. Requests/s come from the increase in Total Accesses, which a server restart resets to 0."""
+    """Return the metrics for the time between two readings.
+
+    The request rate is computed from the increase in Total Accesses, which a server restart resets to 0.
+    """
     found: dict[str, float | str] = {"busy_workers": now.busy, "idle_workers": now.idle}
     if now.total is None:
         why = "the status page has no 'Total Accesses'; set 'ExtendedStatus On'"

@@ -1,8 +1,8 @@
 """Reads this host's listening TCP sockets, and the number of connections waiting in each accept queue.
 
-Uses sock_diag(7), which makes the kernel visit only the listening sockets (0.02 ms). On kernels without sock_diag,
-falls back to /proc/net/tcp. To produce /proc/net/tcp, the kernel scans its whole connection table (0.7 ms with 262,144
-buckets, on an idle machine).
+The module uses sock_diag(7), with which the kernel visits only the listening sockets (0.02 ms). On kernels without
+sock_diag, the module reads /proc/net/tcp. To produce /proc/net/tcp, the kernel scans its whole connection table (0.7 ms
+with 262,144 buckets, on an idle machine).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LISTENING_ROWS: Final = (b"0A", b"03")  # before Linux 4.4, half-open connection
 
 @dataclass(frozen=True)
 class ListeningSocket:
-    """One listening socket: address (4 or 16 bytes, network byte order), port, accept queue length, and inode."""
+    """A listening socket: its address (4 or 16 bytes in network byte order), port, accept queue length and inode."""
 
     address: bytes
     port: int
@@ -64,7 +64,10 @@ def parse(text: bytes) -> list[ListeningSocket]:
 
 
 def _address(words: bytes) -> bytes:
-    """Return an address in network byte order; the kernel prints it as 32-bit words in this machine's byte order."""
+    """Return an address in network byte order.
+
+    The kernel prints an address as 32-bit words in this machine's byte order.
+    """
     numbers = [int(words[i : i + 8], 16) for i in range(0, len(words), 8)]
     if len(numbers) not in (1, 4) or min(numbers) < 0:
         raise ValueError(f"{words!r} is not an address")
@@ -93,7 +96,10 @@ def parse_sock_diag(answer: bytes) -> tuple[list[ListeningSocket], bool]:
 
 
 def make_request(address: bytes, port: int, flags: int, sequence: int) -> bytes:
-    """Return a sock_diag request for one listening socket or, with NLM_F_DUMP, for all in one address family."""
+    """Return a sock_diag request for one listening socket.
+
+    With NLM_F_DUMP, the request asks for all listening sockets in one address family.
+    """
     family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
     body = _REQUEST.pack(
         family, socket.IPPROTO_TCP, 0, 1 << TCP_LISTEN, port.to_bytes(2, "big"), b"", address, 0, _ANY_COOKIE
@@ -110,7 +116,7 @@ def _from_diag(answer: bytes, offset: int) -> ListeningSocket:
 
 
 class ListeningSocketReader:
-    """Reads the listening sockets. ``cheap`` is True while sock_diag works."""
+    """A reader for this host's listening sockets. ``cheap`` is True while sock_diag works."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
@@ -120,7 +126,7 @@ class ListeningSocketReader:
         self.cheap = proc == "/proc"
 
     def read_all(self) -> list[ListeningSocket]:
-        """Return all listening sockets, IPv4 first.
+        """Return all listening sockets, beginning with the IPv4 sockets.
 
         Raises MissingValueError if neither sock_diag nor /proc/net/tcp can be read.
         """
@@ -143,9 +149,9 @@ class ListeningSocketReader:
         return [*parse(text), *parse(text6)]
 
     def read_again(self, listeners: Sequence[ListeningSocket]) -> list[ListeningSocket] | None:
-        """Look up each of ``listeners`` by address, and return their current states.
+        """Look up each socket in ``listeners`` by address, and return the current states of these sockets.
 
-        Returns None if sockets can't be looked up individually, or if any listener has been closed.
+        Returns None if the kernel can't look up individual sockets, or if any socket in ``listeners`` has been closed.
         """
         places = {(listener.address, listener.port) for listener in listeners}
         if not self.cheap or len(places) < len(listeners):
@@ -185,9 +191,9 @@ class ListeningSocketReader:
 
 
 def read_listening(path: str) -> bytes:
-    """Return the beginning of /proc/net/tcp, where all listening sockets are listed. Raises OSError.
+    """Return the beginning of /proc/net/tcp, which lists all listening sockets. Raises OSError.
 
-    The rest of the file, which lists thousands of connections on a busy server, is not read.
+    The rest of the file is not read, because it lists thousands of connections on a busy server.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""Finds the monitored web server by its status page's address, and measures its accept queues and CPU time."""
+"""Finds the web server that serves the status page, and measures the server's accept queues and CPU time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MonitoredWebServer:
         self._local: set[bytes] = set()
 
     def start_round(self) -> None:
-        """Discard the cached values, so that they are read again."""
+        """Discard the cached values, so that the next call reads the sockets again."""
         self._up_to_date = False
 
     def listen_queue(self) -> int:
@@ -44,7 +44,7 @@ class MonitoredWebServer:
     def is_listening(self) -> bool | None:
         """Return whether a socket listens at the server's address and port.
 
-        Returns None if that is unknown, or if finding out would be expensive because sock_diag isn't available.
+        Returns None if the address is unknown, or if the check is too expensive because sock_diag isn't available.
         """
         if not self.sockets.cheap:
             return None
@@ -58,9 +58,12 @@ class MonitoredWebServer:
             return None
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time in seconds used by the server and all processes it started. Raises MissingValueError.
+        """Return the CPU time in seconds used by the server and all processes that it started.
 
-        The count restarts from 0 when another server takes over the port.
+        Raises MissingValueError.
+
+        If another server takes over the port, the count restarts from 0.
+
         """
         self._read_sockets()
         try:
@@ -86,9 +89,12 @@ class MonitoredWebServer:
         self._up_to_date, self._next_full_read = True, time.monotonic() + FULL_READ_INTERVAL
 
     def _page_sockets(self, listeners: Iterable[ListeningSocket]) -> list[ListeningSocket]:
-        """Return the sockets bound to the status page's address or, if there are none, to all addresses.
+        """Return the sockets bound to the status page's address.
+
+        If there are no such sockets, return the sockets bound to all addresses.
 
         Raises MissingValueError.
+
         """
         targets = self._addresses()
         if not targets:
@@ -105,7 +111,10 @@ class MonitoredWebServer:
         return found
 
     def _is_local(self, address: bytes) -> bool:
-        """Return whether ``address`` belongs to this host: only then can a socket be bound to it (ip(7))."""
+        """Return whether ``address`` belongs to this host.
+
+        A socket can be bound only to the host's own addresses (ip(7)).
+        """
         if address not in self._local:
             family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
             try:

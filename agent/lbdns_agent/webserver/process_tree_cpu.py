@@ -1,12 +1,13 @@
 """Measures the CPU time of a process and all its descendants. The total never decreases as processes start and end.
 
-When a parent waits for a child that has ended, the child's CPU time is added to the parent's "waited for" time, so the
-sum over the living processes stays the same. The CPU time of processes that leave the tree still counts towards the
-total. A parent that ignores SIGCHLD never waits for its children. If the kernel permits, perf events count the CPU time
-of such a parent and its children.
+When a parent waits for a child that has ended, the kernel adds the child's CPU time to the parent's "waited for" time.
+The sum over all living processes therefore stays the same. The CPU time of processes that leave the tree still counts
+towards the total. A parent that ignores SIGCHLD never waits for its children. If the kernel permits, perf events count
+the CPU time of such a parent and its children.
 
-To save CPU time, stat files stay open, and each round searches for the children of only a few processes. If a process's
-stat line is unchanged, the process has hardly run, so the search for its children takes place only every SWEEP rounds.
+To save CPU time, the agent keeps stat files open, and each round searches for the children of only a few processes. If
+a process's stat line is unchanged, the process has hardly run. The agent then searches for the children of this process
+only every SWEEP rounds.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _SIGCHLD_BIT: Final = 1 << 16  # signal 17, in the mask of /proc/PID/status
 
 
 def ignores_children(proc: str, pid: int) -> bool:
-    """Return whether a process ignores SIGCHLD (proc_pid_status(5), SigIgn); False if the process has ended."""
+    """Return whether a process ignores SIGCHLD (proc_pid_status(5), SigIgn), or False if the process has ended."""
     try:
         status = read_once(f"{proc}/{pid}/status")
     except OSError:
@@ -47,7 +48,7 @@ def ignores_children(proc: str, pid: int) -> bool:
 
 
 class InheritedCpuClock:
-    """Uses perf events to count the CPU time of a process and all processes it starts, until ``close`` is called.
+    """A perf event that counts the CPU time of a process and all processes that it starts, until ``close`` is called.
 
     A process that ignores SIGCHLD needs this clock, because the kernel discards its children's CPU times when the
     children end (wait(2), NOTES). Apache's mod_cgid daemon, whose children are the CGI programs, ignores SIGCHLD.
@@ -91,7 +92,7 @@ class _Node:
 
     @property
     def ticks(self) -> float:
-        """CPU ticks of the process and its descendants, excluding ``children`` and their descendants."""
+        """The CPU ticks of the process and its descendants, excluding ``children`` and their descendants."""
         if self.clock is not None:
             return self.base + self.clock.seconds() * TICKS_PER_SECOND
         return self.stat.used + self.stat.waited_for
@@ -103,7 +104,7 @@ class _Node:
 
 
 class ProcessTreeCpu:
-    """The tree of the processes ``roots`` and all their descendants. Each call of ``seconds`` is one round."""
+    """A process tree: the processes in ``roots`` and all their descendants. Each call of ``seconds`` is one round."""
 
     def __init__(self, roots: Iterable[int], proc: str = "/proc") -> None:
         self.roots = tuple(roots)
@@ -146,9 +147,9 @@ class ProcessTreeCpu:
         self._forget_all_but(set())
 
     def _visit(self, pid: int, parent: int, seen: set[int]) -> float:
-        """Return the CPU ticks of process ``pid`` and all its descendants; 0 if the process has ended.
+        """Return the CPU ticks of process ``pid`` and all its descendants, or 0 if the process has ended.
 
-        ``parent`` is the parent's id, or 0 for a root.
+        ``parent`` is the parent's process ID, or 0 if ``pid`` is a root.
         """
         node = self._nodes.get(pid) or self._new(pid)
         if node is None or pid in seen:
@@ -173,7 +174,10 @@ class ProcessTreeCpu:
         return below + node.ticks
 
     def _in_turn(self, children: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the children, starting each round with a different child, so that all are eventually searched."""
+        """Return the children, beginning with a different child in each round.
+
+        Every child is therefore eventually searched.
+        """
         first = self._round % len(children) if children else 0
         return children[first:] + children[:first]
 
@@ -198,7 +202,7 @@ class ProcessTreeCpu:
         return True
 
     def _search(self, pid: int, node: _Node) -> None:
-        """Find the children of all of a process's threads (Documentation/filesystems/proc.rst, section 3.7)."""
+        """Return the children of all threads of a process (Documentation/filesystems/proc.rst, section 3.7)."""
         node.searched = True
         found: list[int] = []
         try:

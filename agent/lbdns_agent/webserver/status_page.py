@@ -1,7 +1,7 @@
 """Fetches the web server's status page within limits on time and size, and parses the page's URL.
 
-Each request opens a new connection, because a connection left open would occupy a worker between samples. Requests use
-HTTP/1.0, which has no chunked responses.
+Each request opens a new connection, because an idle connection occupies a web server worker between samples. Requests
+use HTTP/1.0, which has no chunked responses.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def parse_status_url(text: str) -> StatusUrl:
 
 
 class ServerStatusPage:
-    """The status page at one URL."""
+    """A web server's status page at one URL."""
 
     def __init__(self, url: StatusUrl, headers: str = "") -> None:
-        """``headers`` are additional lines for the request, each with its line end."""
+        """``headers`` contains additional header lines for the request, each with a line end."""
         self.url = url
         self._request = (
             f"GET {url.target} HTTP/1.0\r\nHost: {url.host_header}\r\n"
@@ -88,11 +88,11 @@ class ServerStatusPage:
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """The server's addresses in network byte order; empty until the server's name has been resolved."""
+        """The server's addresses in network byte order, or an empty tuple until the server's name has been resolved."""
         return tuple(_address(where[0]).packed for _, where in self.resolver.addresses or ())
 
     def fetch(self) -> ReadingSteps[bytes]:
-        """Return the page's text. Raises MissingValueError."""
+        """Return the text of the status page. Raises MissingValueError."""
         try:
             answer = yield from self.exchange()
         except TimeoutError:
@@ -103,7 +103,7 @@ class ServerStatusPage:
         return status_page_body(answer, str(self.url))
 
     def exchange(self) -> ReadingSteps[bytes]:
-        """Return the server's response, with its head. Raises OSError."""
+        """Return the server's whole response, including the head. Raises OSError."""
         with (yield from self._connect()) as connection:
             # The buffer of a new connection has room for the request
             connection.send(self._request)
@@ -184,9 +184,9 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _whole_length(beginning: bytes) -> int:
-    """Return the length of the whole response, or LARGEST if the header doesn't state the length.
+    """Return the length of the whole response, or LARGEST if the header doesn't contain the length.
 
-    A reader that knows the length need not wait until the connection closes.
+    With a known length, the reader need not wait until the connection closes.
     """
     head, blank, _ = beginning.partition(b"\r\n\r\n")
     length = _content_length(head) if blank else None
@@ -194,7 +194,10 @@ def _whole_length(beginning: bytes) -> int:
 
 
 def _content_length(head: bytes) -> int | None:
-    """Return the length of the body; None if the header states no length, LARGEST if the stated length is invalid."""
+    """Return the length of the body according to the header, or None if the header contains no length.
+
+    If the length is invalid, the result is LARGEST.
+    """
     text = _field(head, b"content-length")
     if text is None:
         return None
@@ -212,7 +215,7 @@ def _field(head: bytes, name: bytes) -> bytes | None:
 def status_page_body(answer: bytes, where: str) -> bytes:
     """Return the body of an HTTP response.
 
-    Raises MissingValueError if the response is malformed or incomplete, or reports an error. Pure.
+    Raises MissingValueError if the response is malformed, is incomplete or reports an error. Pure.
     """
     head, blank, body = answer.partition(b"\r\n\r\n")
     words = head.split(b"\r\n", 1)[0].split(None, 2)

@@ -1,6 +1,7 @@
 """Finds the processes that own the web server's listening sockets, and counts their CPU time.
 
-The search examines the open files of all processes and takes milliseconds, so it is not run for every sample.
+The search examines the open files of all processes. Because each search takes milliseconds, the agent does not search
+for every sample.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ NOTHING: Final[frozenset[int]] = frozenset()
 
 
 class WebServerEndedError(MissingValueError):
-    """Raised if the web server has ended since the last search for its processes."""
+    """Raised if the web server has stopped since the last search for its processes."""
 
 
 class WebServerProcesses:
-    """The processes that own the server's sockets, and all their descendants."""
+    """The web server's processes: the owners of its listening sockets, and all their descendants."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
@@ -46,10 +47,10 @@ class WebServerProcesses:
         self._of_group: float | None = None  # the group's seconds at that time
 
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
-        """Find the owners of the ``wanted`` sockets (inodes) if the owners are unknown or may have changed.
+        """If the owners of the ``wanted`` sockets (inodes) are unknown or may have changed, search for the owners.
 
-        Returns the sockets in ``listening`` that belong to these owners; empty if this process isn't permitted to see
-        the owners.
+        Returns the sockets in ``listening`` that belong to these owners, or an empty set if the agent isn't permitted
+        to see the owners.
         """
         changed, self._listening = listening != self._listening, listening
         if self._tree is not None and changed:
@@ -65,7 +66,10 @@ class WebServerProcesses:
         return self._own
 
     def cpu_seconds(self, port: int) -> float:
-        """Return the CPU time in seconds that the server has used. Raises WebServerEndedError, MissingValueError."""
+        """Return the CPU time in seconds that the web server has used.
+
+        Raises WebServerEndedError or MissingValueError.
+        """
         if self._tree is None:
             raise MissingValueError(
                 f"not permitted to see the process that listens on port {port}; run the agent as root, "
@@ -74,7 +78,7 @@ class WebServerProcesses:
         seconds = self._tree.seconds()
         if seconds is None:
             self._forget()
-            raise WebServerEndedError("the web server has ended")
+            raise WebServerEndedError("the web server has stopped")
         return self._from_best_source(self._tree, seconds)
 
     def _forget(self) -> None:
@@ -85,10 +89,13 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Add the CPU time used since the last call, measured by the better available source, and return the sum.
+        """Add the CPU time used since the last call to the sum, and return the sum.
 
-        The server's own cgroup, if there is one, is the better source, because its CPU time is complete and more
+        The time comes from the best available source.
+
+        If the server has a cgroup of its own, the cgroup is the best source, because its CPU time is complete and more
         precise than clock ticks.
+
         """
         used = of_tree - self._of_tree
         of_group = _seconds_of(self._group)
@@ -120,7 +127,7 @@ def _sockets_of(proc: str, pids: Iterable[int]) -> frozenset[int]:
 
 
 def process_sockets(proc: str, pid: int) -> set[int]:
-    """Return the inodes of a process's sockets; empty if the agent isn't permitted to see the sockets."""
+    """Return the inodes of a process's sockets, or an empty set if the agent isn't permitted to see the sockets."""
     found = set()
     folder = f"{proc}/{pid}/fd"
     for name in _list(folder):
@@ -134,9 +141,12 @@ def process_sockets(proc: str, pid: int) -> set[int]:
 
 
 def find_socket_owners(proc: str, inodes: Collection[int]) -> tuple[int, ...]:
-    """Return the topmost processes that own sockets in ``inodes``; empty if the agent isn't permitted to see any.
+    """Return the topmost processes that own sockets in ``inodes``.
+
+    The result is empty if the agent isn't permitted to see the owners.
 
     A web server's children inherit its sockets, so only owners whose parents are not owners are returned.
+
     """
     pids = [int(name) for name in os.listdir(proc) if name.isdigit()]
     owners = {pid for pid in pids if not process_sockets(proc, pid).isdisjoint(inodes)}

@@ -1,4 +1,4 @@
-"""Notices that the monitored web server no longer listens on its port, and that it listens again."""
+"""Detects that the monitored web server has stopped listening on its port, or has started listening again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ LOOKS: Final = 2  # consecutive looks that must agree: a server that opens its s
 
 
 class WebServerWatch:
-    """Watches one web server. ``failure`` is the reason for an alarm, or empty while there is none.
+    """A watch on one web server's port. ``failure`` is the reason for an alarm, or an empty string.
 
-    A server that has never listened is not reported as failed, because it may be at another port. Pure, except for
-    ``is_listening``, which returns whether anything listens on ``port``, or None if that is unknown.
+    A server that has never listened is not reported as failed, because it may use another port. ``is_listening``
+    returns whether a socket listens on ``port``, or None if the state of the port is unknown.
     """
 
     def __init__(self, is_listening: Callable[[], bool | None], port: int) -> None:
@@ -26,7 +26,7 @@ class WebServerWatch:
         self.failure = ""
 
     def look(self) -> bool:
-        """Look at the port. Return whether ``failure`` has changed."""
+        """Check whether the web server still listens on the port. Return whether ``failure`` has changed."""
         listens = self._is_listening()
         if listens is None or listens != bool(self.failure):
             self._looks = 0

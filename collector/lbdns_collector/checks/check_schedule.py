@@ -1,10 +1,12 @@
-"""The check schedule: decides which member is checked when, and how the results change members' readings. Sans-I/O.
+"""The check schedule: decides when each member is checked, and how check results change the members' readings.
+Sans-I/O.
 
-A member with an agent is checked once its report is overdue, once its agent reports that the web server has failed, and
-while it fails its check. If its agent has stopped, or has been silent for ``stale_after`` intervals, a check would
-change nothing, so there is none.
+A member with an agent is checked if its report is overdue, if its agent reports a failed web server, or while its check
+fails. If the agent has stopped or has been silent for ``stale_after`` intervals, the member is not checked, because the
+result would change nothing.
 
-A member without an agent is checked at the pool's interval. Its reading shows when it last passed a check.
+A member without an agent is checked at its pool's check interval. The reading of a member without an agent contains the
+time of the last passed check.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ OVERDUE: Final = 1.3
 
 @dataclass(frozen=True, slots=True)
 class MemberCheck:
-    """One member of one pool, and the check of that pool. ``member`` is a full name."""
+    """One member of a pool, and the check that the pool requires. ``member`` is the member's full name."""
 
     pool: str
     member: str
@@ -43,7 +45,7 @@ class MemberCheck:
 
 
 def checks_of(farm: Farm) -> list[MemberCheck]:
-    """Return a check for each member of each pool that has one."""
+    """Return a check for each member of each pool that has a check configured."""
     return [
         MemberCheck(pool.name, member.full_name, member.addresses, pool.config.check, member.agentless)
         for pool in farm.pools
@@ -70,7 +72,10 @@ ReadingOf = Callable[[str], Reading | None]
 
 
 class CheckSchedule:
-    """The checks of all members. ``stale_after`` is in report intervals. Times are in monotonic seconds."""
+    """A schedule for the checks of all members.
+
+    ``stale_after`` is in report intervals. Times are in monotonic seconds.
+    """
 
     def __init__(self) -> None:
         self.stale_after = math.inf
@@ -80,7 +85,10 @@ class CheckSchedule:
         self._numbers = itertools.count()
 
     def use(self, checks: Iterable[MemberCheck], now: float) -> None:
-        """Replace the checks. A check of the same pool and member continues where it was."""
+        """Replace all checks by the new checks.
+
+        If a new check has the pool and member of an old check, the new check inherits the old check's state.
+        """
         before, self._entries, self._heap = self._entries, {}, []
         for old in before.values():
             old.active = False
@@ -102,7 +110,7 @@ class CheckSchedule:
 
     @property
     def next_due(self) -> float:
-        """The time at which ``take`` must be called again, or inf."""
+        """The time at which ``take`` must be called again, or infinity."""
         return self._heap[0][0] if self._heap else math.inf
 
     def hurry(self, members: Iterable[str], now: float) -> None:
@@ -113,9 +121,12 @@ class CheckSchedule:
                     self._plan(entry, now)
 
     def take(self, reading_of: ReadingOf, now: float) -> MemberCheck | None:
-        """Look at the member that is due next. Return its check if the check must be made now.
+        """Remove the first due member from the schedule.
 
-        The caller must make the check and then call ``finish``. Do not call this method before ``next_due``.
+        Return the member's check if the check must be made now, otherwise None.
+
+        The caller must make the returned check and then call ``finish``. Do not call this method before ``next_due``.
+
         """
         due, _, entry = heapq.heappop(self._heap)
         if entry.due != due or entry.running or not entry.active:
@@ -131,7 +142,10 @@ class CheckSchedule:
     def finish(
         self, check: MemberCheck, result: ProbeResult, began: float, reading_of: ReadingOf, now: float
     ) -> Reading | None:
-        """Record the result of a check that ``began`` earlier. Return the member's new reading if it changes."""
+        """Record the result of a check that started at ``began``.
+
+        Return the member's new reading, or None if the reading does not change.
+        """
         entry = self._entries.get(check.key)
         if entry is None or entry.check.check != check.check:
             return None  # a reload has removed the check
@@ -159,7 +173,10 @@ class CheckSchedule:
     def _finish_agentless(
         self, entry: _Entry, reading: Reading | None, result: ProbeResult, began: float
     ) -> Reading | None:
-        """Record the result for a member without an agent. Return its new reading if it changes."""
+        """Record the result of a check of a member without an agent.
+
+        Return the member's new reading, or None if the reading does not change.
+        """
         pool, check = entry.check.pool, entry.check.check
         if result.passed is None:
             return None
@@ -182,7 +199,10 @@ class CheckSchedule:
         return Reading(began, max(each.check.check.interval for each in entries), None)
 
     def _when(self, check: MemberCheck, reading: Reading | None, now: float) -> float:
-        """Return when the member must be checked or, if that is not known yet, looked at again."""
+        """Return the time at which the member must be checked.
+
+        If this time is not known yet, return the time at which to call this method again.
+        """
         if check.agentless:
             return now
         if reading is None or reading.gone or now >= silent_at(reading, self.stale_after):

@@ -37,7 +37,7 @@ class _Waiting(NamedTuple):
 
 
 class IcmpProber:
-    """Probes members by ICMP. ``open`` must be called before root privileges are dropped."""
+    """A prober that sends ICMP echo requests to members. Call ``open`` before the program drops root privileges."""
 
     def __init__(self) -> None:
         self._sockets: dict[socket.AddressFamily, _EchoSocket] = {}
@@ -47,7 +47,7 @@ class IcmpProber:
         self._reading = False
 
     def open(self, addresses: Iterable[str]) -> None:
-        """Open a socket for each family in ``addresses``, if it is not open yet. Raises ConfigError."""
+        """Open a socket for each address family in ``addresses`` that has no open socket yet. Raises ConfigError."""
         for family in {family_of(address) for address in addresses} - self._sockets.keys():
             try:
                 self._sockets[family] = opened = _EchoSocket(*open_echo_socket(family))
@@ -59,7 +59,7 @@ class IcmpProber:
                 self._read(family, opened)
 
     def start(self) -> None:
-        """Start reading replies. Call this inside the event loop."""
+        """Start reading replies. Call this method in the event loop."""
         self._reading = True
         for family, opened in self._sockets.items():
             self._read(family, opened)

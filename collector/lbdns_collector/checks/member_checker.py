@@ -1,4 +1,4 @@
-"""The member checker: makes the checks that are due, a limited number at a time, and stores what they change."""
+"""The member checker: makes a limited number of due checks at a time, and stores the changed readings."""
 
 from __future__ import annotations
 
@@ -26,18 +26,21 @@ RESULTS: Final[Mapping[bool | None, str]] = {True: "passed", False: "failed", No
 
 
 class Readings(Protocol):
-    """The members' newest readings, by full name."""
+    """A table of the members' newest readings, keyed by full member name."""
 
     def reading(self, member: str) -> Reading | None: ...
 
     def replace(self, member: str, reading: Reading) -> None:
-        """Store a reading that the checks have changed."""
+        """Store a reading that a check has changed."""
 
     def members(self) -> Iterable[str]: ...
 
 
 class MemberChecker:
-    """Makes the checks of a farm. ``on_change`` is called after a check has changed a reading in ``readings``."""
+    """A checker that makes the checks of all members of a farm.
+
+    ``on_change`` is called after a check has changed a reading in ``readings``.
+    """
 
     def __init__(self, readings: Readings, on_change: Callable[[], None]) -> None:
         self._readings, self._on_change = readings, on_change
@@ -51,7 +54,7 @@ class MemberChecker:
         self.counts: Counter[tuple[str, str]] = Counter()
 
     def open(self, farm: Farm) -> None:
-        """Open the sockets that the checks of ``farm`` need and that only root may open. Raises ConfigError."""
+        """Open the sockets that only root may open and that the checks of ``farm`` need. Raises ConfigError."""
         targets = [each for each in checks_of(farm) if each.check.target and each.check.target.kind == "icmp"]
         self._icmp.open(address for each in targets for address in each.addresses)
 
@@ -62,7 +65,7 @@ class MemberChecker:
         self.use(farm)
 
     def use(self, farm: Farm) -> None:
-        """Switch to the checks of ``farm``, and forget the failures of checks that it does not contain."""
+        """Replace the current checks by the checks of ``farm``, and delete the failures of removed checks."""
         checks = checks_of(farm)
         self._schedule.stale_after = farm.config.collector.stale_after
         self._schedule.use(checks, asyncio.get_running_loop().time())
@@ -76,12 +79,12 @@ class MemberChecker:
         self._wake()
 
     def stop(self) -> None:
-        """Stop checking, and close the sockets. Checks that are running have no result."""
+        """Stop checking, and close the sockets. The results of running checks are discarded."""
         self.pause()
         self._icmp.close()
 
     def pause(self) -> None:
-        """Stop checking until ``resume`` is called."""
+        """Stop checking members until ``resume`` is called."""
         self._is_on, self._schedule = False, CheckSchedule()
         if self._timer:
             self._timer.cancel()
@@ -94,12 +97,12 @@ class MemberChecker:
         self.use(farm)
 
     def hurry(self, members: Iterable[str]) -> None:
-        """Check ``members`` (full names) now, because their agents report that the web server has failed."""
+        """Check ``members`` (full names) now, because their agents report that their web servers have failed."""
         self._schedule.hurry(members, asyncio.get_running_loop().time())
         self._wake()
 
     def _wake(self) -> None:
-        """Begin the checks that are due, and schedule the next wake-up."""
+        """Start the checks that are due, and schedule the next call of this method."""
         if not self._is_on:
             return
         loop = asyncio.get_running_loop()
@@ -143,7 +146,7 @@ class MemberChecker:
             self._on_change()
 
     async def _probe(self, check: MemberCheck) -> ProbeResult:
-        """Probe all addresses of a member at once. The check passes as soon as one of them does."""
+        """Probe all addresses of a member at once. The check passes as soon as the probe of one address passes."""
         if len(check.addresses) == 1:
             return await self._probe_address(check, check.addresses[0])
         probes = [asyncio.ensure_future(self._probe_address(check, address)) for address in check.addresses]

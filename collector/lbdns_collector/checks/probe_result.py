@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class ProbeResult(NamedTuple):
-    """``passed`` is None if the probe could not be made. ``reason`` states why the probe did not pass."""
+    """If the probe could not be made, ``passed`` is None. ``reason`` states why the probe did not pass."""
 
     passed: bool | None
     reason: str = ""

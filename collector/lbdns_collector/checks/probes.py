@@ -1,7 +1,7 @@
-"""Probes: ask one address of a member for a sign of life, over TCP or HTTP, without blocking the event loop.
+"""Probes that test one address of a member over TCP or HTTP, without blocking the event loop.
 
-A probe returns a ``ProbeResult``. A probe that fails for a reason of its own, such as a lack of file descriptors, says
-nothing about the member.
+A probe returns a ``ProbeResult``. If a probe cannot be made, for example because no file descriptor is free, its result
+has no effect on the member.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def failure_of(error: OSError) -> ProbeResult:
 
 
 def no_answer(now: float, deadline: float, check: CheckConfig) -> ProbeResult:
-    """Return the result of a probe without an answer, which ended at ``now`` (monotonic seconds)."""
+    """Return the result of a probe that ended without an answer at ``now`` (monotonic seconds)."""
     if now > deadline + STALL:
         return ProbeResult(None, "this program was too busy to notice an answer")
     return ProbeResult(False, f"no answer within {check.timeout:g} s")
@@ -103,7 +103,8 @@ async def _connect(sock: socket.socket, address: tuple[str, int], deadline: floa
 async def _ready(sock: socket.socket, writable: bool, deadline: float) -> bool:
     """Wait until ``sock`` is readable, or ``writable``. Return False at the deadline.
 
-    An event loop handles ready sockets before timers, so an answer counts even if this program was busy meanwhile.
+    An event loop handles ready sockets before timers, so an answer counts even if this program was too busy to read it
+    in time.
     """
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[bool] = loop.create_future()
@@ -125,7 +126,7 @@ async def _ready(sock: socket.socket, writable: bool, deadline: float) -> bool:
 def _judge(head: bytes, check: CheckConfig) -> ProbeResult:
     """Return the result of an HTTP probe whose response begins with ``head``."""
     if not head:
-        return ProbeResult(False, "closed the connection without a response")
+        return ProbeResult(False, "the member closed the connection without a response")
     match = _STATUS_LINE.match(head)
     if not match:
         return ProbeResult(False, "the response is not HTTP")

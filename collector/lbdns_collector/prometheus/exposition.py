@@ -1,7 +1,7 @@
-"""Writes metric families as Prometheus text, in short slices so that the event loop can do other work between slices.
+"""Writes metric families as Prometheus text in short slices, between which the event loop can do other work.
 
-prometheus_client's own writer takes several times as long and never pauses. With 1000 members, that writer would delay
-queries by up to 0.1 s (``python -m lbdns_tools.bench scrape``).
+The writer in prometheus_client takes several times as long and never pauses. With 1000 members, the writer in
+prometheus_client delays queries by up to 0.1 s (``python -m lbdns_tools.bench scrape``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SPECIAL: Final = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 
 
 class FamilySlice(Metric):
-    """One slice of a metric family: up to ROWS of its rows.
+    """One slice of a metric family, which contains up to ROWS rows.
 
     Rows are converted to prometheus_client's samples only if ``samples`` is read, because writing the rows directly is
     faster.
@@ -50,7 +50,7 @@ class FamilySlice(Metric):
 
 
 def families(name: str, kind: str, text: str, labels: tuple[str, ...], rows: Iterable[FamilyRow]) -> Iterator[Metric]:
-    """Yield one gauge or counter family in slices of ROWS rows, or nothing if the family has no rows.
+    """Yield one gauge or counter family in slices of ROWS rows, or no slice if the family has no rows.
 
     ``name`` must not end in ``_total``.
     """
@@ -74,7 +74,10 @@ def exposition_text(slices: Iterable[Metric]) -> Iterator[bytes]:
 
 
 async def in_slices(steps: Iterator[bytes]) -> list[bytes]:
-    """Return the values that ``steps`` yields, as a list. Pauses after each slice, so that other tasks can run."""
+    """Return a list of the values that ``steps`` yields.
+
+    The function pauses after each slice, so that other tasks can run.
+    """
     done = []
     began = time.perf_counter()
     for step in steps:

@@ -1,6 +1,6 @@
 """Metric families about pools and their members.
 
-A farm with more members than ``[web] max_member_series`` has no series for individual members.
+If a farm has more members than ``[web] max_member_series``, no series for individual members are exported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ QUARANTINED_STATE: Final = "quarantined"
 
 
 def has_member_series(farm: Farm) -> bool:
-    """Return whether to export series for individual members. Each member needs about a dozen series."""
+    """Return whether to export series for individual members. About a dozen series are exported for each member."""
     return _members(farm) <= farm.config.web.max_member_series
 
 

@@ -1,6 +1,7 @@
 """Builds the Prometheus text that a program serves at ``/metrics``.
 
-Every program exports families about its build, reports, events, reloads, history and event loop lag. Some export more.
+Every program exports families about its build, reports, events, reloads, history and event loop lag. Some programs
+export additional families.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 LEVELS: Final = ("info", "warning", "error")
 #: The results of a reload, and the level of the event that reports each
 _RESULTS: Final[Mapping[str, str]] = {"success": "info", "failure": "error"}
-HEALTHY: Final = "Whether the program does its work, so that /healthz has status 200"
+HEALTHY: Final = "1 if the program is serving, so that /healthz returns status 200, otherwise 0"
 #: The name and help of the metric
 LOG_LINES_LOST: Final = ("lbdns_log_lines_lost", "Log lines that were dropped or could not be written")
 _process = ProcessCollector(registry=None)
@@ -39,7 +40,7 @@ NO_REFUSALS: Final[Mapping[str, int]] = MappingProxyType({})
 async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> bytes:
     """Return all metric families of ``source`` as Prometheus text.
 
-    ``refused`` holds the number of refused HTTP requests, keyed by reason.
+    ``refused`` contains the number of refused HTTP requests for each reason.
     """
     return b"".join(await in_slices(exposition_text(metric_families(source, refused))))
 

@@ -1,14 +1,15 @@
 """Adaptive weights: a search for score weights that shorten response times.
 
-Sans-I/O: the caller supplies the time and the random number generator.
+This module is sans-I/O: the caller supplies the time and the random number generator.
 
 Each trial shifts some weight from one term of the score to another. The trial alternates between the old and the new
 weights every ``period`` seconds, so that changes in load affect both sets of weights equally. The trial ends as soon as
-the new weights perform worse. The search accepts the new weights only if four rounds of four turns each show a
-significant gain. From time to time, the search compares the configured weights with the weights in use, and restores
-the configured weights unless they cause longer response times. Each weight stays within a fixed factor of its
-configured value, and the sum of all weights stays constant. Simulated annealing, which accepts any better result and
-sometimes a worse one, was tried first. Because response times vary widely, annealing reported gains that did not exist.
+the new weights perform worse. The search accepts the new weights only if a significant gain is measured in four rounds
+of four turns each. From time to time, the search compares the configured weights with the weights in use. The search
+restores the configured weights unless these weights cause longer response times. Each weight stays within a fixed
+factor of its configured value, and the sum of all weights stays constant. The first version used simulated annealing,
+which accepts every better result and some worse results. Because response times vary widely, simulated annealing
+reported gains that did not exist.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ LEAST_REQUESTS: Final = 50.0  # requests in each half of a round; fewer give no 
 
 @dataclass(frozen=True, slots=True)
 class WeightSearchSettings:
-    """The limits of a weight search, and the length of its turns.
+    """The settings of a weight search: the limits of the weights, and the length of a turn.
 
     Each weight stays between 1/``factor`` and ``factor`` times its configured value. A turn lasts ``period`` seconds.
     """
@@ -69,7 +70,7 @@ class _ResponseTimeSums:
 class WeightSearchStatus:
     """The state of a weight search: the score's name and weights, and the numbers of completed and accepted trials.
 
-    ``gain`` is the relative reduction in response times, compared with the configured weights, at the last check.
+    ``gain`` is the relative reduction in response times, measured by the last comparison with the configured weights.
     """
 
     score: str
@@ -80,7 +81,7 @@ class WeightSearchStatus:
 
 
 class WeightSearch:
-    """Searches for better weights for one score.
+    """A search for better weights of one score.
 
     Call ``observe`` with every report; if the result is True, the weights in ``score`` have changed.
     """

@@ -37,7 +37,7 @@ NO_SOCKETS: Final[Mapping[Endpoint, socket.socket]] = MappingProxyType({})
 
 
 class Collector:
-    """Receives reports on the configured addresses and delivers snapshots."""
+    """A collector that receives reports on the configured addresses and delivers snapshots."""
 
     def __init__(self, farm: Farm, keys: Sequence[MasterKey], events: EventLog | None = None) -> None:
         """``events`` is the event log in which dropped reports are recorded."""
@@ -61,11 +61,11 @@ class Collector:
         self._watch: ReadWatch | None = None  # None until the collector starts
 
     def open(self, inherited: Mapping[Endpoint, socket.socket] = NO_SOCKETS) -> None:
-        """Open a socket for each configured address, except those in ``inherited``, which maps addresses to sockets.
+        """Open a socket for each configured address that is not in ``inherited``, a map from addresses to open sockets.
 
-        Also opens the sockets for checks by ICMP. Reports wait in the sockets until ``start`` is called. Raises
-        ListenError if an address is not available, and ConfigError if ICMP is not permitted; the collector then has no
-        open sockets.
+        The method also opens the sockets for ICMP checks. Reports wait in the sockets until ``start`` is called. Raises
+        ListenError if an address is not available, or ConfigError if ICMP is not permitted. After an error, the
+        collector has no open sockets.
         """
         missing = [endpoint for endpoint in self.farm.config.collector.listen if endpoint not in inherited]
         taken = [ReportSocket(endpoint, inherited=sock) for endpoint, sock in inherited.items()]
@@ -80,7 +80,8 @@ class Collector:
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
         """Start receiving reports, and call ``deliver`` with a new snapshot whenever reports change a reading.
 
-        Opens the sockets if ``open`` was not called. Raises ListenError or ConfigError as ``open`` does.
+        If ``open`` was not called before, this method also opens the sockets. Raises the errors that ``open`` raises
+        (ListenError and ConfigError).
         """
         if not self._sockets:
             self.open()
@@ -98,14 +99,14 @@ class Collector:
         self._changed()
 
     def start_saving(self) -> None:
-        """Start saving the sequence numbers to the state folder. Call this after dropping root privileges."""
+        """Start saving the sequence numbers to the state directory. Call this method after dropping root privileges."""
         self._sequences.start()
 
     async def stop(self) -> None:
         """Process the reports that have arrived, close the sockets, and save the sequence numbers.
 
-        Snapshots are no longer delivered.
-        A paused collector leaves waiting reports in the sockets, so that another process can read them.
+        After this call, no more snapshots are delivered. A paused collector leaves waiting reports in the sockets, so
+        that another process can read them.
         """
         publisher, self._publisher = self._publisher, None
         if publisher:
@@ -118,7 +119,7 @@ class Collector:
         await self._sequences.stop()
 
     def pause(self) -> None:
-        """Stop reading reports, and stop checking. Until ``resume`` is called, new reports wait in the sockets."""
+        """Stop reading reports and checking members. Until ``resume`` is called, new reports wait in the sockets."""
         self._paused = True
         self._checker.pause()
         for sock in self._sockets:
@@ -138,8 +139,8 @@ class Collector:
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Open the additional sockets that the configuration ``new`` requires.
 
-        Reports wait in the new sockets until the change is committed, so none is lost. Raises ListenError if an address
-        is not available, and ConfigError if a new check by ICMP is not permitted.
+        Until the change is committed, reports wait in the new sockets, so no report is lost. Raises ListenError if an
+        address is not available, or ConfigError if a new ICMP check is not permitted.
         """
         self._checker.open(new.farm)
         listen = new.farm.config.collector.listen
@@ -180,12 +181,12 @@ class Collector:
 
     @property
     def addresses(self) -> tuple[Endpoint, ...]:
-        """The addresses that receive reports, with the actual port if port 0 was configured."""
+        """The addresses on which the collector receives reports, with the actual port if port 0 was configured."""
         return tuple(sock.address for sock in self._sockets)
 
     @property
     def fault(self) -> str:
-        """Why the collector does not read reports now; empty while it does."""
+        """The reason why the collector does not read reports now, or an empty string if the collector reads reports."""
         return self._watch.fault if self._watch else "not started"
 
     @property
@@ -195,12 +196,12 @@ class Collector:
 
     @property
     def score(self) -> Score:
-        """The score in force. Older reports may have been rated with a different score."""
+        """The score with which new reports are rated. Earlier reports may have been rated with a different score."""
         return self.table.score
 
     @property
     def adapted(self) -> WeightSearchStatus | None:
-        """The state of the weight search; None if adaptive weights are off."""
+        """The state of the weight search, or None if adaptive weights are off."""
         adaptive = self.table.adaptive
         if adaptive is None:
             return None
@@ -217,7 +218,7 @@ class Collector:
             self._publisher.changed()
 
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
-        """Open sockets for all ``endpoints``; if any endpoint is unavailable, open none. Raises ListenError.
+        """Open sockets for all ``endpoints``, or no socket if any endpoint is unavailable. Raises ListenError.
 
         An endpoint may overlap with a ``replaced`` socket's address: for example, 0.0.0.0 overlaps with 192.0.2.1.
         """
@@ -253,13 +254,13 @@ class Collector:
         if self._keyed:
             log.info("reports are accepted if their tag matches a key in the key file")
         else:
-            log.warning("no key_file: every report from a member's address is accepted, but addresses can be forged")
+            log.warning("no key_file is set: reports from members' addresses are accepted, but addresses can be forged")
 
 
 def _adaptive(config: Config, before: WeightSearch | None) -> WeightSearch | None:
     """Return the weight search configured in ``config``, or None if adaptive weights are off.
 
-    Returns ``before`` if that search has the same weights and settings, so that its results survive a reload.
+    Returns ``before`` if its weights and settings are unchanged, so that the results of the search survive a reload.
     """
     if not config.collector.adapt:
         return None

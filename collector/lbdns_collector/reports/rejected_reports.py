@@ -1,8 +1,8 @@
-"""Rejected reports by source: which hosts send reports that the collector does not accept, and why. Sans-I/O.
+"""Counts rejected reports by source, and records why the collector rejects the reports from each source. Sans-I/O.
 
-The collector never answers an agent, so an operator needs to see here why an agent's reports are rejected. Anybody can
-send datagrams with forged source addresses and host names. The table is therefore bounded, and a flood from random
-sources can neither displace the members' own addresses nor the sources that keep sending.
+Because the collector never replies to an agent, this table shows an operator why an agent's reports are rejected.
+Anybody can send datagrams with forged source addresses and host names. The size of the table is therefore limited. A
+flood from random sources cannot displace the members' addresses or other persistent sources.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _HEADER: Final = 9  # bytes before the host name in a datagram
 
 @dataclass(slots=True)
 class RejectedSender:
-    """The rejected reports from one source address that claim to come from one host.
+    """A sender of rejected reports: a source address, and the host from which the reports claim to come.
 
-    ``host`` and ``key_id`` are what the newest datagram claims, and may be forged; they are empty if a datagram has no
-    valid envelope, or no key. Times are in Unix seconds.
+    ``host`` and ``key_id`` are copied from the newest datagram and may be forged. ``host`` is empty if the datagram has
+    no valid envelope, and ``key_id`` if the datagram has no key. Times are in Unix seconds.
     """
 
     source: str
@@ -66,7 +66,7 @@ class RejectedSender:
 
 class RejectedReports:
     def __init__(self, addresses: Iterable[str] = ()) -> None:
-        """``addresses`` are those of the members."""
+        """``addresses`` are the members' addresses."""
         self.addresses: Collection[str] = frozenset(addresses)
         self.version = 0  # increases with every rejected report
         self._senders: dict[tuple[str, bytes], RejectedSender] = {}
@@ -88,7 +88,7 @@ class RejectedReports:
         sender.counts[reason] += 1
 
     def _add(self, source: str, name: bytes, wall: float) -> RejectedSender | None:
-        """Return a new sender, or None if the table is full of senders that matter more."""
+        """Return a new sender, or None if the table is full of senders with a higher priority."""
         is_member = source.removeprefix("::ffff:").partition("%")[0] in self.addresses
         if len(self._senders) >= MAX_SENDERS and not self._make_room(is_member, wall):
             return None
@@ -111,7 +111,10 @@ class RejectedReports:
         return True
 
     def _importance(self, sender: RejectedSender, wall: float) -> int:
-        """Return 0 for a quiet sender, 2 for a member's address, 3 for a sender with a time series, and 1 otherwise."""
+        """Return a sender's priority.
+
+        The priority is 0 for a quiet sender, 2 for a member's address, 3 for a sender with a time series, otherwise 1.
+        """
         if sender.last <= wall - QUIET:
             return 0
         if (sender.source, sender.host.encode()) in self._exported:
@@ -119,12 +122,15 @@ class RejectedReports:
         return 2 if sender.is_member else 1
 
     def senders(self, now: float) -> list[RejectedSender]:
-        """Return the senders of the last ten minutes: members' addresses first, and then by the number of reports."""
+        """Return the senders of the last ten minutes.
+
+        Members' addresses come first; other senders are sorted by the number of reports.
+        """
         recent = [sender for sender in self._senders.values() if now - sender.last < QUIET]
         return sorted(recent, key=lambda sender: (sender.is_member, sender.counts.total()), reverse=True)
 
     def documents(self, now: float) -> list[dict[str, Any]]:
-        """Return the first MAX_SHOWN senders as plain data."""
+        """Return the first MAX_SHOWN senders as dictionaries."""
         return [sender.document(now) for sender in self.senders(now)[:MAX_SHOWN]]
 
     def of_host(self, host: str, source: str, now: float) -> Iterator[RejectedSender]:
@@ -135,8 +141,8 @@ class RejectedReports:
     def exported(self, now: float) -> list[RejectedSender]:
         """Return the senders with a time series.
 
-        A sender keeps its time series until it has been quiet for ten minutes. Without this rule, a flood from changing
-        sources would create new series with every scrape.
+        A sender keeps its time series until it has been quiet for ten minutes. This rule prevents a flood from changing
+        sources from creating new series with every scrape.
         """
         recent = {(sender.source, sender.host.encode()): sender for sender in self.senders(now)}
         self._exported = {place: None for place in self._exported if place in recent}

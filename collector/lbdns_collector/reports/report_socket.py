@@ -1,4 +1,4 @@
-"""Report sockets: UDP sockets that receive reports, pass them to the report table, and log dropped datagrams."""
+"""Report sockets: UDP sockets that receive reports, pass the reports to the report table, and log dropped datagrams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOG_INTERVAL: Final = 60.0  # seconds, per reason: garbage from the network must
 
 
 class RejectionLog:
-    """Limits log lines about dropped datagrams to one line per minute for each reason."""
+    """A filter that limits log lines about dropped datagrams to one line per minute for each reason."""
 
     def __init__(self) -> None:
         self._logged_at: dict[str, float] = {}
@@ -34,7 +34,7 @@ class RejectionLog:
     def note(self, reason: str, source: str, now: float) -> str | None:
         """Count a datagram from ``source`` that was dropped at ``now`` (monotonic seconds).
 
-        Return the line to log, or None if this reason was logged within the last minute.
+        Return the line to log, or None if a drop for this reason was logged within the last minute.
         """
         count = self._since[reason] = self._since.get(reason, 0) + 1
         logged_at = self._logged_at.get(reason)
@@ -46,7 +46,10 @@ class RejectionLog:
 
 
 class ReportSocket:
-    """A bound UDP socket. Once attached, the socket passes received datagrams to the report table."""
+    """A bound UDP socket that receives reports.
+
+    After ``attach`` is called, the socket passes received datagrams to the report table.
+    """
 
     def __init__(self, endpoint: Endpoint, share: bool = False, inherited: socket.socket | None = None) -> None:
         """Bind a socket to ``endpoint``, or use ``inherited``, a socket that is already bound to ``endpoint``.
@@ -69,8 +72,8 @@ class ReportSocket:
     ) -> None:
         """Start passing received datagrams to ``table``.
 
-        Calls ``on_change`` after each batch that contains an accepted report. Records dropped datagrams in ``events``
-        at a limited rate.
+        The method calls ``on_change`` after each batch of datagrams that contains an accepted report. Dropped datagrams
+        are recorded in ``events`` at a limited rate.
         """
         self._table, self._on_change, self._rejections, self._events = table, on_change, RejectionLog(), events
         self.resume(loop)
@@ -82,7 +85,7 @@ class ReportSocket:
         return self._socket.fileno()
 
     def pause(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Stop reading. Until ``resume`` is called, new datagrams wait in the socket."""
+        """Stop reading. Stop reading: until ``resume`` is called, new datagrams wait in the socket."""
         loop.remove_reader(self._socket)
 
     def resume(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -134,9 +137,9 @@ class ReportSocket:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
 
     def close(self, loop: asyncio.AbstractEventLoop, leave: bool = False) -> None:
-        """Process the datagrams that have arrived, but no more than the receive buffer can hold, and close the socket.
+        """Process the datagrams that have arrived, up to the size of the receive buffer, and close the socket.
 
-        If ``leave`` is true, leave the datagrams to another process that has the same socket open.
+        If ``leave`` is true, leave the datagrams to another process that also has this socket open.
         """
         loop.remove_reader(self._socket)
         for _ in range(0 if leave else LAST_BATCHES):

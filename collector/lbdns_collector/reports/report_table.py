@@ -1,14 +1,14 @@
-"""The report table: decides which report datagrams to accept, and keeps the newest reading of every member. Sans-I/O.
+"""The report table: accepts or rejects report datagrams, and stores the newest reading of every member. Sans-I/O.
 
-The checks run in the order below. The first check that fails determines the reason for dropping the datagram. A
-datagram's body is decoded only after the sender has been verified.
+The report table checks each datagram in the order below. If a check fails, the datagram is dropped, and the failed
+check determines the reason. A datagram's body is decoded only after the sender has been verified.
 
-    too_long      over 1200 bytes
-    malformed     no valid envelope (or, after the rate check, no valid body)
-    unknown_host  no member has that name
+    too_long      the datagram has more than 1200 bytes
+    malformed     the datagram has no valid envelope (or, after the rate check, no valid body)
+    unknown_host  no member has the report's host name
     bad_tag       the tag matches no configured key; without keys: the source is not one of the host's addresses
-    rate          more than 50 reports a second from one host for some time
-    clock         the report's time differs from the collector's by more than 30 s
+    rate          the host sends more than 50 reports/s for some time
+    clock         the report's time differs from the collector's clock by more than 30 s
     replay        the report is not newer than the last accepted report from the host
 """
 
@@ -39,12 +39,15 @@ FORGET_ABSENT: Final = 3600.0  # seconds; long before that, the clock check reje
 
 
 class ReportTable:
-    """Accepts or drops datagrams, and stores the members' readings. Only the immutable snapshots are thread-safe."""
+    """A table that accepts or drops datagrams, and stores the members' readings.
+
+    The table is not thread-safe, but its immutable snapshots are.
+    """
 
     def __init__(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
     ) -> None:
-        """``score`` is applied to new reports. ``shadow`` is a second score, computed for comparison only."""
+        """``score`` is applied to new reports. ``shadow`` is a second score, which is computed only for comparison."""
         self.counts = dict.fromkeys(RESULTS, 0)
         #: The senders of rejected reports
         self.rejected = RejectedReports(_addresses(hosts))
@@ -64,10 +67,10 @@ class ReportTable:
         self._changed = False
 
     def accept(self, datagram: bytes, source: str, now: float, wall: float) -> str:
-        """Check a datagram from address ``source``, and record its reading if the datagram is accepted.
+        """Check a datagram from address ``source``, and store its reading if the datagram is accepted.
 
         Return "accepted" or one of ``lbdns_shared.report.REASONS``; never raise an exception. ``now`` is in monotonic
-        seconds, ``wall`` in Unix seconds.
+        seconds, and ``wall`` is in Unix seconds.
         """
         try:
             result = self._judge(datagram, source, now, wall)
@@ -79,14 +82,14 @@ class ReportTable:
         return result
 
     def snapshot(self) -> Snapshot:
-        """Return a snapshot of the current readings; if nothing has changed, return the previous snapshot object."""
+        """Return a snapshot of the current readings, or the previous snapshot object if nothing has changed."""
         if self._changed:
             self._snapshot = Snapshot(self._snapshot.version + 1, self._readings.copy())
             self._changed = False
         return self._snapshot
 
     def reading(self, member: str) -> Reading | None:
-        """Return the newest reading of ``member`` (full name), or None if there is none."""
+        """Return the newest reading of ``member`` (full name), or None if the member has no reading."""
         return self._readings.get(member)
 
     def replace(self, member: str, reading: Reading) -> None:
@@ -98,7 +101,7 @@ class ReportTable:
         return self._readings.keys()
 
     def take_failed_servers(self) -> Collection[str]:
-        """Return the members whose agents have reported since the last call that the web server has failed."""
+        """Return the members whose agents have reported a failed web server since the last call."""
         if not self._failed_servers:
             return ()
         found, self._failed_servers = self._failed_servers, set()
@@ -106,13 +109,14 @@ class ReportTable:
 
     @property
     def skews(self) -> dict[str, float]:
-        """The seconds by which each reporting host's clock is ahead of the collector's, keyed by host name."""
+        """The seconds by which each reporting host's clock is ahead of the collector's clock, keyed by host name."""
         return {name: peer.skew for name, peer in self._peers.items() if peer.has_reported}
 
     def host_document(self, name: str, source: str, wall: float) -> dict[str, Any]:
-        """Return what is known about the reports of host ``name`` at ``wall`` (Unix seconds), for the host's agent.
+        """Return data about the reports of host ``name`` at ``wall`` (Unix seconds), for the host's agent.
 
-        ``rejected`` also contains the rejected reports from address ``source``, whatever host they claim to come from.
+        ``rejected`` also contains all rejected reports from address ``source``, regardless of the host name in each
+        report.
         """
         peer = self._peers.get(name)
         last = peer.accepted if peer and peer.has_reported else None
@@ -129,9 +133,9 @@ class ReportTable:
     def reconfigure(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
     ) -> None:
-        """Switch to another configuration. Set ``agentless`` first.
+        """Switch to another configuration. Set ``agentless`` before calling this method.
 
-        Hosts that are in both configurations keep their readings and sequence numbers; their scores are recomputed.
+        If a host is in both configurations, its readings and sequence numbers remain, and its scores are recomputed.
         """
         peers = {name: peer for name, peer in self._peers.items() if name in hosts}
         for name, peer in peers.items():
@@ -205,7 +209,10 @@ class ReportTable:
         self._changed = True
 
     def _record_notice(self, members: tuple[str, ...], reading: Reading) -> None:
-        """Record an alarm or a "bye". A failed check remains in force, because only "data" proves it outdated."""
+        """Record an alarm or a "bye".
+
+        A failed check remains in force, because only a "data" report proves that the check is outdated.
+        """
         for member in members:
             if before := self._readings.get(member):
                 kept: dict[str, Any] = {"failed_checks": before.failed_checks}
@@ -222,7 +229,7 @@ class ReportTable:
         return self.score.of(metrics), self._shadow.of(metrics) if self._shadow else None
 
     def _readings_of(self, hosts: Mapping[str, ReportingHost], readings: Mapping[str, Reading]) -> dict[str, Reading]:
-        """Return the ``readings`` from reports of ``hosts``, and from checks of members without an agent."""
+        """Return those ``readings`` that come from reports of ``hosts`` or from checks of members without an agent."""
         members = {member for host in hosts.values() for member in host.members}
         return {
             name: reading
@@ -242,9 +249,12 @@ class ReportTable:
         return dataclasses.replace(reading, score=score, shadow_score=shadow)
 
     def records(self, wall: float) -> dict[str, HostRecord]:
-        """Return what must survive a restart as plain data, by host name. Any thread may call this.
+        """Return the data that must survive a restart as plain data, keyed by host name.
 
-        ``wall`` is the time in Unix seconds.
+        Any thread may call this method.
+
+        ``wall`` is the current time in Unix seconds.
+
         """
         # ``copy`` is atomic, unlike a loop over a dictionary that the event loop's thread may change
         found = {name: peer.record() for name, peer in self._peers.copy().items() if peer.accepted.seq >= 0}
@@ -254,11 +264,11 @@ class ReportTable:
         return found
 
     def remember(self, records: Mapping[str, Any], now: float, wall: float) -> int:
-        """Continue after the reports in ``records``, the result of ``records`` in an earlier process.
+        """Restore the result of ``records`` from an earlier process, so that older reports are rejected.
 
-        Hosts that have reported to this process are left alone. Members whose last report was a "bye" are silent.
-        Return the number of invalid records, which are ignored. ``now`` is in monotonic seconds, ``wall`` in Unix
-        seconds.
+        Hosts that have already reported to this process remain unchanged. If the last report of a member was a "bye",
+        the member is silent. Return the number of invalid records, which are ignored. ``now`` is in monotonic seconds,
+        ``wall`` in Unix seconds.
         """
         invalid = 0
         for name, record in records.items():
@@ -304,7 +314,7 @@ class ReportTable:
         }
 
     def restore(self, state: Any, now: float) -> None:
-        """Restore the table from another process's state. Ignores unknown hosts, and recomputes scores.
+        """Restore the table from another process's state. The method ignores unknown hosts, and recomputes scores.
 
         ``now`` is the monotonic time at which ``state`` was created. Raises ValueError if ``state`` is invalid.
         """

@@ -1,4 +1,4 @@
-"""What the collector remembers about one reporting host, to limit its rate and to reject replays. Sans-I/O."""
+"""The collector's state for one reporting host, which limits the rate of reports and rejects replays. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LONG_AGO: Final = -math.inf
 
 
 class AcceptedReport(NamedTuple):
-    """The newest accepted report of one host: everything that decides which later reports are newer.
+    """The newest accepted report of one host, with all data that the collector needs to recognise newer reports.
 
-    ``latest`` is the latest timestamp in any accepted report, and ``received`` the time of receipt on the collector's
-    clock, both in Unix seconds. ``gone`` is true for a "bye" report.
+    ``latest`` is the latest timestamp in any accepted report, and ``received`` is the time of receipt on the
+    collector's clock. Both times are in Unix seconds. ``gone`` is true if the report is a "bye" report.
     """
 
     boot: int
@@ -57,7 +57,7 @@ class ReportingPeer:
         return self.tokens >= 1.0
 
     def has_seen(self, report: Report, wall: float) -> bool:
-        """Return whether ``report`` is not newer than the last accepted report."""
+        """Return True if ``report`` is not newer than the last accepted report."""
         # Another boot must be new, and later than every report before it: a clock set back must not revive an old boot
         last = self.accepted
         if report.boot == last.boot:
@@ -76,16 +76,19 @@ class ReportingPeer:
         self.has_reported = True
 
     def record(self) -> HostRecord:
-        """Return as plain data what must survive a restart, so that replays stay rejected. Any thread may call this."""
+        """Return the data that must survive a restart, as plain data, so that replays stay rejected.
+
+        Any thread may call this method.
+        """
         # The newest report is read first: if one arrives in between, its replaced boot is then already listed
         return self.accepted, self.replaced
 
     def adopt(self, record: Any, wall: float) -> None:
-        """Continue after the reports in ``record``, a HostRecord from another process.
+        """Accept only reports that are newer than the reports in ``record``, a HostRecord from another process.
 
-        ``wall`` is the collector's time in Unix seconds. Times far in the future, which come from a clock that was
-        ahead, are cut to what this clock allows: otherwise, they would lock out an agent for as long. Raises ValueError
-        or TypeError if ``record`` is invalid.
+        ``wall`` is the current time of the collector in Unix seconds. Times far in the future come from a clock that
+        was ahead. Such times are reduced to the latest time that the clock check accepts, so that they do not lock out
+        the agent. Raises ValueError or TypeError if ``record`` is invalid.
         """
         (boot, seq, latest, received, gone), replaced = record
         if not isinstance(replaced, Mapping):
@@ -96,13 +99,16 @@ class ReportingPeer:
             and all(type(time) in (int, float) and math.isfinite(time) for time in times)
             and type(gone) is bool
         ):
-            raise ValueError("not a valid record of a host's reports")
+            raise ValueError("the record of a host's reports is not valid")
         self.accepted = AcceptedReport(boot, seq, min(latest, wall + MAX_SKEW), min(received, wall), gone)
         newest = list(replaced.items())[-MAX_REPLACED:]
         self.replaced = {other: min(until, wall + 2 * MAX_SKEW) for other, until in newest}
 
     def state(self, now: float) -> list[Any]:
-        """Return the host's state as plain data. Monotonic times become ages at ``now``; unset times become None."""
+        """Return the host's state as plain data for another process.
+
+        Monotonic times become ages at ``now``; unset times become None.
+        """
         filled = now - self.filled if self.filled > _LONG_AGO else None
         last = self.accepted
         latest = last.latest if last.latest > _LONG_AGO else None
@@ -119,10 +125,10 @@ class ReportingPeer:
         self.filled = _LONG_AGO if filled is None else now - float(filled)
 
     def _replace(self, boot: int, wall: float) -> None:
-        """Reject further reports from ``boot`` until the clock check would reject them anyway.
+        """Reject further reports from ``boot`` until the clock check rejects these reports by itself.
 
-        The rejection must expire: if two agents use the same name and one agent stops, reports from the remaining
-        agent must be accepted again.
+        The rejection must expire: if two agents use one host name and one agent stops, reports from the other agent
+        must be accepted again.
         """
         replaced = {other: until for other, until in self.replaced.items() if until >= wall}
         replaced[boot] = wall + 2 * MAX_SKEW

@@ -1,11 +1,11 @@
-"""The sequence file: keeps the hosts' newest sequence numbers across restarts, so that replays stay rejected.
+"""The sequence file stores the hosts' newest sequence numbers across restarts, so that replays stay rejected.
 
 The file is a sequence of msgpack objects: a map with the format's version and the number of hosts, and then maps from
 host names to records.
 
-A thread rewrites the file while reports arrive, so that neither the event loop nor a report ever waits for the disk.
-The file is not synced to the disk: after a power failure, the file may be old or damaged, but by the time the machine
-has started again, the clock check rejects reports that were recorded before.
+A thread rewrites the file while reports arrive, so that the event loop never waits for the disk. The file is not synced
+to the disk, so after a power failure the file may be old or damaged. When the machine has started again, the clock
+check rejects all reports that were recorded before the power failure.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def sequence_path(config: Config) -> Path:
 def read(path: Path) -> dict[Any, Any]:
     """Return the records in the file by host name, or an empty dictionary if there is no file. Blocks on the disk.
 
-    The records themselves are not checked. Raises LbdnsError if the file cannot be read, or is not a sequence file of
-    this version.
+    The function does not check the records themselves. Raises LbdnsError if the file cannot be read or is not a
+    sequence file of this version.
     """
     try:
         with path.open("rb") as file:
@@ -76,7 +76,10 @@ def read(path: Path) -> dict[Any, Any]:
 
 
 def write(path: Path, records: Mapping[str, HostRecord]) -> None:
-    """Replace the file. Blocks on the disk, and pauses often so that other threads can run. Raises OSError."""
+    """Replace the file. This function blocks on the disk, and pauses often so that other threads can run.
+
+    Raises OSError.
+    """
     items = list(records.items())
     pieces = [msgpack.packb({"version": VERSION, "hosts": len(items)})]
     for start in range(0, len(items), SLICE):
@@ -95,7 +98,10 @@ def remove_leftovers(path: Path) -> None:
 
 
 class SequenceKeeper:
-    """Loads the sequence numbers into a report table, and saves them while the collector runs."""
+    """A keeper of the sequence file.
+
+    The keeper loads the sequence numbers into a report table, and saves the numbers while the collector runs.
+    """
 
     def __init__(self, path: Path, table: ReportTable, events: EventLog) -> None:
         self.path = path  # may be changed; the file at the new path is then written at once
@@ -107,11 +113,14 @@ class SequenceKeeper:
         self._failure = ""
 
     async def load(self) -> None:
-        """Read the file into the table. If the file contains an error, record an event, and go on without the file."""
+        """Load the file into the report table.
+
+        If the file contains an error, record an event, and continue without the file.
+        """
         try:
             records = await asyncio.to_thread(read, self.path)
         except LbdnsError as error:
-            self._record(f"{error}; replays of reports of the last 30 s are not recognised", logging.WARNING)
+            self._record(f"{error}; replays of reports from the last 30 s will not be recognised", logging.WARNING)
             return
         valid = {name: record for name, record in records.items() if type(name) is str and is_host_name(name)}
         invalid = self._table.remember(valid, time.monotonic(), time.time()) + len(records) - len(valid)
@@ -129,7 +138,10 @@ class SequenceKeeper:
             self._thread.start()
 
     async def stop(self) -> None:
-        """Save the newest sequence numbers, and stop saving. Gives up if the disk takes longer than STOP seconds."""
+        """Save the newest sequence numbers a last time, and stop the thread.
+
+        If the disk takes longer than STOP seconds, this method returns without waiting longer.
+        """
         thread, self._thread = self._thread, None
         if thread is not None:
             self._stopping.set()
@@ -149,7 +161,7 @@ class SequenceKeeper:
         self._save()
 
     def _save(self) -> None:
-        """Write the file if reports have been accepted since the last time. Never raises."""
+        """Write the file if reports have been accepted since the file was last written. Never raises."""
         path, accepted = self.path, self._table.counts["accepted"]
         if self._saved == (path, accepted) or (self._saved is None and not accepted):
             return

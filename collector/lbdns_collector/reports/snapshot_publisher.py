@@ -1,4 +1,7 @@
-"""Limits how often new snapshots are published. Sans-I/O: the caller supplies the clock and the timers."""
+"""Limits how often new snapshots are published.
+
+This module is sans-I/O: the caller supplies the clock and the timers.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,14 @@ COPYING: Final = DutyCycle(40.0, longest=0.01)
 
 
 class SnapshotPublisher:
-    """Publishes the first change immediately, then collects later changes and publishes them together after a gap.
+    """A publisher of snapshots that limits their rate. The first change is published immediately.
 
-    The gap is proportional to the time that publishing takes. For three members, the gap is one or two milliseconds;
-    for ten thousand members, it is longer. The shorter of the last two publishing times determines the gap, so that a
-    single slow publication does not delay the next report.
+    Later changes are collected and published together after a gap.
+
+    The gap is proportional to the time needed for publishing a snapshot. With three members, the gap is one or two
+    milliseconds; with ten thousand members, the gap is longer. The shorter of the last two publishing times determines
+    the gap, so that a single slow publication does not delay the next report.
+
     """
 
     def __init__(
@@ -39,7 +45,7 @@ class SnapshotPublisher:
 
     @property
     def gap(self) -> float:
-        """The number of seconds between publications while changes keep arriving."""
+        """The number of seconds between two publications while changes keep arriving."""
         return min(self._pause, self._pause_before)
 
     def changed(self) -> None:

@@ -1,4 +1,4 @@
-"""The history sampler: records the state of the running program once a second."""
+"""The history sampler: records the state of the running program once per second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PERIOD: Final = 1.0  # seconds between two samples
 
 
 class HistorySampler:
-    """Opens the configured history, and records a sample every second."""
+    """A sampler that opens the configured history and records a sample every second."""
 
     def __init__(self, source: StatusSource) -> None:
         self._source = source
@@ -35,13 +35,16 @@ class HistorySampler:
         return self._history if self._history and self._source.members.farm.config.history.on else None
 
     async def start(self) -> None:
-        """Start recording if the configuration enables it. Never raises an exception; logs failures and tries again."""
+        """Start recording if the configuration enables it.
+
+        The method never raises an exception; it logs failures and tries again.
+        """
         await self._use(self._source.members.farm.config)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change that applies the recording settings in ``new``.
 
-        The change takes effect in ``finish``, which may wait for the disk. Never raises.
+        The change takes effect when ``finish`` is called, which may wait for the disk. Never raises.
         """
         return PreparedChange("history", finish=lambda: self._use(new.farm.config))
 

@@ -1,4 +1,4 @@
-"""Writes the stat file, a text file for scripts: one line of colon-separated fields per member."""
+"""Writes the stat file, a text file for scripts with one line of colon-separated fields per member."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def _fields(reading: Reading | None, now: float) -> list[str]:
 
 
 def _number(value: float) -> str:
-    """Return a number in plain decimal notation, or with an exponent if it is 1e15 or more."""
+    """Return a number as text: in decimal notation, or with an exponent if the number is at least 1e15."""
     if abs(value) >= 1e15:
         return repr(value)
     return f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def _plain(text: str) -> str:
-    """Return a pool's name with ``_`` in place of each colon and each unprintable character."""
+    """Return the name of a pool, with each colon and each unprintable character replaced by ``_``."""
     return "".join("_" if char == ":" or not char.isprintable() else char for char in text)
 
 
 class StatFile:
-    """Keeps the file named by ``[collector] stat_file`` up to date, even if a reload changes that setting.
+    """A writer that keeps the file named by ``[collector] stat_file`` up to date, even if a reload changes the setting.
 
     A thread renders and writes the file, so that a slow disk or a large farm does not delay reports or queries.
     """
@@ -84,7 +84,7 @@ class StatFile:
             await asyncio.sleep(PERIOD)
 
     async def update(self, path: Path) -> None:
-        """Rewrite the file now, unless all members are silent and nothing has changed since the file was written."""
+        """Rewrite the file now, unless all members are silent and nothing has changed since the last write."""
         farm, snapshot = self._source.farm, self._source.snapshot
         overrides = self._source.overrides
         now = time.monotonic()

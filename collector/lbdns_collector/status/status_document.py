@@ -1,6 +1,6 @@
-"""The status document: pools, members and their states, as served at ``/api/v1/status``.
+"""The status document, served at ``/api/v1/status``, which describes pools, members and members' states.
 
-Pure functions build the document, write it as JSON in small pieces, and parse the JSON for a follower.
+Pure functions build the document, write the document as JSON in small pieces, and parse the JSON for a follower.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ShadowStatistics:
     """Statistics of the selections that a shadow policy would have made instead of policy ``live``.
 
     ``answers`` lists the number of selections per member, in the pool's order. ``diverted`` is the number of selections
-    that differ from those of ``live``.
+    that differ from the selections of ``live``.
     """
 
     live: str
@@ -58,7 +58,7 @@ class ShadowStatistics:
 
 @dataclass(frozen=True, slots=True)
 class RejectedStatus:
-    """The report counts by result, and the senders of rejected reports, as plain data.
+    """Report counts by result, and the senders of rejected reports, as plain data.
 
     ``version`` increases with every rejected report.
     """
@@ -73,8 +73,8 @@ class StatusInputs:
     """All data needed to build a status document, as of ``now`` (monotonic seconds).
 
     ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Except in ``shadows``, each sequence
-    has one item per member, in the pool's order. ``capacities`` also states whether a pool's capacities are in
-    requests/s.
+    has one item per member, in the pool's order. ``capacities`` also contains a flag for each pool, which is true if
+    the capacities are in requests/s.
     """
 
     farm: Farm
@@ -96,7 +96,7 @@ class StatusInputs:
         return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 
     def capacities_of(self, pool: Pool) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities (empty if they are unknown), and whether they are in requests/s."""
+        """Return the members' capacities (empty if unknown), and True if the capacities are in requests/s."""
         found, is_measured = self.capacities.get(pool.name, ((), False))
         return (found, is_measured) if len(found) == len(pool.members) else ((), False)
 
@@ -145,7 +145,7 @@ def to_json(document: object) -> bytes:
 
 
 def separated(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield pieces of JSON, each except the first preceded by a comma."""
+    """Yield pieces of JSON, with a comma before every piece except the first."""
     comma = b""
     for piece in pieces:
         yield comma + piece
@@ -153,9 +153,9 @@ def separated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def status_pieces(inputs: StatusInputs) -> Iterator[bytes]:
-    """Yield the status document (see ``build_status``) as a single line of JSON, in pieces.
+    """Yield the status document (see ``build_status``) as a single line of JSON, divided into pieces.
 
-    Building a pool's first piece takes 1.5 us per member; most other pieces take up to about 60 us.
+    Building the first piece of a pool takes 1.5 us per member; building most other pieces takes at most about 60 us.
     """
     yield b'{"pools":['
     for number, pool in enumerate(inputs.farm.pools):
@@ -173,8 +173,8 @@ def status_json(inputs: StatusInputs) -> bytes:
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
     """Return a signature of everything that can change without a report, and the time of the next state change.
 
-    If the signature equals the previous one, nothing has changed. The time is in monotonic seconds; it is infinity if
-    no state will change by itself.
+    If the signature equals the previous signature, nothing has changed. The returned time is in monotonic seconds, and
+    is infinity if no state will change by itself.
     """
     signature: list[object] = []
     next_change = math.inf
@@ -190,7 +190,7 @@ def change_signature(inputs: StatusInputs) -> tuple[object, float]:
 
 
 def pool_document(inputs: StatusInputs, pool: Pool) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """Return a pool's document without the members, and an iterator over the members' documents.
+    """Return the document of a pool without the members, and an iterator over the members' documents.
 
     The iterator lets a caller build a long document in short steps.
     """
@@ -266,10 +266,10 @@ def _reported(reading: Reading | None, now: float, pool: str) -> dict[str, Any]:
 
 
 class ReportChanges:
-    """Builds the short documents that are sent to followers when reports change members.
+    """A builder of the short documents that followers receive when reports change members.
 
-    Each document is structured like the status document, but contains only the changed members and only the keys that a
-    report can change. Only the readings are compared, because ten thousand members may change every second.
+    Each short document has the structure of the status document, but contains only changed members and only keys that a
+    report can change. The builder compares only readings, because ten thousand members may change every second.
     """
 
     def __init__(self, farm: Farm) -> None:
@@ -290,16 +290,19 @@ class ReportChanges:
 
 
 def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> list[str]:
-    """Return the full names of the members whose readings in ``before`` and ``after`` are different objects."""
+    """Return the full names of members with different reading objects in ``before`` and ``after``."""
     known = before.get
     return [name for name, reading in after.items() if known(name) is not reading]
 
 
 def read_status(document: object, now: float) -> dict[str, Reading | None]:
-    """Return the readings in a status document, keyed by full member name; None for members that never reported.
+    """Return the readings in a status document, keyed by full member name.
 
-    Ages are converted to times on the reader's monotonic clock, whose current time is ``now``. Raises ValueError if the
-    document is invalid.
+    The value is None for members that have never reported.
+
+    Ages are converted to times on this process's monotonic clock, whose current time is ``now``. Raises ValueError if
+    the document is invalid.
+
     """
     readings: dict[str, Reading | None] = {}
     for pool in _objects(document, "pools"):

@@ -28,7 +28,7 @@ NOT_SERVING: Final = "not serving: starting or stopping"  # the fault of a progr
 
 
 class MemberSource(Protocol):
-    """Provides the members: their configuration, their reports, and the operators' overrides."""
+    """A source of data about members: configuration, reports and operators' overrides."""
 
     @property
     def farm(self) -> Farm: ...  # the configuration in force; a reload replaces the object
@@ -47,7 +47,7 @@ class MemberSource(Protocol):
 
 
 class ScoreSource(Protocol):
-    """Provides the score used for new reports."""
+    """A source of the score that is used for new reports."""
 
     @property
     def score(self) -> Score: ...  # the score in force
@@ -57,29 +57,29 @@ class ScoreSource(Protocol):
 
 
 class SelectionSource(Protocol):
-    """Provides data about the selection of members. Sequences have one item per member, in the pool's order."""
+    """A source of data about the selection of members. Each sequence has one item per member, in the pool's order."""
 
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities (empty if unknown), and whether they are in requests/s."""
+        """Return the members' capacities (empty if unknown), and True if the capacities are in requests/s."""
 
     def answers(self, pool: str) -> Sequence[int]:
         """Return the number of answers that have named each member so far."""
 
     def guards(self, pool: str) -> Sequence[Guard]:
-        """Return the guards that limit the usable members' shares; empty if this program does not select members."""
+        """Return the guards that limit the usable members' shares, or nothing if the program selects no members."""
 
     def shadows(self) -> Mapping[str, Sequence[ShadowStatistics]]:
         """Return the statistics of shadow policies, keyed by pool name."""
 
     async def explain(self, name: str) -> Mapping[str, Any]:
-        """Return the explanation of the next answer for ``name`` (see ``lbdns.planning.explanation``).
+        """Return an explanation of the next answer for ``name`` (see ``lbdns.planning.explanation``).
 
         Raises UnknownNameError if no pool serves the name, and LbdnsError if no DNS server process replies.
         """
 
 
 class CounterSource(Protocol):
-    """Provides counters of queries and reports. No counter decreases while the program runs."""
+    """A source of counters for queries and reports. No counter decreases while the program runs."""
 
     @property
     def queries(self) -> int: ...  # DNS queries received
@@ -94,14 +94,14 @@ class CounterSource(Protocol):
         """Return the numbers of queries by type name, and the numbers of responses by rcode name."""
 
     async def refresh(self) -> None:
-        """Update the counters; this may require replies from other processes."""
+        """Update the counters, which may require replies from other processes."""
 
     def metric_families(self) -> Iterable[Metric]:
         """Return the metric families that only this kind of program exports."""
 
 
 class ProgramSource(Protocol):
-    """Provides the state of the program itself."""
+    """A source of data about the program itself."""
 
     @property
     def uptime_s(self) -> float: ...  # seconds since the program started
@@ -120,9 +120,9 @@ class ProgramSource(Protocol):
 
 
 class StatusSource(Protocol):
-    """Provides a running program's whole status, for ``lbdns serve`` and ``lbdns-collector``.
+    """A source of the whole status of a running program (``lbdns serve`` or ``lbdns-collector``).
 
-    Read the status only in the event loop. Reading is cheap.
+    Read the status only in the event loop. Reading the status is cheap.
     """
 
     @property
@@ -142,7 +142,10 @@ class StatusSource(Protocol):
 
 
 def member_inputs(source: StatusSource) -> StatusInputs:
-    """Return the inputs for metrics: ``status_inputs`` without the inputs that are slow to compute for large farms."""
+    """Return the inputs for metrics.
+
+    These are the inputs in ``status_inputs`` that can be computed fast even for large farms.
+    """
     members, selection = source.members, source.selection
     farm, uptime_s = members.farm, source.program.uptime_s
     return StatusInputs(
@@ -165,7 +168,7 @@ def member_inputs(source: StatusSource) -> StatusInputs:
 
 
 def status_inputs(source: StatusSource) -> StatusInputs:
-    """Return the inputs for a status document. The inputs are immutable, so a thread may build the document."""
+    """Return the inputs for a status document. The inputs are immutable, so another thread may build the document."""
     inputs, selection, history = member_inputs(source), source.selection, source.program.history
     types, rcodes = source.counters.type_and_rcode_counts()
     recording = asdict(history.status) if history else None

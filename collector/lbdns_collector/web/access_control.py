@@ -20,7 +20,7 @@ REFUSAL_REASONS: Final[tuple[RefusalReason, ...]] = get_args(RefusalReason)
 #: What the log says; reasons without a text are not logged, because they are no attacks: a browser's first request has
 #: no credentials, and browsers and proxies keep idle connections
 _LOGGED: Final[dict[RefusalReason, str]] = {
-    "network": "is not in any network in [web] allow",
+    "network": "is not in a network listed in [web] allow",
     "host": "asked for a host that is not in [web] names",
     "credentials": "sent a wrong password or token",
     "tries": "sent too many wrong passwords or tokens",
@@ -36,7 +36,7 @@ _IPV6_PLACE: Final = 64  # bits: the network that a provider assigns to one cust
 class AccessControl:
     """The access rules in force, from the configuration section ``[web]``.
 
-    Clients on this machine may always connect but, like all other clients, need credentials.
+    Clients on this machine may always connect, but need credentials like all other clients.
     """
 
     def __init__(self, allow: Sequence[Network] = (), credentials: HttpCredentials = NO_CREDENTIALS) -> None:
@@ -46,7 +46,7 @@ class AccessControl:
         self._log = RefusalLog()
 
     def apply(self, web: WebConfig, credentials: HttpCredentials) -> None:
-        """Replace the rules in force by those in ``web``."""
+        """Replace the rules in force by the rules in ``web``."""
         self.allow = web.allow
         self.names = frozenset(web.names)
         self.connections_per_client = web.connections_per_client
@@ -61,7 +61,7 @@ class AccessControl:
         return found.is_loopback or any(found in network for network in self.allow)
 
     def is_named(self, host: str) -> bool:
-        """Return whether ``host``, from a Host header, names this server."""
+        """Return whether ``host``, the value of a Host header, names this server."""
         return is_name_of_server(host, self.names)
 
     def refuse(self, why: RefusalReason, address: str, detail: str = "") -> None:
@@ -73,7 +73,8 @@ class AccessControl:
     def may_try(self, address: str) -> bool:
         """Return whether credentials from a client at ``address`` may be checked now.
 
-        To limit guesses, credentials are not checked while too many refusals are pending for the client's network.
+        To limit password guessing, credentials are not checked while too many refusals are pending for the client's
+        network.
         """
         return self._wrong[client_network(address)] < AT_ONCE
 
@@ -92,13 +93,13 @@ class AccessControl:
 
 
 def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return the address without ``%INTERFACE``, and as an IPv4 address if it is IPv4-mapped. Raises ValueError."""
+    """Return an address without ``%INTERFACE``, converted to IPv4 if the address is IPv4-mapped. Raises ValueError."""
     found = ipaddress.ip_address(address.partition("%")[0])
     return (found.ipv4_mapped or found) if found.version == 6 else found
 
 
 def is_this_machine(peer: str, own: str) -> bool:
-    """Return whether ``peer`` is an address of this machine. ``own`` is the address that the peer connected to."""
+    """Return whether ``peer`` is an address of this machine. ``own`` is the address to which the peer connected."""
     try:
         return peer == own or _plain(peer).is_loopback
     except ValueError:
@@ -106,7 +107,7 @@ def is_this_machine(peer: str, own: str) -> bool:
 
 
 def client_network(address: str) -> str:
-    """Return the network that counts as one client: the IPv4 address, or the IPv6 /64 network."""
+    """Return the network that counts as one client: a single IPv4 address or an IPv6 /64 network."""
     try:
         found = _plain(address)
     except ValueError:

@@ -1,6 +1,6 @@
 """Admission control: refuses requests for other hosts, requests with a body, and clients without valid credentials.
 
-The connection gate has checked the client's network and scheduled the request before aiohttp reads it.
+The connection gate has already checked the client's network and scheduled the request before aiohttp reads the request.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
 def _misdirected(request: web.Request) -> web.Response | None:
     """Return a refusal if the request names another host (DNS rebinding), or no host at all.
 
-    HTTP/1.0 requests need no Host header, and no browser sends them.
+    HTTP/1.0 requests need no Host header, and no browser sends HTTP/1.0 requests.
     """
     hosts = request.headers.getall("Host", [])
     if len(hosts) != 1 and (hosts or request.version >= HttpVersion11):
@@ -70,7 +70,7 @@ async def _refusal(request: web.Request) -> web.Response | None:
     if access.credentials.accept(header):
         return None
     async with access.delayed_refusal(address):
-        what = "wrong user name, password or token; [web] password_file and token_file contain the valid credentials"
+        what = "wrong user name, password or token; the valid credentials are in [web] password_file and token_file"
         return _refuse(request, "credentials", 401, what, WWW_Authenticate=CHALLENGE)
 
 

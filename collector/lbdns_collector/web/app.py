@@ -73,7 +73,7 @@ _HEADERS: Final = {
 
 
 def make_app(source: StatusSource, access: AccessControl | None = None) -> web.Application:
-    """Return the application, whose only state is its open connections and event streams."""
+    """Return the HTTP application, whose only state consists of open connections and event streams."""
     app = web.Application(middlewares=[admit, _errors_as_json], client_max_size=1024)
     scheduler = RenderScheduler(partial(_queries_here, source), partial(_member_count, source))
     app[SOURCE], app[SCHEDULER] = source, scheduler
@@ -103,7 +103,7 @@ async def _status(source: StatusSource, scheduler: RenderScheduler) -> bytes:
 
 
 def _queries_here(source: StatusSource) -> int:
-    """Return the number of queries to this process, which pages can delay; 0 if only workers receive queries."""
+    """Return the number of queries to this process, which pages can delay, or 0 if only workers receive queries."""
     return source.counters.queries if source.program.workers <= 1 else 0
 
 

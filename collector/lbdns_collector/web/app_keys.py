@@ -1,4 +1,4 @@
-"""Keys under which the application stores the objects that request handlers share."""
+"""Keys under which the HTTP application stores the objects that request handlers share."""
 
 from __future__ import annotations
 

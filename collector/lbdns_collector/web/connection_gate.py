@@ -1,4 +1,4 @@
-"""The connection gate: accepts HTTP connections from permitted addresses, and closes those past their deadlines."""
+"""The connection gate: accepts HTTP connections from permitted addresses, and closes overdue connections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ THIS_MACHINE: Final = "this machine"
 
 
 class ConnectionGate:
-    """Accepts connections on one listening socket. ``limits`` decides which of them may stay."""
+    """A gate that accepts connections on one listening socket. ``limits`` decides which connections may stay open."""
 
     def __init__(self, sock: socket.socket, access: AccessControl, scheduler: RenderScheduler) -> None:
         self.limits = ConnectionLimits(access, scheduler)
@@ -36,12 +36,12 @@ class ConnectionGate:
         self._sweeper: asyncio.TimerHandle | None = None
 
     def start(self, new_handler: Callable[[], RequestHandler]) -> None:
-        """Start accepting connections. ``new_handler`` makes the aiohttp handler of a connection."""
+        """Start accepting connections. ``new_handler`` creates the aiohttp handler of a connection."""
         self._accepting = asyncio.get_running_loop().create_task(self._accept(new_handler))
         self._sweep()
 
     async def stop(self) -> None:
-        """Stop accepting connections, and close those that no aiohttp handler serves."""
+        """Stop accepting connections, and close all connections without an aiohttp handler."""
         await end_task(self._accepting)
         self._accepting = None
         if self._sweeper:

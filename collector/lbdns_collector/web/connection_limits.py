@@ -1,8 +1,9 @@
-"""Limits on HTTP connections and requests, for each client and for all.
+"""Limits on HTTP connections and requests, for each client and for all clients together.
 
-A connection is either waiting for a request or busy with one. At a limit, a new connection replaces the one that has
-waited longest, so idle connections and half-sent requests cannot lock readers out. Busy connections are never replaced;
-further requests are refused. Some places are reserved for this machine and for health checks.
+A connection is either waiting for a request or busy with a request. If a limit is reached, a new connection replaces
+the connection that has waited longest. Idle connections and incomplete requests therefore cannot lock readers out. Busy
+connections are never replaced; if all connections are busy, further requests are refused. Some connections are reserved
+for this machine and for health checks.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ SPARE: Final = 8  # connections of one client that may wait for a request, howev
 
 
 class LimitedConnection(Protocol):
-    """What the limits need of a connection."""
+    """The interface that a connection must provide to the limits."""
 
     @property
     def client(self) -> WebClient: ...
 
     @property
     def address(self) -> str:
-        """The peer's address."""
+        """The IP address of the connection's peer."""
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection immediately."""
 
     def check_deadline(self, now: float) -> None:
-        """Close the connection if its deadline, in loop time, has passed."""
+        """Close the connection if its deadline (event loop time) has passed."""
 
 
 @dataclass(eq=False)
@@ -64,12 +65,12 @@ class WebClient:
 
     @property
     def replaceable(self) -> int:
-        """The number of connections that other clients' connections may replace."""
+        """The number of this client's connections that other clients' connections may replace."""
         return len(self.waiting) - (RESERVED if self.is_local else 0)
 
 
 class ConnectionLimits:
-    """The connections of one server, by client."""
+    """The open connections of one server, grouped by client, and their limits."""
 
     def __init__(self, access: AccessControl, scheduler: RenderScheduler) -> None:
         self.access = access
@@ -88,7 +89,7 @@ class ConnectionLimits:
         return self._open - self._busy
 
     def client(self, name: str, is_local: bool) -> WebClient:
-        """Return the client called ``name``, which is new if it has no open connection."""
+        """Return the client called ``name``, or a new client if no open connection belongs to this client."""
         return self._clients[name] if name in self._clients else WebClient(name, is_local)
 
     def connections(self) -> list[LimitedConnection]:
@@ -96,7 +97,10 @@ class ConnectionLimits:
         return [connection for each in self._clients.values() for connection in (*each.waiting, *each.busy)]
 
     def opened(self, connection: LimitedConnection) -> None:
-        """Add a connection that waits for a request; at a limit, it replaces the one that has waited longest."""
+        """Add a connection that waits for a request.
+
+        If a limit is reached, the new connection replaces the connection that has waited longest.
+        """
         client = self._clients.setdefault(connection.client.name, connection.client)
         client.waiting[connection] = time.monotonic()
         self._open += 1
@@ -106,10 +110,10 @@ class ConnectionLimits:
             self._replace(self._greediest())
 
     def make_room(self) -> bool:
-        """Close a connection, since a new one needs its descriptor. Return whether there was one.
+        """Close a waiting connection, because a new connection needs a file descriptor. Return whether there was one.
 
-        Connections that began to wait less than SPARED seconds ago stay open. Otherwise, connections that arrive in a
-        row would close each other before their requests are read.
+        Connections that began to wait less than SPARED seconds ago stay open. This rule prevents a series of new
+        connections from closing each other before their requests are read.
         """
         client = self._greediest()
         since = next(iter(client.waiting.values()), math.inf) if client else math.inf
@@ -120,7 +124,7 @@ class ConnectionLimits:
         return max(self._clients.values(), key=lambda each: each.replaceable, default=None)
 
     def closed(self, connection: LimitedConnection) -> None:
-        """Remove a connection, if it has not been removed already."""
+        """Remove a connection that has not been removed yet."""
         client = connection.client
         if connection in client.busy:
             client.busy.discard(connection)
@@ -132,7 +136,7 @@ class ConnectionLimits:
             self._clients.pop(client.name, None)
 
     def refusal(self, connection: LimitedConnection, lane: RenderLane) -> Refusal | None:
-        """Return why the request on a connection must be refused, or None if it may begin."""
+        """Return the reason why a request on a connection must be refused, or None if the request may begin."""
         client = connection.client
         if not (client.is_local or self.access.is_allowed(connection.address)):  # since a reload
             return Refusal.of_network(connection.address)
@@ -165,7 +169,10 @@ class ConnectionLimits:
                 connection.abort()
 
     async def turn(self, client: WebClient, lane: RenderLane) -> None:
-        """Wait until a client's request may be read. Clients take turns, however many requests each of them sends."""
+        """Wait until a request from a client may be read.
+
+        Clients take turns, regardless of the number of requests that each client sends.
+        """
         client.queued[lane] += 1
         try:
             async with client.turns[lane], self._scheduler.turn(lane, REQUEST_COST):
@@ -177,7 +184,10 @@ class ConnectionLimits:
         return MAX_OPEN if client.is_local else self.access.connections_per_client
 
     def _replace(self, client: WebClient | None) -> bool:
-        """Close the connection of a client that has waited longest for a request. Return whether there was one."""
+        """Among a client's connections, close the connection that has waited longest for a request.
+
+        Return whether there was one.
+        """
         oldest = next(iter(client.waiting), None) if client else None
         if oldest is None:
             return False

@@ -39,18 +39,21 @@ async def metrics(request: web.Request) -> web.StreamResponse:
 
 
 async def health(request: web.Request) -> web.Response:
-    """Return status 200 while the program does its work, and 503 with the reason otherwise."""
+    """Return status 200 if the program is serving, otherwise status 503 with the reason."""
     fault = request.app[SOURCE].program.fault
     return web.Response(status=503 if fault else 200, text=f"{fault or 'ok'}\n")
 
 
 async def live(_: web.Request) -> web.Response:
-    """Return status 200: the process lives, whether or not it does its work."""
+    """Return status 200, because the process is running, even if the program is not serving."""
     return web.Response(text="ok\n")
 
 
 async def reports(request: web.Request) -> web.StreamResponse:
-    """Send what the collector knows about the reports of one host, so that its agent can find out why they fail."""
+    """Send the collector's data about the reports of one host.
+
+    The host's agent reads these data to find out why its reports are rejected.
+    """
     host = request.query.get("host", "")
     if not is_host_name(host):
         return error(400, "host: the parameter is missing or not valid; example: /api/v1/reports?host=frodo")
@@ -61,7 +64,7 @@ async def reports(request: web.Request) -> web.StreamResponse:
 
 
 async def events(request: web.Request) -> web.StreamResponse:
-    """Stream the whole status, the changes for a follower, or only the log, as the query string requests."""
+    """Stream the whole status, the changes for a follower, or only the log, depending on the query string."""
     hub = request.app[HUB]
     kind: StreamKind = "changes" if request.query.get("changes") else "page"
     if only := request.query.get("only"):
@@ -123,7 +126,7 @@ async def events_so_far(request: web.Request) -> web.StreamResponse:
 
 
 async def _events(request: web.Request, since: float, limit: int, kind: str) -> Sequence[LoggedEvent]:
-    """Return the events in the history, followed by newer events that have not been written to the history yet."""
+    """Return the events in the history, and then newer events that have not been written to the history yet."""
     program = request.app[SOURCE].program
     fresh = [event for event in program.events.newest(KEPT, since) if kind in ("", event.kind)]
     if program.history is None or len(fresh) >= limit:
@@ -141,7 +144,7 @@ async def _events(request: web.Request, since: float, limit: int, kind: str) -> 
 async def history(request: web.Request) -> web.StreamResponse:
     recorded = request.app[SOURCE].program.history
     if recorded is None:
-        return error(404, "no history is recorded: [history] on is false in the server's configuration")
+        return error(404, "history recording is off; set [history] on = true in the server's configuration")
     try:
         pool, metric, members = _requested_series(request)
         end = _number(request, "to", time.time(), 0, LATEST)

@@ -1,6 +1,6 @@
-"""The event hub: turns status changes into events, builds each event once, and sends it to all streams.
+"""The event hub: turns status changes into events, builds each event once, and sends each event to all streams.
 
-Each stream has a queue for events that the client has not read yet. Clients that read too slowly are disconnected.
+Each stream has a queue for events that its client has not read yet. The hub disconnects clients that read too slowly.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MAX_JOINED: Final = 64 * 1024  # bytes; a longer event is returned as it is, wit
 
 
 class StreamQueue:
-    """The events that are queued for one client. ``abort`` closes the client's connection."""
+    """A queue of events for one client. ``abort`` closes the client's connection."""
 
     def __init__(self, abort: Callable[[], None], keep_alive: float) -> None:
         self.keep_alive = keep_alive  # seconds
@@ -68,7 +68,10 @@ class StreamQueue:
         self.ended = False
 
     def push(self, event: bytes) -> None:
-        """Queue an event. A client too far behind is disconnected and, on reconnecting, receives the whole status."""
+        """Queue an event. If the queue becomes too long, the client is disconnected.
+
+        When the client reconnects, it receives the whole status.
+        """
         if self.ended:
             return
         full = len(self._events) >= MAX_WAITING or self._bytes + len(event) > MAX_WAITING_BYTES
@@ -80,14 +83,17 @@ class StreamQueue:
         self._wake.set()
 
     def replace(self, event: bytes) -> None:
-        """Queue an event with the whole status. It replaces any such event that is still queued."""
+        """Queue an event with the whole status.
+
+        If an older event with the whole status is still queued, the new event replaces the older event.
+        """
         if not self.ended:
             self._whole = event
             self._wake.set()
 
     @property
     def is_behind(self) -> bool:
-        """Whether an event with the whole status is still queued."""
+        """True if an event with the whole status is still queued."""
         return bool(self._whole)
 
     def abort(self) -> None:
@@ -132,11 +138,14 @@ class StreamQueue:
 
 
 class EventHub:
-    """Feeds all streams: when the status changes, pages receive all of it, and followers receive the changed members.
+    """A hub that feeds all streams.
+
+    When the status changes, pages receive the whole status, and followers receive the changed members.
 
     After a new snapshot, followers receive an event in the next iteration of the event loop. Each event contains a
     limited number of members, so that the program can read reports and answer queries between events. Documents for
     pages are built in scheduled slices.
+
     """
 
     def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight[bytes]) -> None:
@@ -185,7 +194,7 @@ class EventHub:
         return self.streams < MAX_STREAMS - (0 if kind == "changes" else RESERVED_STREAMS)
 
     async def open(self, abort: Callable[[], None], kind: StreamKind) -> tuple[StreamQueue, bytes]:
-        """Return a new stream, and a first event with the whole status. Later changes are queued in the stream.
+        """Return a new stream, and a first event with the whole status. Later changes are queued in the new stream.
 
         If ``kind`` is "log", the first event is empty.
         """
@@ -221,7 +230,7 @@ class EventHub:
             self._log_turn = asyncio.get_running_loop().call_soon(self._push_log)
 
     def _push_log(self) -> None:
-        """Send the next waiting log events in one piece, so that no client that reads them is taken for a slow one."""
+        """Send the next waiting log events in one piece, so that clients that read at normal speed stay connected."""
         some = [self._log_waiting.popleft() for _ in range(min(len(self._log_waiting), LOG_AT_ONCE))]
         if some:
             message = b"".join(encode_event("log", to_json(event.document())) for event in some)
@@ -231,7 +240,10 @@ class EventHub:
         self._log_turn = asyncio.get_running_loop().call_later(BREATH, self._push_log) if left else None
 
     def _abort_logs(self) -> None:
-        """Disconnect all clients that receive log events, because they would miss some; they may reconnect."""
+        """Disconnect all clients that receive log events, because these clients would otherwise miss events.
+
+        Clients may reconnect.
+        """
         self._log_waiting.clear()
         for kind in _LOG_STREAMS:
             for stream in tuple(self._streams[kind]):
@@ -293,7 +305,7 @@ class EventHub:
                 await asyncio.sleep(PAGE_GAP)
 
     async def _whole_status(self) -> bytes:
-        """Return an event with the whole status. Streams that wait at the same time receive the same object."""
+        """Return an event with the whole status. Streams that wait at the same time share one event object."""
         document = await self._status.get()
         if document is not self._encoded[0]:
             self._encoded = document, encode_event("status", document)

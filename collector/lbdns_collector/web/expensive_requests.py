@@ -1,6 +1,7 @@
-"""Expensive requests: few requests for documents that are built for one client only run at the same time.
+"""Limits the number of concurrent requests for documents that are built for a single client.
 
-Such a document can take megabytes until a slow client has read it, and a thread's time to build. Clients take turns.
+A document for a single client can occupy megabytes until a slow client has read it, and occupies a thread while it is
+built. Waiting clients take turns.
 """
 
 from __future__ import annotations
@@ -29,14 +30,17 @@ class _ClientTurns:
 
 
 class ExpensiveRequests:
-    """Limits the requests of the handlers that ``limited`` returns, all together."""
+    """A common limit on the requests of all handlers that ``limited`` returns."""
 
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)
         self._clients: dict[str, _ClientTurns] = {}
 
     def limited(self, handler: Handler) -> Handler:
-        """Return a handler that waits for its turn, or responds with 503 if too many requests of the client wait."""
+        """Return a handler that waits for its turn.
+
+        If too many requests from a client are waiting, the handler returns status 503.
+        """
 
         @wraps(handler)
         async def wait(request: web.Request) -> web.StreamResponse:

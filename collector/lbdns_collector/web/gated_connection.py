@@ -1,6 +1,7 @@
-"""A gated connection: collects one request head at a time, and passes it to aiohttp when its turn comes.
+"""A gated connection: reads one request head at a time, and passes the head to aiohttp when the client's turn comes.
 
-A connection that sends nothing, or half a head, never reaches aiohttp: it costs a socket and a few kilobytes.
+A connection without a complete request head never reaches aiohttp, and costs only a socket and a few kilobytes of
+memory.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ UNSENT_CHECK_PERIOD: Final = 0.05  # seconds between two checks whether a respon
 
 
 class GatedConnection(asyncio.Protocol):
-    """One client's connection: either waiting for a head, or busy with one request."""
+    """A client's connection, which is either waiting for a request head or busy with one request."""
 
     def __init__(
         self, limits: ConnectionLimits, client: WebClient, address: str, new_handler: Callable[[], RequestHandler]
@@ -52,7 +53,7 @@ class GatedConnection(asyncio.Protocol):
         return self._transport is None or self._transport.is_closing()
 
     def abort(self) -> None:
-        """Close the connection at once; unsent bytes are lost."""
+        """Close the connection immediately; unsent bytes are lost."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -68,16 +69,16 @@ class GatedConnection(asyncio.Protocol):
             self.abort()
 
     def admitted(self) -> None:
-        """Record that the current request has reached a handler, which may take as long as it needs."""
+        """Record that the current request has reached a handler, which has no deadline."""
         if not (self._ended or self.is_closing):
             self.deadline = math.inf
 
     def discard_body(self) -> None:
-        """Discard what follows the current request's head: a body, after which the connection ends."""
+        """Discard the body of the current request. After the response, the connection closes."""
         self._discarding = True
 
     def finished(self) -> None:
-        """Record that the current request's response is about to be written; the next head may follow."""
+        """Record that the response to the current request is about to be written, so that the next head may follow."""
         self._later(0.0)
 
     # The methods of asyncio.Protocol
@@ -134,7 +135,7 @@ class GatedConnection(asyncio.Protocol):
         try:
             head = self._heads.next()
         except NotHttpError:
-            self._refuse(Refusal("malformed", 400, "this port expects HTTP without TLS"))
+            self._refuse(Refusal("malformed", 400, "this port accepts only HTTP without TLS"))
         except HeadTooLongError:
             self._refuse(Refusal("malformed", 431, f"a request's head must not be longer than {MAX_HEAD} bytes"))
         else:
@@ -188,7 +189,7 @@ class GatedConnection(asyncio.Protocol):
 
 
 def connection_of(request: web.Request) -> GatedConnection:
-    """Return the connection of a request. Raises ConnectionResetError if the client has disconnected."""
+    """Return the connection on which a request arrived. Raises ConnectionResetError if the client has disconnected."""
     connection = request.transport.get_protocol() if request.transport else None
     if not isinstance(connection, GatedConnection):
         raise ConnectionResetError("the client has disconnected")

@@ -1,7 +1,7 @@
-"""Host names: decides whether the Host header of a request names this server, so that DNS rebinding fails.
+"""Decides whether the Host header of a request names this server, which prevents DNS rebinding.
 
-A web site may let its own name point to this server's address (DNS rebinding). A browser then sends scripts' requests
-here, as if they belonged to that site. Such requests carry the site's name in the Host header.
+In a DNS rebinding attack, a web site points its own name to this server's address. The web site's scripts can then make
+a browser send requests to this server. Such requests contain the web site's name in the Host header.
 """
 
 from __future__ import annotations

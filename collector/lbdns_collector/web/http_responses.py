@@ -1,4 +1,7 @@
-"""HTTP responses: JSON documents and errors. Long bodies are sent in pieces, each in a scheduled slice."""
+"""HTTP responses: Builds and sends HTTP responses with JSON documents and errors.
+
+Long bodies are sent in pieces, with one scheduled slice for each piece.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ MIN_RATE: Final = 32 * 1024  # bytes/s that a client must read on average, after
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a connection or request is refused before aiohttp reads it."""
+    """The reason why a connection or request is refused before aiohttp reads the request."""
 
     reason: RefusalReason
     status: int
@@ -33,12 +36,12 @@ class Refusal:
 
     @classmethod
     def of_network(cls, address: str) -> Refusal:
-        """Return the refusal of a client outside all permitted networks."""
+        """Return the refusal for a client that is in none of the permitted networks."""
         what = f"{address} is not allowed to read this server's pages; its network must be added to [web] allow"
         return cls("network", HTTPStatus.FORBIDDEN, what)
 
     def response(self) -> bytes:
-        """Return a whole response, after which the connection must be closed."""
+        """Return a complete response, after which the connection must be closed."""
         body = to_json({"error": self.what})
         retry = f"Retry-After: {RETRY}\r\n" if self.status == HTTPStatus.SERVICE_UNAVAILABLE else ""
         head = (
@@ -86,7 +89,10 @@ async def send(request: web.Request, response: web.StreamResponse, body: bytes) 
 
 
 async def send_at_once(response: web.StreamResponse, body: bytes) -> None:
-    """Send ``body`` unscheduled, for programs whose DNS answers depend on it. Waits while the client does not read."""
+    """Send ``body`` without scheduling, for programs whose DNS answers depend on the document.
+
+    The function waits while the client does not read.
+    """
     view = memoryview(body)
     for start in range(0, len(view), PIECE):  # the write buffer copies what it cannot send
         await response.write(view[start : start + PIECE])
@@ -95,7 +101,8 @@ async def send_at_once(response: web.StreamResponse, body: bytes) -> None:
 async def _wait_until_read(request: web.Request, patience: float) -> float:
     """Wait until the write buffer is empty, because a slice must never wait for a slow client.
 
-    Returns how many seconds the client took. Disconnects the client after ``patience`` seconds.
+    Returns the number of seconds that the client took to read the data. If the client takes longer than ``patience``
+    seconds, it is disconnected.
     """
     began = asyncio.get_running_loop().time()
     while (transport := request.transport) is not None and transport.get_write_buffer_size():

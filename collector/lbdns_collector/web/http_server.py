@@ -1,4 +1,7 @@
-"""The HTTP server: serves the application on one socket. On shutdown, the server does not wait for clients."""
+"""The HTTP server, which serves the HTTP application on one socket.
+
+On shutdown, the server does not wait for clients.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ DAY: Final = 86400.0  # seconds
 
 
 class HttpServer:
-    """Serves one application on a listening socket, and closes the socket when the server stops."""
+    """A server for one HTTP application on a listening socket, which is closed when the server stops."""
 
     def __init__(self, app: web.Application, endpoint: Endpoint, sock: socket.socket) -> None:
         self.configured = self.address = endpoint
@@ -48,10 +51,10 @@ class HttpServer:
         self.accept()
 
     async def set_up(self) -> None:
-        """Listen on the socket; connections wait until ``accept`` is called.
+        """Listen on the socket. Connections wait until ``accept`` is called.
 
-        Sets ``address`` to the actual address and port, even if port 0 was configured. Raises ListenError after closing
-        the socket.
+        Sets ``address`` to the actual address and port, even if port 0 was configured. If the server cannot listen, the
+        method closes the socket and raises ListenError.
         """
         self.sock.setblocking(False)
         self.address = bound_endpoint(self.sock)

@@ -16,7 +16,13 @@ _CLIENT_ERRORS: Final = (HttpProcessingError, RequestPayloadError, PayloadAccess
 
 
 class _ProtocolErrorFilter(logging.Filter):
-    """Counts errors that clients cause, and drops their records; AccessControl logs them. Keeps all other records."""
+    """A log filter that counts errors caused by clients and drops their log records.
+
+    AccessControl logs these errors instead.
+
+    The filter keeps all other records.
+
+    """
 
     def __init__(self, access: AccessControl) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The refusal log: logs refused HTTP connections and requests, at most one line per reason and minute."""
+"""The refusal log: logs refused HTTP connections and requests, with at most one line per minute for each reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ QUIET: Final = 60.0  # seconds between two log lines with the same reason
 
 
 class RefusalLog:
-    """Logs refusals, and counts those that are not logged."""
+    """A log of refusals, which counts the refusals that are not logged."""
 
     def __init__(self) -> None:
         self._logged_at: dict[str, float] = {}  # by reason, in monotonic seconds

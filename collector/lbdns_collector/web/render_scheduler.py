@@ -3,7 +3,7 @@
 Each slice is followed by a pause that grows with the query rate.
 
 Documents are built in the event loop that also answers queries. A query that arrives during a slice must wait until the
-slice ends. Slices are therefore short, and on a busy server they use only a small fraction of the CPU time.
+slice ends. Slices are therefore short and, on a busy server, use only a small fraction of the CPU time.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
 
 
 class RenderScheduler:
-    """Gives each task its turns, and runs one task at a time.
+    """A scheduler that gives each task its turns, and runs one task at a time.
 
-    ``queries`` returns the number of DNS queries received so far; ``members`` returns the number of members. CPU time
-    is deducted from a credit that grows by 1 second of CPU time every ``pause`` seconds. When the credit is used up,
-    pauses are longer.
+    ``queries`` returns the number of DNS queries received so far; ``members`` returns the number of members. The CPU
+    time of each slice is deducted from a credit, which grows by 1 second of CPU time every ``pause`` seconds. If the
+    credit is used up, pauses are longer.
     """
 
     def __init__(self, queries: Callable[[], int], members: Callable[[], int]) -> None:
@@ -80,14 +80,14 @@ class RenderScheduler:
         return QUIET_SLICE if self.pause < BUSY_FROM else BUSY_SLICE
 
     def waiting(self, lane: RenderLane) -> int:
-        """Return the number of tasks waiting in a lane."""
+        """Return the number of tasks that are waiting in a lane."""
         return len(self._waiting[lane])
 
     @contextlib.asynccontextmanager
     async def turn(self, lane: RenderLane, extra: float = 0.0) -> AsyncIterator[None]:
         """Wait for a turn, and measure the CPU time used in the body of the ``async with`` statement.
 
-        The body must not await anything. ``extra`` is the CPU time (s) that the turn's work takes outside the body.
+        The body must not contain ``await``. ``extra`` is the CPU time (s) that the turn's work takes outside the body.
         """
         await self._enter(lane)
         began = time.thread_time()
@@ -97,7 +97,7 @@ class RenderScheduler:
             self._leave(time.thread_time() - began + extra)
 
     async def work(self, steps: Iterator[T]) -> list[T]:
-        """Return the values that ``steps`` yields, as a list. Runs the steps in slices, so each step must be short."""
+        """Return a list of the values that ``steps`` yields. The steps run in slices, so each step must be short."""
         done: list[T] = []
         while True:
             async with self.turn("work"):
@@ -110,7 +110,7 @@ class RenderScheduler:
                     return done
 
     async def beside(self, work: Coroutine[None, None, T]) -> T:
-        """Return the result of ``work``, which runs in a thread or divides itself into slices.
+        """Return the result of ``work``, which runs in a thread or yields after each slice.
 
         While a thread computes, the event loop must wait for the interpreter lock. Only one call of ``beside``
         therefore runs at a time, with a pause before the next call.

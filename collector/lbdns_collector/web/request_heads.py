@@ -14,15 +14,15 @@ _METHOD_START: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 
 
 class NotHttpError(Exception):
-    """The client sends something other than HTTP, such as a TLS handshake."""
+    """Raised if the client sends something other than HTTP, such as a TLS handshake."""
 
 
 class HeadTooLongError(Exception):
-    """A request head is longer than MAX_HEAD."""
+    """Raised if a request head is longer than MAX_HEAD bytes."""
 
 
 class RequestHeads:
-    """The bytes received on one connection that have not been passed on yet."""
+    """The bytes of one connection that have been received but not passed on yet."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -32,11 +32,11 @@ class RequestHeads:
         return len(self._buffer)
 
     def feed(self, data: bytes) -> None:
-        """Append received bytes."""
+        """Append received bytes to the buffer."""
         self._buffer += data
 
     def next(self) -> bytes | None:
-        """Remove and return the next complete head with its final empty line, or return None if it is incomplete.
+        """Remove and return the next head with its final empty line, or return None if the head is incomplete.
 
         Empty lines before a head are skipped (RFC 9112, section 2.2). Raises NotHttpError or HeadTooLongError.
         """

@@ -1,7 +1,7 @@
-"""The web interface of a program: starts its HTTP server, and moves it to a new address on reload.
+"""The web interface of a program: starts an HTTP server, and moves the server to a new address on reload.
 
-The HTTP server's libraries are loaded late, because loading them takes longer than the rest of the startup. The socket
-for a new address is opened before the old socket is closed.
+The HTTP server's libraries are loaded late, because loading these libraries takes longer than the rest of the startup.
+The socket for a new address is opened before the old socket is closed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ def open_web_socket(endpoint: Endpoint) -> socket.socket:
 
 
 class WebInterface:
-    """Serves the documents and pages of ``source`` to permitted clients at one address, unless the interface is off."""
+    """A web interface that serves the documents and pages of ``source`` to permitted clients at one address.
+
+    If ``[web] listen`` is "off", no HTTP server runs.
+    """
 
     def __init__(self, source: StatusSource) -> None:
         self._source = source
@@ -46,27 +49,30 @@ class WebInterface:
 
     @property
     def address(self) -> Endpoint | None:
-        """The address in use with its actual port; None if the interface is off."""
+        """The address in use with the actual port, or None if the interface is off."""
         return self._server.address if self._server else None
 
     def duplicate(self) -> tuple[Endpoint, socket.socket] | None:
-        """Return the configured address and a duplicate socket for another process; None if the interface is off."""
+        """Return the configured address and a duplicate socket for another process, or None if the interface is off."""
         if self._server is None:
             return None
         return self._server.configured, self._server.sock.dup()
 
     async def start(self, web: WebConfig, sock: socket.socket | None = None) -> None:
-        """Serve the pages as configured in ``web``. ``sock``, if given, already listens on the configured address.
+        """Serve the pages as configured in ``web``.
 
-        Raises ListenError if the address is not available, and ConfigError if a password or token file cannot be read.
+        If ``sock`` is given, it must already listen on the configured address.
+
+        Raises ListenError if the address is not available, or ConfigError if a password or token file cannot be read.
+
         """
         await commit_all([await self._prepare(web, sock)])
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change that applies the address and access rules in ``new``.
 
-        Opens the socket for a new address. New connections wait until the change is committed. Raises ListenError if
-        the address is not available, and ConfigError if a password or token file cannot be read.
+        This method opens the socket for a new address. New connections wait until the change is committed. Raises
+        ListenError if the address is not available, and ConfigError if a password or token file cannot be read.
         """
         return await self._prepare(new.farm.config.web)
 

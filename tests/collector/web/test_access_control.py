@@ -65,7 +65,7 @@ def test_refusals_are_counted_and_seldom_logged(
     readers = AccessControl()
     for refusal in REFUSAL_REASONS:
         readers.refuse(refusal, "192.0.2.1")
-    assert "refused: 192.0.2.1 is not in any network in [web] allow" in caplog.messages
+    assert "refused: 192.0.2.1 is not in a network listed in [web] allow" in caplog.messages
     caplog.clear()
     for number in range(1000):
         for refusal in REFUSAL_REASONS:

@@ -1,4 +1,4 @@
-"""Run the command ``lbdns``: import and run the requested subcommand, then exit with that subcommand's status."""
+"""Run the command ``lbdns``: import and run the requested subcommand, then exit with the subcommand's status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "status": "Show each pool member's state, score and share of answers.",
     "top": "Show a continuously updated view of the pool members.",
     "watch": "Print the events of a running server as they happen.",
-    "explain": "Show which member will be selected for the next query for a name, and why.",
+    "explain": "Show the member that will be selected for the next query for a name, and explain why.",
     "ask": "Send a DNS query and print the response, like dig.",
     "history": "Print recorded metrics, answers and events as a table, CSV or JSON.",
     "drain": "Stop sending clients to a member until it is undrained.",
@@ -38,7 +38,7 @@ _NATIVE: Final = "installed" if importlib.util.find_spec("lbdns_native") else "n
 
 
 class _LazyCommands(click.Group):
-    """A command group that imports a subcommand only when it is called, so that ``lbdns --version`` starts quickly."""
+    """A command group that imports subcommands only when needed, so that ``lbdns --version`` starts quickly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -49,7 +49,7 @@ def send_command(path: Path, command: str, **words: Any) -> Mapping[str, Any]:
 
 
 def _connect(sock: socket.socket, path: Path) -> None:
-    """Connect to the control socket; wait while its queue of new connections is full. Raises OSError."""
+    """Connect to the control socket. If the socket's queue of new connections is full, wait. Raises OSError."""
     end = time.monotonic() + CONNECT_TIMEOUT
     while True:
         try:

@@ -1,4 +1,7 @@
-"""Send one DNS query to a server over UDP or TCP, and await the response. Messages are built and parsed with dnslib."""
+"""Send one DNS query to a server over UDP or TCP, and wait for the response.
+
+Messages are built and parsed with dnslib.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +49,9 @@ def make_query(name: str, rtype: str = "A", rclass: str = "IN", *, recursion: bo
 def ask(
     query: DNSRecord, server: Endpoint, *, tcp: bool = False, timeout: float = TIMEOUT, tries: int = TRIES
 ) -> DnsReply:
-    """Send ``query`` and return the reply; repeat the query over TCP if the UDP response is truncated.
+    """Send ``query`` and return the reply. If the UDP response is truncated, repeat the query over TCP.
 
-    Over UDP, the query is sent up to ``tries`` times; each try waits up to ``timeout`` seconds for a response and
+    Over UDP, the query is sent up to ``tries`` times. Each try waits up to ``timeout`` seconds for a response and
     ignores invalid datagrams. Raises LbdnsError if the server cannot be reached, does not respond in time, or sends an
     invalid DNS message over TCP.
     """
@@ -71,7 +74,10 @@ def ask(
 
 
 def _over_udp(query: DNSRecord, server: Endpoint, timeout: float, tries: int) -> bytes:
-    """Return the first response to the query. Raises TimeoutError after the last try, OSError on network errors."""
+    """Return the first response to the query.
+
+    Raises TimeoutError after the last try, or OSError after a network error.
+    """
     family, address = _address(server)
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.connect(address)
@@ -114,6 +120,6 @@ def _read(stream: BinaryIO, length: int) -> bytes:
 
 
 def _address(server: Endpoint) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    """Return a server's address family and socket address. Raises OSError if the name cannot be resolved."""
+    """Return the address family and the socket address of a server. Raises OSError if the name cannot be resolved."""
     family, _, _, _, address = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)[0]
     return family, address  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Read a running server's event stream in a thread, and reconnect whenever the stream ends."""
+"""Read the event stream of a running server in a thread, and reconnect whenever the stream ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEPT: Final = 10_000  # events that wait for ``take``
 
 
 class EventFeed:
-    """Collects events and the newest status document; ``descriptor`` is readable when new data is available."""
+    """A feed of events and status documents. ``descriptor`` is readable when new data is available."""
 
     def __init__(self, base: str, path: str, credentials: HttpCredentials) -> None:
         self._source = base, path, credentials
@@ -36,7 +36,7 @@ class EventFeed:
         threading.Thread(target=self._run, name="event stream", daemon=True).start()
 
     def take(self) -> tuple[bytes | None, list[bytes]]:
-        """Return the data received since the last call: the newest status (or None) and all events, oldest first."""
+        """Return the data received since the last call: the newest status (or None), and all events, oldest first."""
         self.quiet()
         with self._lock:
             status, self._status = self._status, None

@@ -30,9 +30,12 @@ _PIECE: Final = 65536  # bytes
 
 
 def find_credentials(config: Path | None = None) -> HttpCredentials:
-    """Return the credentials from LBDNS_TOKEN, if set; otherwise those from ``config``, if that file exists; else None.
+    """Return the credentials from LBDNS_TOKEN.
+
+    If LBDNS_TOKEN is not set, return the credentials from ``config``, or None if this file does not exist.
 
     Raises ConfigError.
+
     """
     if token := os.environ.get(TOKEN_VARIABLE, ""):
         return HttpCredentials(tokens=parse_tokens(token, f"the environment: {TOKEN_VARIABLE}"))
@@ -42,8 +45,8 @@ def find_credentials(config: Path | None = None) -> HttpCredentials:
 def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> bytes:
     """Request ``path`` from the server at ``base``, a URL such as http://127.0.0.1:8053, and return the response body.
 
-    If ``credentials`` is None, credentials from the environment are used. Raises LbdnsError if the server does not
-    respond or refuses the request, or if the response is not from lbdns.
+    If ``credentials`` is None, the function uses credentials from the environment. Raises LbdnsError if the server does
+    not respond or refuses the request, or if the response is not from lbdns.
     """
     with _open(base, path, credentials, TIMEOUT) as response:
         try:
@@ -58,7 +61,7 @@ def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> b
 def stream_events(
     base: str, path: str = EVENTS_PATH, credentials: HttpCredentials | None = None
 ) -> Iterator[ServerSentEvent]:
-    """Yield events from an event stream until the stream fails.
+    """Yield the events from an event stream until the stream fails.
 
     Raises LbdnsError if the server closes the stream or sends nothing for SILENCE seconds.
     """
@@ -102,7 +105,10 @@ def _no_response(base: str, error: Exception) -> LbdnsError:
 
 
 def _refusal(base: str, path: str, error: urllib.error.HTTPError) -> str:
-    """Return a message for an HTTP error, quoting the server's own message if the response is from lbdns."""
+    """Return a message for an HTTP error.
+
+    If the response is from lbdns, the message quotes the server's own message.
+    """
     message = ""
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         message = str(json.loads(error.read(_PIECE))["error"])

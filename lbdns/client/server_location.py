@@ -16,11 +16,11 @@ RESOLV_CONF: Final = Path("/etc/resolv.conf")
 
 
 def http_location(url: str | None, config: Path) -> tuple[str, HttpCredentials]:
-    """Return the base URL of a server and the credentials to send.
+    """Return the base URL of a server, and the credentials to send to the server.
 
-    If ``url`` is given, only credentials from the environment are used, because the user who set them also chose the
-    URL. Otherwise, the URL and the credentials come from the configuration, but credentials from the environment take
-    precedence. Raises ConfigError.
+    If ``url`` is given, only credentials from the environment are used, because the user who chose the URL also set
+    the environment. Without ``url``, the URL and the credentials come from the configuration, but credentials from the
+    environment take precedence. Raises ConfigError.
     """
     return (url, find_credentials()) if url is not None else (url_of(config), find_credentials(config))
 
@@ -31,9 +31,9 @@ def serves_no_http(config: Path) -> bool:
 
 
 def url_of(config: Path) -> str:
-    """Return the HTTP URL of the server that ``config`` describes.
+    """Return the HTTP URL of the server that is configured in ``config``.
 
-    If ``config`` is the default path and no file exists there, return the demo's URL. Raises ConfigError.
+    If ``config`` is the default path and this file does not exist, return the demo's URL. Raises ConfigError.
     """
     if _is_missing(config):
         return f"http://{Endpoint('127.0.0.1', HTTP_PORT)}"
@@ -46,10 +46,10 @@ def url_of(config: Path) -> str:
 
 
 def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:
-    """Return the DNS address of the server that ``config`` describes.
+    """Return the DNS address of the server that is configured in ``config``.
 
-    If ``config`` is the default path and no file exists there, return the first name server in ``resolv_conf``. Raises
-    ConfigError.
+    If ``config`` is the default path and this file does not exist, return the first name server in ``resolv_conf``.
+    Raises ConfigError.
     """
     if not _is_missing(config):
         return _reachable(load_config(config).server.listen[0])
@@ -63,7 +63,7 @@ def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:
 
 
 def _is_missing(config: Path) -> bool:
-    """Return whether ``config`` is the default path and no file exists there."""
+    """Return True if ``config`` is the default path and this file does not exist."""
     return config == Path(DEFAULT_FILE) and not config.exists()
 
 

@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ParsedValue(click.ParamType[Any]):
-    """A click option type that converts text with ``parse``; a ValueError from ``parse`` becomes a usage error."""
+    """A click option type that converts text with ``parse`` and turns ValueError into a usage error."""
 
     def __init__(self, parse: Callable[[str], Any], metavar: str) -> None:
         self._parse = parse
@@ -38,7 +38,10 @@ DURATION: Final = ParsedValue(parse_duration, "DURATION")
 
 
 def config_option(command: F) -> F:
-    """Add ``-c FILE`` without click's check that FILE exists, because the error from reading FILE is clearer."""
+    """Add the option ``-c FILE``.
+
+    Click does not check that FILE exists, because the later error from reading FILE is clearer.
+    """
     return click.option(
         "-c", "--config", type=click.Path(path_type=Path), default=DEFAULT_FILE, show_default=True,
         envvar="LBDNS_CONFIG", show_envvar=True, metavar="FILE", help="The configuration file (TOML).",
@@ -46,13 +49,13 @@ def config_option(command: F) -> F:
 
 
 def url_option(command: F) -> F:
-    """Add ``--url``, for commands that read from a running server over HTTP."""
+    """Add the option ``--url`` to a command that reads from a running server over HTTP."""
     help = "URL of the server, such as http://127.0.0.1:8053. Default: the address in FILE."
     return click.option("--url", help=help)(command)
 
 
 def control_option(command: F) -> F:
-    """Add ``--control``, for commands that control a running server."""
+    """Add the option ``--control`` to a command that controls a running server."""
     help = "Control socket of the server. Default: the path in FILE."
     return click.option("--control", type=click.Path(path_type=Path), metavar="PATH", help=help)(command)
 
@@ -67,7 +70,7 @@ def log_level_option(default: str, help: str = "Log only messages at or above th
 
 
 def log_options(command: F) -> F:
-    """Add ``--log-format`` and ``--log-level``, for long-running commands."""
+    """Add the options ``--log-format`` and ``--log-level`` to a long-running command."""
     return click.option(
         "--log-format", type=click.Choice(FORMATS), default="text", show_default=True,
         help="Format of the log lines on standard error.",

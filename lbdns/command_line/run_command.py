@@ -15,7 +15,7 @@ INTERRUPTED: Final = 130  # exit status after Ctrl-C: 128 + SIGINT, as shells re
 
 
 def run(command: click.Command, program: str, arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status; errors that a user can fix are printed without a traceback.
+    """Run a command and return its exit status. Errors that a user can fix are printed without a traceback.
 
     ``arguments`` defaults to the command-line arguments of this process. Exit status: 0 on success, 1 on a runtime
     failure, 2 on invalid arguments or an invalid configuration.

@@ -29,7 +29,7 @@ _GENERIC: Final = re.compile(r"TYPE([0-9]{1,5})\Z")  # RFC 3597 section 5
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """The DNS question from the command line, and the server to query."""
+    """The DNS question from the command line, and the address of the server to query."""
 
     name: str
     rtype: str
@@ -40,7 +40,9 @@ class AskedQuestion:
 
 @click.command(epilog="Exit status: 0 if a response was received (with any RCODE), 1 if not, 2 on invalid arguments.")
 @click.argument("words", nargs=-1, required=True, metavar="NAME [TYPE] [@SERVER[:PORT]] [+tcp] [+short] [+norecurse]")
-@click.option("-x", "--reverse", is_flag=True, help="Treat NAME as an IP address and look up its host name (type PTR).")
+@click.option(
+    "-x", "--reverse", is_flag=True, help="Treat NAME as an IP address, and look up its host name (type PTR)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the response as JSON.")
 @click.option("--timeout", type=click.FloatRange(0.01, 60.0), default=TIMEOUT, show_default=True, metavar="SECONDS",
               help="Time to wait for a response in each of three tries.")  # fmt: skip
@@ -48,9 +50,9 @@ class AskedQuestion:
 def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, config: Path) -> None:
     """Send a DNS query and print the response.
 
-    TYPE is a record type such as A (the default), AAAA, TXT, SOA or ANY. By default, the query is sent to the server
-    described in the configuration file or, if that file does not exist, to the first name server in /etc/resolv.conf.
-    If the response is truncated, the command repeats the query over TCP, as dig does.
+    TYPE is a record type such as A (the default), AAAA, TXT, SOA or ANY. By default, the command queries the server
+    described in the configuration file. If the file does not exist, the command queries the first name server in
+    /etc/resolv.conf. If the response is truncated, the command repeats the query over TCP, as dig does.
 
     \b
     Examples:
@@ -78,7 +80,7 @@ def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, conf
 
 
 def read_words(words: Sequence[str], reverse: bool = False) -> AskedQuestion:
-    """Return the question that the arguments describe; as in dig, they may be in any order. Raises ConfigError."""
+    """Return the question that the arguments describe. As in dig, arguments may be in any order. Raises ConfigError."""
     plain = [word for word in words if word[0] not in "@+"]
     options = frozenset(word.lower() for word in words if word[0] == "+")
     servers = [word[1:] for word in words if word[0] == "@"]
@@ -152,5 +154,8 @@ def _record(record: RR) -> dict[str, Any]:
 
 
 def _named(table: Any, number: int, unknown: str) -> str:
-    """Return the name of a protocol number; if it has no name, append it to ``unknown``, as in TYPE999 (RFC 3597)."""
+    """Return the name of a protocol number.
+
+    A number without a name is appended to ``unknown``, as in TYPE999 (RFC 3597).
+    """
     return str(table.forward.get(number, f"{unknown}{number}"))

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A valid configuration, the contents of its key file (if any), and any warnings."""
+    """The result of a successful check: the configuration, the contents of its key file (if any) and any warnings."""
 
     farm: Farm
     keys: KeyFile | None
@@ -40,10 +40,9 @@ class CheckResult:
 )
 @config_option
 def check(config: Path) -> None:
-    """Check the configuration, and print a summary if it is valid or all errors if it is not.
+    """Check the configuration. If the configuration is valid, print a summary; otherwise, print all errors.
 
-    The command also reads the zone files and the key files. The command does not open any port or contact any other
-    machine.
+    The command also reads the zone files and the key files. The command opens no ports and contacts no other machine.
 
     \b
     Examples:
@@ -55,7 +54,10 @@ def check(config: Path) -> None:
 
 
 def read_all(path: Path) -> CheckResult:
-    """Read a configuration and the zone, key and secret files it names. Raises ConfigError with all errors found."""
+    """Read a configuration and all zone, key and secret files that the configuration names.
+
+    Raises a ConfigError that contains all errors found.
+    """
     config = load_config(path)
     findings: list[str] = []
     warnings: list[str] = []
@@ -97,7 +99,10 @@ def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
 
 
 def _about_this_machine(config: Config) -> Iterator[str]:
-    """Yield the problems with this machine, not with the files, that would prevent ``lbdns serve`` from starting."""
+    """Yield the problems with this machine that would prevent ``lbdns serve`` from starting.
+
+    Problems with the files are excluded.
+    """
     if config.server.user:
         try:
             pwd.getpwnam(config.server.user)

@@ -21,7 +21,7 @@ def _port(flag: str, default: int, what: str) -> Callable[[Any], Any]:
 
 
 @click.command(epilog="Exit status: 0 if stopped by Ctrl-C or --seconds, 1 if a port is in use or a demo process dies.")
-@click.option("--seconds", type=click.FloatRange(0), help="Stop the demo this many seconds after it is ready.")
+@click.option("--seconds", type=click.FloatRange(0), help="Stop the demo this many seconds after the farm is ready.")
 @_port("--dns-port", _DEFAULT.dns_port, "the DNS server")
 @_port("--report-port", _DEFAULT.report_port, "the collector, for reports")
 @_port("--http-port", _DEFAULT.http_port, "the live page, status and metrics")

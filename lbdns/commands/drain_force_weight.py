@@ -52,9 +52,7 @@ def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[...,
 _FOR: Final = click.option(
     "--for", "for_s", type=DURATION, help="End the override after this time, such as 30min or 2h."
 )
-_FORCE: Final = click.option(
-    "--force", is_flag=True, help="Proceed even if this leaves a pool without a usable member."
-)
+_FORCE: Final = click.option("--force", is_flag=True, help="Proceed even if a pool is left without a usable member.")
 
 
 @_override_command(_FOR, _FORCE)
@@ -62,7 +60,7 @@ def drain(**options: Any) -> None:
     """Stop sending clients to MEMBER, starting with the next query.
 
     MEMBER is a host name from the configuration, with or without its zone. The drain survives restarts. Clients that
-    have cached the member's address may keep using it; 'lbdns status' shows how many requests the member still
+    have cached the member's address may keep using the address. 'lbdns status' shows how many requests the member still
     receives.
 
     \b
@@ -76,7 +74,9 @@ def drain(**options: Any) -> None:
 
 @_override_command()
 def undrain(**options: Any) -> None:
-    """Return MEMBER to rotation if its reports permit; its share then grows gradually over the pool's ramp_up time.
+    """Return MEMBER to rotation if its reports permit.
+
+    MEMBER's share then grows gradually during the pool's ramp_up time.
 
     If MEMBER is no longer in the configuration, specify its full name.
 
@@ -85,6 +85,7 @@ def undrain(**options: Any) -> None:
       lbdns undrain gandalf
       lbdns undrain gandalf --pool web
       lbdns undrain --list
+
     """
     _send_override("undrain", **options)
 
@@ -97,10 +98,9 @@ def undrain(**options: Any) -> None:
 def force(to: str | None, **options: Any) -> None:
     """Treat MEMBER as up or down regardless of its reports; 'auto' ends this override.
 
-    With 'up', lbdns selects the member even if it is silent, has raised an alarm or is quarantined, so even a dead
-    member stays in rotation. With 'down', lbdns treats the member as if it had raised an alarm. If no member is usable,
-    members that are down are selected as well, but drained members are not. A drain takes precedence over 'up' and
-    'down'.
+    With 'up', lbdns selects the member even if the member is silent, in alarm or quarantined. Even a dead member then
+    stays in rotation. With 'down', lbdns treats the member as if the member had sent an alarm. If no member is usable,
+    lbdns also selects members that are down, but no drained members. A drain takes precedence over 'up' and 'down'.
 
     \b
     Examples:
@@ -119,7 +119,8 @@ def force(to: str | None, **options: Any) -> None:
 def weight(factor: float | None, **options: Any) -> None:
     """Multiply MEMBER's measured capacity by FACTOR. FACTOR also multiplies the score in policies that compare scores.
 
-    FACTOR is a number from 0.01 to 100; 1 ends the override. Weights affect every policy except 'round_robin'.
+    FACTOR is a number from 0.01 to 100. The factor 1 ends the override. Weights affect every policy except
+    'round_robin'.
 
     \b
     Examples:
@@ -153,12 +154,17 @@ def _send_override(
 
 
 def _show(reply: Mapping[str, Any], now: float, nothing: str = "") -> None:
-    """Print the overrides that have ended and those in force; print the server's notes to standard error."""
+    """Print the overrides that have ended and the overrides in force.
+
+    The server's notes are printed to standard error.
+    """
     try:
         lines = [*_ended(reply.get("ended", ())), *_in_force(reply["in_force"], now)]
         notes = list(map(str, reply["notes"]))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise LbdnsError("the server's reply is not valid; is the server running another version of lbdns?") from None
+        raise LbdnsError(
+            "the server's reply is not valid; check that the server runs the same version of lbdns as this command"
+        ) from None
     for line in lines or [nothing]:
         click.echo(line)
     for note in notes:
@@ -181,7 +187,7 @@ def _ended(documents: Iterable[Mapping[str, Any]]) -> Iterable[str]:
 
 
 def clock_time(at: float, now: float) -> str:
-    """Format Unix time ``at`` as local time, omitting the date if it is the same as that of ``now``."""
+    """Return Unix time ``at`` as local time, without the date if ``at`` and ``now`` are on the same day."""
     there, here = time.localtime(at), time.localtime(now)
     date = "" if there[:3] == here[:3] else time.strftime("%Y-%m-%d ", there)
     return date + time.strftime("%H:%M:%S" if abs(at - now) < _SOON else "%H:%M", there)

@@ -1,4 +1,4 @@
-"""``lbdns explain``: show which member will be selected for the next query for a name, and why."""
+"""``lbdns explain``: show the member that will be selected for the next query for a name, and explain why."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _INDENT: Final = "    "
 @control_option
 @config_option
 def explain(name: str, as_json: bool, url: str | None, control: Path | None, config: Path) -> None:
-    """Show which member will be selected for the next query for NAME, and the figures that explain why.
+    """Show the member that will be selected for the next query for NAME, and the figures that explain the selection.
 
-    NAME is one of a pool's names, with or without the zone: best.hobbit or best. The command does not advance the
-    rotation. The command contacts the server over HTTP or, if --control is given or HTTP is disabled, through the
-    control socket.
+    NAME is one of a pool's names, with or without the zone (best.hobbit or best). The command has no effect on later
+    selections. The command contacts the server over HTTP. If --control is given or HTTP is disabled, the command uses
+    the control socket.
 
     \b
     Examples:
@@ -62,7 +62,7 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
 
 
 def _fetch_explanation(name: str, url: str | None, control: Path | None, config: Path) -> tuple[Any, str]:
-    """Return the explanation and its source, which is a URL or a socket path. Raises LbdnsError."""
+    """Return the explanation, and its source (a URL or a socket path). Raises LbdnsError."""
     if control is None and url is None and serves_no_http(config):
         control = control_path(config, None)
     if control is not None:
@@ -78,7 +78,7 @@ def _fetch_explanation(name: str, url: str | None, control: Path | None, config:
 
 
 def explanation_lines(document: Mapping[str, Any]) -> Iterator[Text]:
-    """Yield the explanation as lines of at most 80 columns; only a line that quotes a user's reason may be longer.
+    """Yield the explanation as lines of at most 80 columns. Only lines that quote a user's reason may be longer.
 
     Raises KeyError, TypeError or ValueError if ``document`` is not an explanation.
     """
@@ -143,7 +143,7 @@ def _member(member: Mapping[str, Any], now: float) -> Iterator[Text]:
 
 
 def _parts(parts: Mapping[str, float]) -> Iterator[Text]:
-    """Yield lines that list the components of a score, largest first."""
+    """Yield lines that list the components of a score, in descending order."""
     words = [f"{printable(metric)} {float(part):.1f}" for metric, part in sorted(parts.items(), key=lambda p: -p[1])]
     line, between = f"{_INDENT}score:", " "
     for word in words:

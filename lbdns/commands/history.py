@@ -40,34 +40,34 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 @config_option
 @click.option(
     "--file", type=click.Path(path_type=Path), metavar="DB",
-    help="Read this history file instead of the one in FILE's state folder.",
+    help="Read this file instead of the history file in FILE's state directory.",
 )  # fmt: skip
 @click.option("--pool", help="Name of the pool; required if several pools are recorded.")
 @click.option(
     "--metric", default="answers", show_default=True,
-    help="A pool's reported metric, score, answers, usable, age_s or reports; the server's queries, types or rcodes.",
+    help="A pool's metric, score, answers, usable, age_s or reports, or the server's queries, types or rcodes.",
 )  # fmt: skip
 @click.option("--member", "members", multiple=True, metavar="X", help="Print only this member. Can be repeated.")
 @click.option(
     "--from", "start", type=_TIME, help="Start time: Unix seconds, an ISO 8601 time, or -2h for two hours ago."
 )
 @click.option("--to", "end", type=_TIME, help="End time.  [default: now]")
-@click.option("--last", type=DURATION, help="Start this long before --to, such as 30min or 7d.  [default: 1h]")
+@click.option("--last", type=DURATION, help="Length of the time range before --to, such as 30min or 7d. [default: 1h]")
 @click.option(
     "--points", type=click.IntRange(1, MAX_POINTS), default=POINTS, show_default=True,
     help="Approximate number of points.",
 )  # fmt: skip
 @click.option("--events", is_flag=True, help="Print events instead of a metric.")
 @click.option(
-    "--csv", "as_csv", is_flag=True, help="Print CSV with one row per point in time and one column per member."
+    "--csv", "as_csv", is_flag=True, help="Print CSV with one row for each time and one column for each member."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the JSON that /api/v1/history or /api/v1/log returns.")
 def history(config: Path, file: Path | None, events: bool, **options: Any) -> None:
-    """Print recorded data: either one metric's history for each member of a pool, or the events.
+    """Print recorded data: the history of one metric for each member of a pool, or the events.
 
-    The command reads the history file in the configured state folder, whether or not the server is running. By default,
-    the file keeps one-second values for an hour, 10-second means for a day, and one-minute means for 30 days; the
-    [history] section can change these periods.
+    The command reads the history file in the configured state directory, whether or not the server is running. By
+    default, the file contains one-second values for an hour, 10-second means for a day, and one-minute means for 30
+    days. The section [history] can change these periods.
 
     \b
     Examples:
@@ -184,7 +184,7 @@ def _number(value: float) -> str:
 
 
 def _bars(values: Sequence[float | None], low: float, high: float) -> str:
-    """Return a sparkline in which each character represents a mean (or is blank, if there are no values)."""
+    """Return a sparkline in which each character represents a mean. A blank represents missing values."""
     count = min(WIDTH, len(values))
     pieces = (values[at * len(values) // count : (at + 1) * len(values) // count] for at in range(count))
     known = ([value for value in piece if value is not None] for piece in pieces)

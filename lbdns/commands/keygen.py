@@ -18,10 +18,10 @@ from lbdns_shared.report import is_host_name
 @click.option("--master", type=click.Path(path_type=Path), metavar="FILE",
               help="The collector's key file, whose first master key is used to derive the agent key.")  # fmt: skip
 def keygen(agent: str | None, master: Path | None) -> None:
-    """Print a line for a key file on standard output.
+    """Print one line for a key file on standard output.
 
-    Without options, the line contains a new master key for the collector. With --agent, the line contains HOST's
-    key, which can sign only HOST's reports.
+    Without options, the line contains a new master key for the collector. With --agent, the line contains HOST's key,
+    which can sign only HOST's reports.
 
     \b
     Examples:
@@ -37,7 +37,10 @@ def keygen(agent: str | None, master: Path | None) -> None:
 
 
 def line_for(agent: str, master: Path) -> str:
-    """Return one host's key as a key file line. Raises KeyFileError, or BadParameter if the host name is not valid."""
+    """Return the key of one host as a line for a key file.
+
+    Raises BadParameter if the host name is not valid, or KeyFileError if the key file is not.
+    """
     host = agent.lower()
     if not is_host_name(host):
         raise click.BadParameter(

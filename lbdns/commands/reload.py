@@ -10,14 +10,16 @@ from lbdns.client.control_client import send_command
 from lbdns.command_line.common_options import config_option, control_option, control_path
 
 
-@click.command(epilog="Exit status: 0 if the new configuration is in force, 1 if the old one is, 2 if FILE is invalid.")
+@click.command(
+    epilog="Exit status: 0 if the new configuration is in force, 1 if the old one is kept, 2 if FILE is invalid."
+)
 @config_option
 @control_option
 def reload(config: Path, control: Path | None) -> None:
     """Make a running server reload its configuration and zones.
 
     The command returns when every process uses the new configuration. If the new configuration has errors, the command
-    prints them and the server keeps the old one.
+    prints the errors, and the server keeps the old configuration.
 
     \b
     Examples:

@@ -25,13 +25,13 @@ SIGHUP and 'lbdns reload' reread the configuration; SIGTERM and SIGINT stop the 
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Number of answering processes.")
 @click.option(
     "--take-over", is_flag=True,
-    help="Replace the running server without losing a query, by taking over its sockets and state.",
+    help="Replace the running server by taking over its sockets and state. No query is lost.",
 )  # fmt: skip
 @log_options
 def serve(
     config: Path, listen: tuple[Endpoint, ...], workers: int | None, take_over: bool, log_format: str, log_level: str
 ) -> None:
-    """Answer DNS queries, using master files and the reports that the embedded collector receives."""
+    """Answer DNS queries from master files, and from reports that the embedded collector receives."""
     log.set_up(log_format, log_level)
     # Imported late, since 'lbdns serve --help' needs neither
     from lbdns.server.server_configuration import ServeOptions

@@ -1,4 +1,4 @@
-"""``lbdns status``: print the status of a running server, as one 80-column table per pool or as JSON."""
+"""``lbdns status``: print the status of a running server, as JSON or as one 80-column table for each pool."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ MOST_LINES: Final = 10  # of one kind below a table; if a whole farm is silent, 
 def status(as_json: bool, url: str | None, config: Path) -> None:
     """Show each pool member's state, score, age of the last report, and share of the answers.
 
-    The command reads the status over HTTP from the address in the configuration's [web] section or, if there is no
-    configuration file, from the default address.
+    The command reads the status over HTTP from the address in the section [web] of the configuration. If there is no
+    configuration file, the command uses the default address.
 
     \b
     Examples:
@@ -100,7 +100,7 @@ def _history(history: Mapping[str, Any]) -> Iterator[Text]:
 
 
 def _rejected(reports: Mapping[str, Any]) -> Iterator[Text]:
-    """Yield a line for each sender of rejected reports, with the advice for the newest reason."""
+    """Yield a line for each sender of rejected reports, with advice about the newest reason."""
     senders = reports.get("rejected", ())
     if senders:
         yield Text("rejected reports of the last 10 minutes:", "bold red")

@@ -26,7 +26,7 @@ SHORTEST: Final = 0.1  # s between frames: faster than people can read
 
 
 @click.command(
-    epilog="Exit status: 0 after q or Ctrl-C, 1 if the server or the terminal is unavailable, 2 on invalid arguments."
+    epilog="Exit status: 0 after q or Ctrl-C, 1 if the server or terminal is unavailable, 2 on invalid arguments."
 )
 @click.option("--interval", type=click.FloatRange(SHORTEST, 60.0), default=1.0, show_default=True, metavar="SECONDS",
               help="Interval at which the screen and the sparklines are updated.")  # fmt: skip
@@ -34,7 +34,7 @@ SHORTEST: Final = 0.1  # s between frames: faster than people can read
 @url_option
 @config_option
 def top(interval: float, once: bool, url: str | None, config: Path) -> None:
-    """Show each pool member's state, score, share, answers and CPU use, and the newest events.
+    """Show the state, score, share, answers and CPU use of each pool member, and the newest events.
 
     The command reconnects when the server restarts. Press q to quit, or ? to list all keys.
 

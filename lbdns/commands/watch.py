@@ -35,7 +35,7 @@ REMEMBERED: Final = 2000  # newest events, kept to recognise duplicates
 )
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(EVENT_KINDS), metavar="KIND",
               help=f"Print only events of this kind. Can be repeated. Kinds: {', '.join(EVENT_KINDS)}.")  # fmt: skip
-@click.option("--since", type=DURATION, help="First print past events, as far back as DURATION, such as 10min.")
+@click.option("--since", type=DURATION, help="First, print the events of the last DURATION, such as 10min.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
 @url_option
 @config_option
@@ -60,7 +60,7 @@ def watch(kinds: tuple[str, ...], since: float | None, as_json: bool, url: str |
 
 
 class _Printer:
-    """Prints each event of the requested kinds once."""
+    """A printer that prints each event of the requested kinds once."""
 
     def __init__(self, kinds: Collection[str], as_json: bool) -> None:
         self._kinds, self._as_json = kinds, as_json
@@ -93,7 +93,7 @@ def _print_log(base: str, credentials: HttpCredentials, since: float, printer: _
 
 
 def _follow(base: str, credentials: HttpCredentials, begin: float, printer: _Printer) -> None:
-    """Print events from the stream; after a failed connection, read the missed events from the log."""
+    """Print events from the stream. After a failed connection, read the missed events from the log."""
     feed, failures, announced = EventFeed(base, ONLY_LOG, credentials), 0, False
     next_look = settled = time.monotonic() + LOOK
     while True:

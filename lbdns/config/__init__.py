@@ -1,4 +1,7 @@
-"""Read lbdns.toml into frozen dataclasses. A separate module for each section defines its keys, defaults and ranges."""
+"""Read the configuration file lbdns.toml into frozen dataclasses.
+
+A separate module for each section defines the section's keys, defaults and ranges.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ DEFAULT_FILE: Final = "/etc/lbdns/lbdns.toml"
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A complete, validated configuration file."""
+    """A complete, validated configuration."""
 
     path: Path
     server: ServerConfig

@@ -1,4 +1,4 @@
-"""``check`` of a ``[[pool]]``: how the collector finds out by itself whether a member's host still serves."""
+"""The key ``check`` of a ``[[pool]]``, which defines how the collector checks whether a member still works."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ StatusRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class CheckTarget:
-    """What a check asks a member for. ``host`` and ``path`` are those of an HTTP request; ``str`` is as configured."""
+    """The target of a check: the protocol, and the port or URL that the check requests from a member.
+
+    ``host`` and ``path`` are parts of an HTTP request. ``str`` returns the configured text.
+    """
 
     text: str
     kind: CheckKind
@@ -88,7 +91,10 @@ def _status(table: TomlTable, key: str, default: tuple[StatusRange, ...]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class CheckConfig:
-    """A pool's check. ``up`` and ``down`` are numbers of consecutive results; ``down`` concerns agentless members."""
+    """A pool's check. ``up`` and ``down`` are numbers of consecutive results.
+
+    ``down`` applies only to members without an agent.
+    """
 
     target: CheckTarget | None = read.key(_target)  # None: off
     status: tuple[StatusRange, ...] = read.key(_status, DEFAULT_STATUS)  # of HTTP: the codes that pass, inclusive
@@ -102,7 +108,10 @@ NO_CHECK: Final = CheckConfig(None)
 
 
 def read_check(table: TomlTable, key: str, default: CheckConfig) -> CheckConfig:
-    """Return a pool's check, which is a string (the target) or a table; add errors to the table's findings."""
+    """Return a pool's check, and add errors to the table's findings.
+
+    The check is configured as a string (the target) or as a table.
+    """
     if not isinstance(table.values.get(key), dict):
         try:
             return CheckConfig(parse_target(table.string(key, OFF)))

@@ -1,4 +1,4 @@
-"""``[rate_limit]``, ``[cookies]``, ``[explain]``: defences against forged queries, and access to explanations."""
+"""Read ``[rate_limit]``, ``[cookies]`` and ``[explain]``: defences against forged queries, access to explanations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbdns.config.value_readers import LOOPBACK, Network, each, integer, optiona
 
 @dataclass(frozen=True, slots=True)
 class RateLimitConfig:
-    """Limits the rate of identical responses sent to a network, so that forged queries cannot flood a victim.
+    """Limits on the rate of identical responses to a network, so that forged queries cannot flood a victim.
 
     The limits apply to UDP queries without a valid cookie; ``responses_per_second = 0`` disables the limits.
     """

@@ -1,4 +1,4 @@
-"""``[collector]``: where reports arrive, which reports are accepted, and which scores are computed."""
+"""Read ``[collector]``: the addresses for reports, the rules for accepting reports, and the computed scores."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ class CollectorConfig:
 
 
 def read_collector(root: TomlTable, scores: Iterable[str]) -> CollectorConfig:
-    """Return the section ``[collector]``; record its errors. ``scores`` contains the names of the configured scores."""
+    """Return the section ``[collector]``, and record its errors.
+
+    ``scores`` contains the names of the configured scores.
+    """
     known = (*SCORES, *scores)
 
     def check(collector: CollectorConfig, table: TomlTable) -> None:

@@ -1,4 +1,7 @@
-"""``[forward]``: the upstreams, and the clients whose recursive queries they receive. Without the section: off."""
+"""Read ``[forward]``, which lists the upstream servers, and the clients whose recursive queries are forwarded.
+
+Without this section, forwarding is off.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def _parse_allowed(text: str) -> Network:
 
 @dataclass(frozen=True, slots=True)
 class ForwardConfig:
-    """Forwarding is on if ``upstream`` is not empty; ``allow`` must then list at least one network."""
+    """If ``upstream`` is not empty, forwarding is on, and ``allow`` must list at least one network."""
 
     upstream: tuple[Endpoint, ...] = distinct(lambda text: parse_host(text, "an upstream"))  # tried in this order
     allow: tuple[Network, ...] = each((), _parse_allowed)
@@ -32,7 +35,7 @@ class ForwardConfig:
 def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
     """Return the section ``[forward]``, and add its errors to the findings of ``root``.
 
-    The server's own addresses, ``listen``, must not be upstreams.
+    ``listen`` contains the server's own addresses, which must not be upstreams.
     """
 
     def check(forward: ForwardConfig, table: TomlTable) -> None:
@@ -51,7 +54,8 @@ def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
 def loops(upstreams: Iterable[Endpoint], listen: Iterable[Endpoint], is_ours: Callable[[str], bool]) -> Iterator[str]:
     """Yield an error message for each upstream that is one of this server's own listening addresses.
 
-    ``is_ours`` returns whether an address belongs to this machine; a wildcard in ``listen`` covers all such addresses.
+    ``is_ours`` returns whether an address belongs to this machine. A wildcard in ``listen`` covers all addresses of
+    this machine.
     """
     here = list(listen)
     for upstream in upstreams:

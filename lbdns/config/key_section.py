@@ -1,4 +1,4 @@
-"""``[[key]]``: the TSIG keys (RFC 8945) that sign zone transfers and NOTIFY messages."""
+"""Read ``[[key]]``, the TSIG keys (RFC 8945) that sign zone transfers and NOTIFY messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class KeyConfig:
 
 
 def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
-    """Return the keys in the file and any warnings; add all errors to the findings of ``root``."""
+    """Return the keys in the file and any warnings, and add all errors to the findings of ``root``."""
     keys: list[KeyConfig] = []
     for table in root.tables("key"):
         name = domain_name(table, "name", table.required("name"))

@@ -1,4 +1,4 @@
-"""``[[pool]]``: the web servers of one service, and the domain names that clients query, each with its policy."""
+"""Read ``[[pool]]``, which lists the web servers of a service, and the names that clients query with their policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``[history]`` and ``[query_log]``: how long recorded metrics are kept, and where sampled queries are logged."""
+"""Read ``[history]``, the retention times of recorded metrics, and ``[query_log]``, the log of sampled queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _duration(table: TomlTable, name: str, default: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class HistoryConfig:
-    """The retention time, in seconds, for each resolution; 0 disables recording at that resolution."""
+    """The retention time (s) for each resolution. The value 0 disables recording at a resolution."""
 
     on: bool = flag(True)
     keep_raw: float = key(_duration, 3600.0)  # every second

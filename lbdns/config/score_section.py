@@ -1,4 +1,4 @@
-"""``[score.NAME]``: user-defined scores, each computed from metrics that have weights and limits."""
+"""Read ``[score.NAME]``, the user-defined scores. Each score is computed from metrics with weights and limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lbdns_shared.metric_catalogue import CATALOGUE
 
 
 def read_scores(root: TomlTable) -> Mapping[str, Mapping[str, Term]]:
-    """Return the terms of each configured score, keyed by score name; add all errors to the findings of ``root``."""
+    """Return the terms of each configured score, keyed by name, and add all errors to the findings of ``root``."""
     tables = root.table("score", TomlPlace("score"))
     scores: dict[str, Mapping[str, Term]] = {}
     for name in tables.values if tables else ():
@@ -29,7 +29,7 @@ def read_scores(root: TomlTable) -> Mapping[str, Mapping[str, Term]]:
 
 
 def _term(table: TomlTable, metric: str) -> Term:
-    """Read ``metric = { weight = W, limit = L }``; ``better`` is required if the metric is not in the catalogue."""
+    """Read ``metric = { weight = W, limit = L }``. If the metric is not in the catalogue, ``better`` is required."""
     known = CATALOGUE.get(metric)
     term = table.table(metric)
     if term is None:

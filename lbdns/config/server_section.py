@@ -1,4 +1,4 @@
-"""``[server]``: addresses, processes and user of the DNS server."""
+"""Read ``[server]``, which defines the addresses, processes and user of the DNS server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLANES: Final[tuple[PlaneName, ...]] = ("auto", "python", "native")
 
 
 def _short_text(table: TomlTable, name: str, _: str) -> str:
-    """Return the value, which must fit into a DNS character-string (RFC 1035 section 3.3)."""
+    """Return a text value that fits into a DNS character-string (RFC 1035 section 3.3)."""
     text = table.string(name)
     if len(text.encode()) > 255:
         table.wrong(name, "must not be longer than 255 bytes")

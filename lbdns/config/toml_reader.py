@@ -62,9 +62,9 @@ class TomlErrors:
 
 
 class TomlPlace:
-    """The location of ``key`` in a TOML file, in the table with number ``index`` among the tables named ``header``.
+    """The location of ``key`` in a TOML file. ``index`` is the number of the table among all tables called ``header``.
 
-    ``inside`` is the path of the inline table that contains the key; ``label`` names the table in error messages.
+    ``inside`` is the path of the inline table that contains the key. Error messages call the table ``label``.
     """
 
     def __init__(self, header: str = "", index: int = 0, key: str = "", label: str = "", inside: str = "") -> None:
@@ -77,7 +77,7 @@ class TomlPlace:
 
 
 class TomlTable:
-    """One TOML table, read key by key. Callers read every known key, then call ``end`` to report any other keys."""
+    """One TOML table, read key by key. Callers read every known key, and then call ``end`` to report unknown keys."""
 
     def __init__(self, values: Mapping[str, Any], place: TomlPlace, findings: TomlErrors) -> None:
         self.values, self.place, self.findings = values, place, findings
@@ -85,7 +85,7 @@ class TomlTable:
 
     @property
     def folder(self) -> Path:
-        """The folder of the file, against which relative paths in the file are resolved."""
+        """The directory of the file. Relative paths in the file are relative to this directory."""
         return self.findings.path.resolve().parent
 
     def wrong(self, key: str, what: str) -> None:
@@ -93,7 +93,10 @@ class TomlTable:
         self.findings.add(TomlPlace(place.header, place.index, key, place.label, place.inside), what)
 
     def get(self, key: str, kind: type[T], default: T, expected: str) -> T:
-        """Return the value of ``key``. If its type is wrong, report the ``expected`` type and return the default."""
+        """Return the value of ``key``.
+
+        If the type of the value is wrong, report the ``expected`` type and return the default.
+        """
         self._asked.append(key)
         value = self.values.get(key, default)
         if kind is float and type(value) is int:
@@ -142,7 +145,7 @@ class TomlTable:
         return names[names.index(value)]
 
     def strings(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Return a list of strings; a single string is read as a list with one element."""
+        """Return a list of strings. A single string becomes a list with one element."""
         self._asked.append(key)
         value = self.values.get(key, list(default))
         value = [value] if isinstance(value, str) else value
@@ -152,7 +155,10 @@ class TomlTable:
         return tuple(value)
 
     def each(self, key: str, default: tuple[T, ...], read: Callable[[str], T]) -> tuple[T, ...]:
-        """Convert a list's strings with ``read``. If ``read`` raises ValueError, report it and return the default."""
+        """Convert a list's strings with ``read``.
+
+        If ``read`` raises ValueError, report the error and return the default.
+        """
         before = len(self.findings.found)
         found = []
         for item in self.strings(key):
@@ -175,7 +181,7 @@ class TomlTable:
         return TomlTable(value, place or self._below(key), self.findings)
 
     def section(self, name: str) -> TomlTable:
-        """Return the table ``[name]``, or an empty table if the file has none."""
+        """Return the table ``[name]``, or an empty table if the file does not contain the table."""
         return self.table(name, TomlPlace(name)) or TomlTable({}, TomlPlace(name), self.findings)
 
     def _below(self, key: str) -> TomlPlace:
@@ -196,7 +202,7 @@ class TomlTable:
         ]
 
     def end(self) -> None:
-        """Report an error for each key that no caller has read, because such a key is unknown."""
+        """Report an error for each key that no caller has read, because all known keys have been read."""
         for key in self.values:
             if key not in self._asked:
                 self.wrong(key, f"unknown key{nearest(key, self._asked)}")

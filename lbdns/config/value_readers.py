@@ -1,4 +1,4 @@
-"""Declare the keys of a section as dataclass fields, each with a default and a function that reads the value."""
+"""Declare the keys of a section as dataclass fields. Each field has a default, and a function that reads the value."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def each(default: tuple[T, ...], parse: Callable[[str], T]) -> tuple[T, ...]:
 
 
 def distinct(parse: Callable[[str], T]) -> tuple[T, ...]:
-    """Return a field for a list without duplicates, empty by default."""
+    """Return a field for a list without duplicates. The default is an empty list."""
     return key(lambda table, name, _: tuple(dict.fromkeys(table.each(name, (), parse))), ())
 
 
 def path(default: str) -> Path:
-    """Return a field for a path; relative paths are resolved against the configuration file's folder."""
+    """Return a field for a path. Relative paths are relative to the directory of the configuration file."""
     return key(lambda table, name, _: table.folder / table.string(name, default), Path(default))
 
 
@@ -73,7 +73,7 @@ def optional_path() -> Path | None:
 
 
 def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
-    """Create a ``kind`` by reading each field declared with ``key`` from the table; record errors in the table."""
+    """Return an instance of ``kind``: read each field declared with ``key`` from the table, and record errors."""
     declared = [field for field in fields(kind) if "read" in field.metadata]  # type: ignore[arg-type]
     return kind(**{field.name: field.metadata["read"](table, field.name, field.default) for field in declared})
 
@@ -91,7 +91,7 @@ def read_section(
 
 
 def domain_name(table: TomlTable, key: str, text: str) -> str:
-    """Return a domain name in lower case, without its final dot; record an error if the name is not valid."""
+    """Return a domain name in lower case, without its final dot. If the name is not valid, record an error."""
     name = text.lower().removesuffix(".")
     if len(name) > MAX_NAME or (name and not HOST_NAME.match(name.replace("/", "-"))):
         table.wrong(key, f"{text!r} is not a valid domain name")
@@ -99,7 +99,7 @@ def domain_name(table: TomlTable, key: str, text: str) -> str:
 
 
 def parse_network(text: str) -> Network:
-    """Parse a network, written as a single address or as ADDRESS/BITS. Raises ValueError."""
+    """Parse a network, which is written as ADDRESS/BITS or as a single address. Raises ValueError."""
     try:
         return ipaddress.ip_network(text)
     except ValueError as error:
@@ -107,7 +107,10 @@ def parse_network(text: str) -> Network:
 
 
 def parse_host(text: str, what: str) -> Endpoint:
-    """Parse ADDRESS[:PORT], another host's DNS endpoint; error messages call the host ``what``. Raises ValueError."""
+    """Parse ADDRESS[:PORT], the DNS endpoint of another host. Error messages call the host ``what``.
+
+    Raises ValueError.
+    """
     endpoint = parse_endpoint(text, DNS_PORT)
     if not endpoint.is_address:
         raise ValueError(f"{text!r}: {what} must be an address, such as 192.0.2.1:53, not a name")

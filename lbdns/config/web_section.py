@@ -1,4 +1,4 @@
-"""``[web]``: the address of the web pages, and the clients that may read them."""
+"""Read ``[web]``, which defines the address of the web pages, and the clients that may read the pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _listen(table: TomlTable, name: str, default: Endpoint) -> Endpoint | None:
 
 
 def _name(text: str) -> str:
-    """Return a host name as Host headers are compared with it: in lower case, without a final dot."""
+    """Return a host name in the form that is compared with Host headers: in lower case, without a final dot."""
     name = text.lower().removesuffix(".")
     if len(name) > MAX_NAME or not HOST_NAME.match(name):
         raise ValueError(f"{text!r} is not a host name; write it without a port, such as dns.example.com")
@@ -40,7 +40,7 @@ def _name(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """``listen`` is None if HTTP is off. ``allow`` contains the networks whose clients may read the pages."""
+    """If HTTP is off, ``listen`` is None. ``allow`` contains the networks whose clients may read the pages."""
 
     listen: Endpoint | None = key(_listen, Endpoint("127.0.0.1", HTTP_PORT))  # None: HTTP is off
     allow: tuple[Network, ...] = each((), parse_network)  # networks that may read; the loopback always may

@@ -1,4 +1,4 @@
-"""``[[zone]]``: the zones to serve, their master files and their secondaries."""
+"""Read ``[[zone]]``, which lists the zones to serve, their master files and their secondaries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from lbdns_shared.endpoint import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class TransferPermit:
-    """Permits zone transfers to clients in ``network`` that sign with ``key``. An unset field is not checked."""
+    """A permission for zone transfers to clients in ``network`` that sign requests with ``key``.
+
+    If a field is not set, it is not checked.
+    """
 
     network: Network | None
     key: str = ""  # the name of a [[key]]
@@ -23,7 +26,7 @@ class TransferPermit:
 
 @dataclass(frozen=True, slots=True)
 class NotifyTarget:
-    """A secondary to which a NOTIFY is sent when a zone changes; ``key``, if set, signs the message."""
+    """A secondary that receives a NOTIFY when a zone changes. If ``key`` is set, it signs the NOTIFY."""
 
     endpoint: Endpoint
     key: str = ""

@@ -1,4 +1,4 @@
-"""Write the demo's files (configuration, zones and keys) into a separate folder."""
+"""Write the demo's files (configuration, zones and keys) into a separate directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the control group that contains exactly one program (such as a systemd service), and reads the group's CPU time."""
+"""Finds the control group that contains exactly one program, such as a systemd service, and reads its CPU time."""
 
 from __future__ import annotations
 

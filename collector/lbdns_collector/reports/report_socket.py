@@ -85,7 +85,7 @@ class ReportSocket:
         return self._socket.fileno()
 
     def pause(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Stop reading. Stop reading: until ``resume`` is called, new datagrams wait in the socket."""
+        """Stop reading. Until ``resume`` is called, new datagrams wait in the socket."""
         loop.remove_reader(self._socket)
 
     def resume(self, loop: asyncio.AbstractEventLoop) -> None:

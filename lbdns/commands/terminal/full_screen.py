@@ -1,4 +1,4 @@
-"""Full-screen terminal: draw lines, decode key presses, and restore the terminal's state in all cases."""
+"""Draw lines on the full screen of a terminal, decode key presses, and always restore the terminal's state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DUMB: Final = ("", "dumb", "unknown")
 
 
 def demand_terminal(console: Console) -> None:
-    """Raise LbdnsError unless standard input and output are a terminal that can position the cursor."""
+    """Raise LbdnsError if standard input and output are not a terminal that can position the cursor."""
     what = "run 'lbdns top' in a terminal, use --once to print one frame, or run 'lbdns status'"
     if not (sys.stdin.isatty() and console.is_terminal):
         raise LbdnsError(f"top: standard input and output must be a terminal; {what}")
@@ -45,13 +45,16 @@ def demand_terminal(console: Console) -> None:
 
 
 class KeyDecoder:
-    """Decodes bytes into printable ASCII characters and names of other keys. Escape sequences may arrive in pieces."""
+    """A decoder that converts bytes into printable ASCII characters and names of other keys.
+
+    Escape sequences may arrive in pieces.
+    """
 
     def __init__(self) -> None:
         self.pending = b""  # the start of a sequence; if no more bytes follow, it was the Escape key
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the key presses that ``data`` completes; empty ``data`` ends an unfinished escape sequence."""
+        """Return the key presses that ``data`` completes. If ``data`` is empty, an unfinished escape sequence ends."""
         text, self.pending = self.pending + data, b""
         if data and (started := _INCOMPLETE.search(text)):
             text, self.pending = text[: started.start()], started[0]
@@ -63,7 +66,7 @@ def _name(key: bytes) -> str:
 
 
 class Screen:
-    """Draws lines and reads keys while the screen is open."""
+    """A full-screen terminal, which draws lines and reads keys while the screen is open."""
 
     def __init__(self, console: Console, descriptor: int) -> None:
         """The method ``keys`` stops waiting when ``descriptor`` becomes readable."""
@@ -102,7 +105,10 @@ class Screen:
         self._live.update(Group(*lines), refresh=True)
 
     def keys(self, timeout: float) -> list[str]:
-        """Wait up to ``timeout`` seconds for input; return the keys pressed. Raises EOFError if the terminal closes."""
+        """Wait up to ``timeout`` seconds for input, and return the pressed keys.
+
+        Raises EOFError if the terminal is closed.
+        """
         timeout = ESCAPE_PAUSE if self._keys.pending else timeout
         ready, _, _ = select.select([self._stdin, self._descriptor], [], [], max(0.0, timeout))
         if self._stdin not in ready:
@@ -116,7 +122,7 @@ class Screen:
         return self._keys.feed(data)
 
     def _pause(self, before: list[Any]) -> None:
-        """Handle Ctrl-Z: give the terminal back to the shell until the shell resumes this process."""
+        """Handle Ctrl-Z: return the terminal to the shell until the shell resumes this process."""
         self._live.stop()
         termios.tcsetattr(self._stdin, termios.TCSADRAIN, before)
         os.kill(os.getpid(), signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""Format numbers, rates, events, overrides and sparklines for a terminal; make untrusted text safe to print. Pure."""
+"""Format numbers, rates, events, overrides and sparklines for a terminal, and escape untrusted text. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LETTERS: Final = "_.-=+*%#"  # for terminals without block characters
 
 
 def printable(value: object) -> str:
-    """Return ``value`` as one line with control characters escaped, because names and reasons are untrusted."""
+    """Return ``value`` as one line with control characters escaped. Names and reasons are untrusted."""
     text = str(value)
     if text.isprintable():
         return text
@@ -33,7 +33,10 @@ def printable(value: object) -> str:
 
 
 def number(value: float | None, decimals: int = 0) -> str:
-    """Format a number. Absurd values are rounded, because one member's must not widen a table for all others."""
+    """Format a number for a table.
+
+    Absurd values are rounded, so that one member's value does not widen the table for all other members.
+    """
     if value is None:
         return "-"
     return f"{float(value):.{decimals}f}" if abs(value) < VERY_LARGE else f"{float(value):.0e}"
@@ -82,7 +85,8 @@ def override_text(override: Mapping[str, Any], now: float) -> str:
 def sparkline(values: Sequence[float | None], width: int, top: float | None = None, steps: str = BLOCKS) -> str:
     """Return a sparkline of the newest ``width`` values, with the newest on the right and blanks for missing values.
 
-    The tallest block represents ``top`` or, if that is None, the greatest value shown; the shortest block represents 0.
+    The tallest block represents ``top``, or the greatest displayed value if ``top`` is None. The shortest block
+    represents 0.
     """
     newest = values[-width:] if width > 0 else ()
     highest = max((value for value in newest if value is not None), default=0.0) if top is None else top

@@ -1,4 +1,4 @@
-"""The data that ``lbdns top`` shows: latest status, each member's recent values, and latest events. Sans-I/O."""
+"""The data that ``lbdns top`` shows: the latest status, each member's recent values and the latest events. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Document = Mapping[str, Any]
 
 
 class Series:
-    """One member's recent values for the sparklines; a missing value is None."""
+    """One member's recent values for the sparklines, with None for missing values."""
 
     def __init__(self) -> None:
         self.answers: deque[float | None] = deque(maxlen=KEPT)  # per second
@@ -26,7 +26,7 @@ def newest(values: deque[float | None]) -> float | None:
 
 
 class TopData:
-    """The data that the event stream updates and the layout displays."""
+    """The data that ``lbdns top`` displays and that the event stream updates."""
 
     def __init__(self) -> None:
         self.status: Document | None = None

@@ -1,4 +1,4 @@
-"""Lay out a frame of ``lbdns top`` to fit the height and width of the screen. Pure."""
+"""Lay out a frame of ``lbdns top`` for the height and width of the screen. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Size:
 
 
 def frame(data: TopData, view: View, size: Size, now: float) -> list[Text]:
-    """Return the lines of the screen at the time ``now``, which is on the same clock as ``data.received``.
+    """Return the lines of the screen at time ``now``. The clock of ``now`` is the clock of ``data.received``.
 
     Raises KeyError, TypeError or ValueError if the status is not valid.
     """
@@ -125,7 +125,7 @@ def _pools(data: TopData, view: View) -> Iterator[Text]:
 
 
 def _columns(data: TopData, view: View, size: Size) -> list[tuple[str, int]]:
-    """Return the headings and widths of the columns before the sparklines; a negative width means left alignment."""
+    """Return the headings and widths of the columns before the sparklines. A negative width means left alignment."""
     pool = view.selected(data)
     longest = max((cell_len(printable(member["name"])) for member in pool["members"]), default=0) if pool else 0
     name = max(NAME, min(longest, LONGEST_NAME if size.is_wide else NAME))
@@ -134,13 +134,13 @@ def _columns(data: TopData, view: View, size: Size) -> list[tuple[str, int]]:
 
 
 def _spark_width(size: Size, columns: Iterable[tuple[str, int]]) -> int:
-    """Return the width of each of the three sparklines."""
+    """Return the width of one of the three sparklines, in columns."""
     taken = sum(abs(width) + 1 for _, width in columns)
     return max(0, min(KEPT, (size.width - taken - 2) // 3))
 
 
 def _cells(values: Iterable[str], widths: Iterable[int]) -> str:
-    """Align the values in columns, truncating values that are too long."""
+    """Return a line with aligned values. Values that are too long are truncated."""
     cells = []
     for value, width in zip(values, widths, strict=True):
         length = cell_len(value)
@@ -161,7 +161,10 @@ def _heading(columns: Sequence[tuple[str, int]], spark: int) -> Text:
 def _row(
     member: Document, series: Series, columns: Sequence[tuple[str, int]], spark: int, size: Size, since: float
 ) -> Text:
-    """Return a member's line. The report's age includes ``since``, the seconds since the status arrived."""
+    """Return the line that describes a member.
+
+    The age of the report includes ``since``, the number of seconds since the status arrived.
+    """
     state, age = str(member["state"]), member["age_s"]
     values = [
         number(member["score"]), number(None if age is None else float(age) + since, 1), percent(member["share"]),

@@ -1,4 +1,4 @@
-"""The pool, sort order, filter and scroll position chosen in ``lbdns top``, and the keys that change them. Sans-I/O."""
+"""The view of ``lbdns top``: pool, sort order, filter, scroll position, and the keys that change them. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class View:
         return next((pool for pool in pools if pool["name"] == self.pool), pools[0] if pools else None)
 
     def members(self, data: TopData) -> list[tuple[Document, Series]]:
-        """Return the displayed pool's members that match the filter, sorted."""
+        """Return the sorted members of the displayed pool that match the filter."""
         pool = self.selected(data)
         if pool is None:
             return []
@@ -74,7 +74,7 @@ class View:
         return found[::-1] if self.reverse else found
 
     def press(self, key: str, data: TopData) -> None:
-        """Execute the command assigned to a key; ignore unknown keys."""
+        """Execute the command that is assigned to a key. Unknown keys are ignored."""
         if self.typing:
             self._type(key)
         elif key in ("q", "Q"):

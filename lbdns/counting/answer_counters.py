@@ -1,4 +1,4 @@
-"""Combines the counters of one or more answering processes into one value; such values can be added. Pure."""
+"""Combines the counters of one or more answering processes into one object. Such objects can be added. Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _BUCKETS: Final = len(BOUNDS) + 1
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounters:
-    """The counters of one process, or their totals across several processes.
+    """The counters of one process, or the totals of several processes.
 
-    Each field has the same name as its key in the stat file. To keep totals from decreasing, the caller must include
-    the counters of processes that have ended. ``levels`` are gauges, summed across running processes only.
+    The name of each field is also its key in the stat file. The caller must include the counters of processes that have
+    ended, so that totals never decrease. ``levels`` are gauges, which are summed only across running processes.
     """
 
     # Queries: zone, type, transport, rcode
@@ -64,7 +64,7 @@ class AnswerCounters:
         )
 
     def beyond(self, other: AnswerCounters) -> AnswerCounters:
-        """Return the amount by which each counter exceeds its counterpart in ``other``, or 0 if it does not.
+        """Return the amount by which each counter exceeds its counterpart in ``other``, or 0 for smaller counters.
 
         The result has no ``levels``.
         """
@@ -75,11 +75,14 @@ class AnswerCounters:
         )
 
     def ended(self) -> AnswerCounters:
-        """Return these counters without ``levels``, because gauges are meaningless after the process has ended."""
+        """Return the counters without ``levels``, because gauges are meaningless after the process has ended."""
         return replace(self, levels={}) if self.levels else self
 
     def state(self) -> dict[str, Any]:
-        """Return the counters as plain data for msgpack. ``read_counters`` converts the data back."""
+        """Return the counters as data that msgpack can encode.
+
+        ``read_counters`` converts such data back into counters.
+        """
         return {
             "durations": list(self.durations),
             "seconds": self.seconds,
@@ -96,7 +99,10 @@ NO_ANSWERS: Final[Counter[str]] = Counter()
 
 
 def read_counters(state: Any) -> AnswerCounters:
-    """Restore counters from the result of ``AnswerCounters.state``. Raises ValueError if ``state`` is malformed."""
+    """Return the counters in ``state``, a result of ``AnswerCounters.state``.
+
+    Raises ValueError if ``state`` is malformed.
+    """
     try:
         durations = tuple(map(read_count, state["durations"]))
         return AnswerCounters(
@@ -121,7 +127,7 @@ def read_counters(state: Any) -> AnswerCounters:
 def count_answers(
     table: AnswerTable, response_times: ResponseTimes, named: Mapping[str, int], levels: Mapping[str, int] | None = None
 ) -> AnswerCounters:
-    """Return the counters of one answering process. ``named`` and ``levels`` are included unchanged."""
+    """Return the counters of one answering process. The result contains ``named`` and ``levels`` unchanged."""
     answers: dict[tuple[str, str, str], int] = {}
     for pool in table.farm.pools:
         for policy in dict.fromkeys(pool.owners.values()):
@@ -169,7 +175,7 @@ def _read_named(state: Any) -> dict[str, int]:
 
 
 def read_count(value: Any) -> int:
-    """Return ``value``, a count from plain data. Raises ValueError if ``value`` is not a non-negative integer."""
+    """Return ``value`` if it is a valid count. Raises ValueError if ``value`` is not a non-negative integer."""
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is not a valid count")
     return value

@@ -1,4 +1,4 @@
-"""Event loop lag: how late the event loop runs timers, and therefore also the callbacks that answer queries."""
+"""Event loop lag: the delay of timers in the event loop, and therefore also of callbacks that answer queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Process = Literal["main", "worker"]
 
 
 class EventLoopLag:
-    """Measures the lag of the running event loop, from the object's creation until ``stop`` is called."""
+    """A meter for the lag of the running event loop, from the creation of the object until ``stop`` is called."""
 
     def __init__(self, process: Process, every: float = EVERY) -> None:
         self._process, self._every = process, every

@@ -1,4 +1,7 @@
-"""Response times: a histogram that costs almost nothing, because it is updated per wake-up, not per query. Sans-I/O."""
+"""A histogram of response times that costs little CPU time, because it is updated once per wake-up, not per query.
+
+Sans-I/O.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ BOUNDS: Final = (
 
 
 class ResponseTimes:
-    """Histogram of the time, in seconds, from reading a query to sending its response.
+    """A histogram of the time (s) between reading a query and sending the response.
 
-    Each query answered in a wake-up is counted with the mean response time of that wake-up's queries.
+    Each query is counted with the mean response time of all queries that were answered in one wake-up.
     """
 
     def __init__(self) -> None:
@@ -24,7 +27,7 @@ class ResponseTimes:
         self.total = 0.0
 
     def add(self, queries: int, seconds: float) -> None:
-        """Record that ``queries`` queries were answered, one after another, in a total of ``seconds`` seconds."""
+        """Record that ``queries`` queries were answered one after another, in ``seconds`` seconds altogether."""
         self.counts[bisect_left(BOUNDS, seconds / queries)] += queries
         self.total += seconds
 
@@ -34,5 +37,5 @@ class ResponseTimes:
 
 
 def cumulative(counts: Sequence[int]) -> list[tuple[str, int]]:
-    """Return cumulative Prometheus buckets: pairs of an upper bound (as text) and the number of queries up to it."""
+    """Return cumulative Prometheus buckets: pairs of an upper bound (text) and the number of queries below it."""
     return list(zip((*map(repr, BOUNDS), "+Inf"), accumulate(counts), strict=True))

@@ -1,4 +1,4 @@
-"""Start, watch and stop child processes, and never let them outlive their parent."""
+"""Starts, watches and stops child processes, and ends all child processes if their parent ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ChildProcesses:
         self._tie = _tie_to_parent()
 
     def start(self, name: str, command: Sequence[str]) -> None:
-        """Start a child in its own session, so that Ctrl-C interrupts only the parent, which then stops the child."""
+        """Start a child in a separate session. Ctrl-C then interrupts only the parent, which stops the child."""
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -33,7 +33,7 @@ class ChildProcesses:
         self._children.append((name, process))
 
     def first_end(self) -> str:
-        """Return how a child ended, such as ``the DNS server exited with status 1``, or "" if all are still running."""
+        """Return a text such as ``the DNS server exited with status 1``, or "" if no child has ended."""
         for name, process in self._children:
             if (status := process.poll()) is not None:
                 how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
@@ -41,7 +41,7 @@ class ChildProcesses:
         return ""
 
     def stop(self) -> None:
-        """Stop all children simultaneously, and return when the children and their descendants have ended."""
+        """Stop all children at once, and return when all children and their descendants have ended."""
         for _, process in self._children:
             process.terminate()
         for _, process in reversed(self._children):
@@ -60,7 +60,7 @@ class ChildProcesses:
 
 
 def _tie_to_parent() -> Callable[[], None] | None:
-    """Return a function that makes the calling child receive SIGTERM when its parent dies (Linux only)."""
+    """Return a function that a child calls, so that it receives SIGTERM when its parent dies (only on Linux)."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl

@@ -1,4 +1,4 @@
-"""Write the demo's files (configuration, zones and keys) into a separate directory."""
+"""Writes the demo's files (configuration, zones and keys) into a separate directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOPBACK6: Final = "::1"
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One web server of the demo."""
+    """A web server of the demo."""
 
     name: str
     addresses: tuple[str, ...]
@@ -49,9 +49,9 @@ def key_file(folder: Path, host: Host) -> Path:
 
 
 def write(plan: DemoPlan, folder: Path) -> Path:
-    """Write all files into ``folder``, which must be private, and return the path of the configuration file.
+    """Write all files into the private directory ``folder``, and return the path of the configuration file.
 
-    The key files contain newly generated keys and are readable only by their owner.
+    The key files contain newly generated keys, and only their owner can read the key files.
     """
     config, master = folder / "lbdns.toml", new_master_key()
     _write_private(folder / "report.key", master.line())

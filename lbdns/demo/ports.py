@@ -1,4 +1,4 @@
-"""Check that the demo's ports are free, before the demo starts any process."""
+"""Checks that the demo's ports are free before the demo starts any process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def required_ports(plan: DemoPlan) -> Iterator[RequiredPort]:
 
 
 def has_ipv6_loopback() -> bool:
-    """Return whether this machine has the IPv6 loopback address ::1; many containers do not."""
+    """Return whether this machine has the IPv6 loopback address ::1. Many containers have no such address."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
             probe.bind((LOOPBACK6, 0))
@@ -46,7 +46,7 @@ def has_ipv6_loopback() -> bool:
 
 
 def check(plan: DemoPlan) -> None:
-    """Raise a ListenError that lists every port that is unavailable or that the demo needs for two purposes."""
+    """Raise a ListenError that lists all unavailable ports, and all ports that the demo needs for two purposes."""
     findings = []
     with contextlib.ExitStack() as held:
         for port in required_ports(plan):

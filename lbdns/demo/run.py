@@ -1,4 +1,4 @@
-"""Run the demo: a DNS server with its collector, three web servers and their agents; print commands to try."""
+"""Runs the demo (a DNS server with its collector, three web servers and their agents), and prints commands to try."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _POLL: Final = 0.05  # seconds between checks of the children
 def run(plan: DemoPlan, seconds: float | None) -> None:
     """Run the demo until SIGINT, SIGTERM or SIGHUP arrives.
 
-    If ``seconds`` is given, the demo also ends that many seconds after it becomes ready.
+    If ``seconds`` is given, the demo ends at the latest ``seconds`` seconds after it becomes ready.
 
-    Raises ListenError before starting anything if a port is in use, and LbdnsError if a demo process dies.
+    If a port is in use, ListenError is raised before any process starts. If a demo process dies, LbdnsError is raised.
     """
     ports.check(plan)
     with (
@@ -71,7 +71,10 @@ def _start(plan: DemoPlan, config: Path, servers: ChildProcesses, agents: ChildP
 
 
 def _may_ping() -> bool:
-    """Return whether this user may send ICMP echo requests; if not, the agents run without ping."""
+    """Return whether this user may send ICMP echo requests.
+
+    Without this permission, the agents do not ping the gateway.
+    """
     for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
         with contextlib.suppress(OSError), socket.socket(socket.AF_INET, kind, socket.getprotobyname("icmp")):
             return True
@@ -85,7 +88,7 @@ def _check_running(groups: Iterable[ChildProcesses]) -> None:
 
 
 def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: StopSignals) -> bool:
-    """Return True once the server answers over DNS and HTTP, or False if a signal stops the demo first."""
+    """Return True as soon as the server answers over DNS and HTTP, or False if a signal stops the demo before."""
     end = time.monotonic() + START_TIMEOUT
     while not stop.is_set():
         _check_running(groups)
@@ -98,7 +101,7 @@ def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: St
 
 
 def _answers(plan: DemoPlan) -> bool:
-    """Return whether the server answers over DNS and HTTP; a refused connection means that it is not ready yet."""
+    """Return whether the server answers over DNS and HTTP. If a connection is refused, the server is not ready yet."""
     with contextlib.suppress(LbdnsError, OSError):
         ask(make_query("hobbit", "SOA"), Endpoint(LOOPBACK, plan.dns_port), timeout=_POLL, tries=1)
         with socket.create_connection((LOOPBACK, plan.http_port), timeout=1):
@@ -107,7 +110,7 @@ def _answers(plan: DemoPlan) -> bool:
 
 
 def _what_to_try(plan: DemoPlan, config: Path, seconds: float) -> str:
-    """Return the text to print once the demo is ready; ``seconds`` is how long the demo took to start."""
+    """Return the text to print when the demo is ready. ``seconds`` is the duration of the demo's startup."""
     dig = f"dig @{LOOPBACK} -p {plan.dns_port}"
     server = f"@{LOOPBACK}:{plan.dns_port}"
     program, where = _program(), f"-c {config}"

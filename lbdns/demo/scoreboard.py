@@ -1,6 +1,6 @@
-"""A web server's counters, and its ``server-status?auto`` page in the format of Apache's mod_status. Sans-I/O.
+"""The counters of a web server, and its ``server-status?auto`` page in the format of Apache's mod_status. Sans-I/O.
 
-The format is that of Apache HTTP Server 2.4 with ExtendedStatus on (modules/generators/mod_status.c).
+Apache HTTP Server 2.4 produces this format if ExtendedStatus is on (modules/generators/mod_status.c).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WRITING: Final = "W"
 
 @dataclass(slots=True)
 class Scoreboard:
-    """The states and counters of a web server's workers. Methods may be called from any thread."""
+    """The states and counters of a web server's workers. Any thread may call the methods."""
 
     workers: int
     accesses: int = 0
@@ -72,6 +72,6 @@ class Scoreboard:
 
 
 def _short(value: float) -> str:
-    """Format a number as mod_status does: like C's %g, but without a zero before the decimal point."""
+    """Return a number in the format of mod_status: %g as in C, but without a zero before the decimal point."""
     text = f"{value:.6g}"
     return text[1:] if text.startswith("0.") else text

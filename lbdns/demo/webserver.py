@@ -34,7 +34,7 @@ MAX_WORK: Final = 10_000  # ms of CPU time that one request may ask for
 
 
 class DemoWebServer:
-    """One web server on one or more listening sockets."""
+    """A web server with one or more listening sockets."""
 
     def __init__(self, name: str, listeners: Sequence[socket.socket], workers: int = WORKERS) -> None:
         self.name = name
@@ -50,7 +50,7 @@ class DemoWebServer:
             threading.Thread(target=self._work, args=(worker,), daemon=True).start()
 
     def stop(self) -> None:
-        """Stop accepting connections; workers finish their current requests."""
+        """Stop accepting connections. Workers finish their current requests."""
         self._stopped = True
         for listener in self._listeners:
             with contextlib.suppress(OSError):
@@ -78,7 +78,7 @@ class DemoWebServer:
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
-    """Serves one request on one connection."""
+    """A handler that serves one request on one connection."""
 
     timeout = READ_TIMEOUT
     server_version = "lbdns-demo"
@@ -142,7 +142,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
 
 def burn(seconds: float) -> None:
-    """Use CPU time in this thread, as generating a dynamic page would."""
+    """Use CPU time in this thread, like a program that generates a dynamic page."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(1000))

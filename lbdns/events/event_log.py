@@ -1,4 +1,4 @@
-"""The event log of a program. Each event becomes a log line, a row in the history and a mark on the live page.
+"""The event log of a program. Each event appears as a log line, as a row in the history and as a mark on the live page.
 
 Code that detects an event must record it in the program's ``EventLog``, and must not log it separately.
 """
@@ -36,9 +36,9 @@ KEPT: Final = 1000  # events kept in memory; the history keeps more
 class LoggedEvent:
     """An event at ``time`` (Unix seconds).
 
-    ``pool`` and ``member`` are empty if the event concerns no pool or member. ``member`` is a name relative to the
-    zone, or a full name if ``pool`` is empty. ``id`` increases with each event, and begins at 1 again whenever the
-    program restarts.
+    If the event concerns no pool or no member, ``pool`` or ``member`` is empty. ``member`` is a name relative to the
+    zone, or a full name if ``pool`` is empty. ``id`` increases with each event, and restarts at 1 when the program
+    restarts.
     """
 
     id: int
@@ -54,7 +54,10 @@ class LoggedEvent:
 
 
 class EventLog:
-    """Keeps a program's newest events, and passes new events to subscribers. Use each event log in only one thread."""
+    """A log that keeps a program's newest events, and passes new events to subscribers.
+
+    Use each event log in only one thread.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         #: Per kind and level: the number of events so far, and the newest event
@@ -77,7 +80,7 @@ class EventLog:
     ) -> None:
         """Log ``text``, keep the event, and pass it to all subscribers.
 
-        ``text`` must make sense on its own, so it must name the pool and member if the event concerns them.
+        ``text`` must be understandable without context, so it must contain the names of the pool and member concerned.
         """
         name = logging.getLevelName(level).lower()
         event = LoggedEvent(next(self._numbers), self._clock(), kind, name, text, pool, member)
@@ -94,6 +97,6 @@ class EventLog:
         return found[-limit:] if limit > 0 else []
 
     def subscribe(self, callback: Callable[[LoggedEvent], None]) -> Callable[[], None]:
-        """Call ``callback`` with each new event from now on. Return a function that ends the subscription."""
+        """From now on, call ``callback`` with each new event. Return a function that ends the subscription."""
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)

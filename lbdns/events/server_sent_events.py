@@ -1,4 +1,7 @@
-"""Writes server-sent events (WHATWG HTML, section 9.2) and reads them incrementally. Sans-I/O: bytes in, bytes out."""
+"""Writes server-sent events (WHATWG HTML, section 9.2) and reads them incrementally.
+
+This module is sans-I/O: it converts between events and bytes.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,10 @@ def encode_event(name: str, data: bytes) -> bytes:
 
 
 class ServerSentEventReader:
-    """Reassembles events from a stream that arrives in pieces of any size.
+    """A parser that assembles events from a stream that arrives in pieces of any size.
 
-    Lines end in LF or CRLF. An event's data lines are joined with LF; comments and unknown fields are skipped. An event
-    without a name is named "message".
+    Lines end in LF or CRLF. The data lines of an event are joined with LF. Comments and unknown fields are skipped. An
+    event without a name is named "message".
     """
 
     def __init__(self) -> None:
@@ -37,7 +40,7 @@ class ServerSentEventReader:
         self._data: list[bytes] = []
 
     def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
-        """Yield each event completed by ``piece``. Raises ValueError if an event exceeds MAX_EVENT bytes."""
+        """Yield each event that ``piece`` completes. Raises ValueError if an event exceeds MAX_EVENT bytes."""
         *lines, rest = piece.split(b"\n")
         for line in lines:
             self._rest += line

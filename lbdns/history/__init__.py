@@ -1,1 +1,1 @@
-"""The history: records reports, answers and events in a SQLite file, which a separate thread writes."""
+"""The history: records reports, answers and events in a SQLite file. A separate thread writes the file."""

@@ -1,10 +1,10 @@
 """The column codec: packs columns of numbers into a small number of bytes, and unpacks them. Pure functions.
 
-The first byte of a packed column identifies its format. All formats are designed so that functions written in C do most
-of the work. Format "rounded" keeps 11 significant bits (an error of at most 0.025 %) as the upper three bytes of a
-float32. Most digits of a measurement are noise, which does not compress: with 200 members, these digits would make up
-most of the file. Format "steps" is for counters, times and scores, which must not be rounded: it stores the differences
-between successive values, which are integer multiples of 1 or 1e-6. Format "exact" stores all other values as float64.
+The first byte of a packed column identifies its format. With all formats, functions written in C do most of the work.
+Format "rounded" stores 11 significant bits (an error of at most 0.025 %) in the upper three bytes of a float32. Most
+digits of a measurement are noise, which cannot be compressed. With 200 members, most of the file would consist of
+noise. Format "steps" is for counters, times and scores, which must not be rounded. Format "steps" stores differences
+between successive values as integer multiples of 1 or 1e-6. Format "exact" stores all other values as float64.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MAX_COLUMN: Final = 64 * 2**20  # bytes after unpacking: a damaged file must not
 
 
 def encode(values: Sequence[float], *, exact: bool = False) -> bytes:
-    """Pack ``values``, each of which is finite or ABSENT.
+    """Pack ``values``, which must all be finite or ABSENT.
 
-    If ``exact`` is true, integers stay exact, and other values are rounded to multiples of 1e-6.
+    If ``exact`` is true, integers are stored exactly, and other values are rounded to multiples of 1e-6.
 
     If ``exact`` is false, values are rounded, and values beyond the range of float32 become infinite.
     """
@@ -50,31 +50,31 @@ def encode(values: Sequence[float], *, exact: bool = False) -> bytes:
 
 
 def decode(blob: bytes) -> list[float]:
-    """Unpack a column packed by ``encode``. Raises ValueError if ``blob`` is not such a column."""
+    """Unpack a column packed by ``encode``. Raises ValueError if ``blob`` is not a packed column."""
     kind, data = blob[:1], _unpack(blob[1:])
     if kind == _ROUNDED:
         return _join("f", bytes(len(data) // 3) + data).tolist()  # zeros for the lowest byte, which is not stored
     if kind == _EXACT:
         return _join("d", data).tolist()
     if kind not in (_WHOLE, _MILLIONTHS):
-        raise ValueError(f"column of unknown format {kind!r}")
+        raise ValueError(f"the column has the unknown format {kind!r}")
     unit = 1.0 if kind == _WHOLE else _MILLION
     return [n / unit if n != _NONE else ABSENT for n in accumulate(_join("q", data))]
 
 
 def encode_texts(texts: Sequence[tuple[int, int, str]]) -> bytes:
-    """Pack ``texts``, each of which is a (member index, time index, text) tuple."""
+    """Pack ``texts``, a list of (member index, time index, text) tuples."""
     return _TEXTS + _pack(json.dumps(texts, separators=(",", ":")).encode())
 
 
 def decode_texts(blob: bytes) -> list[tuple[int, int, str]]:
-    """Unpack a column packed by ``encode_texts``. Raises ValueError if ``blob`` is not such a column."""
+    """Unpack a column packed by ``encode_texts``. Raises ValueError if ``blob`` is not a packed column."""
     if blob[:1] != _TEXTS:
-        raise ValueError("not a column of texts")
+        raise ValueError("the column is not a column of texts")
     try:
         return [(int(member), int(time), str(text)) for member, time, text in json.loads(_unpack(blob[1:]))]
     except (TypeError, RecursionError):
-        raise ValueError("column of texts: cannot decode") from None
+        raise ValueError("the column of texts cannot be decoded") from None
 
 
 def _encode_exact(values: Sequence[float]) -> bytes:
@@ -92,7 +92,7 @@ def _steps(numbers: Sequence[int]) -> bytes:
 
 
 def _split(values: array[N]) -> bytes:
-    """Return all values' first bytes, then all their second bytes, and so on, which zlib compresses better."""
+    """Return the first bytes of all values, then the second bytes, and so on. Zlib compresses this order better."""
     data, size = _little(values).tobytes(), values.itemsize
     return b"".join(data[place::size] for place in range(size))
 
@@ -110,7 +110,7 @@ def _join(typecode: str, data: bytes) -> array[Any]:
 
 
 def _little(values: array[N]) -> array[N]:
-    """Convert between the machine's byte order and the file's, which is little-endian."""
+    """Convert between the machine's byte order and the file's byte order (little-endian)."""
     if sys.byteorder == "big":
         values.byteswap()
     return values
@@ -128,5 +128,5 @@ def _unpack(data: bytes) -> bytes:
     except zlib.error as error:
         raise ValueError(f"column: cannot decompress: {error}") from None
     if not unpacker.eof or unpacker.unused_data:
-        raise ValueError("column is truncated or too long")
+        raise ValueError("the column is truncated or too long")
     return whole

@@ -1,4 +1,4 @@
-"""History tiers and chunks: a tier's table has one row per column of each chunk of samples. Sans-I/O."""
+"""History tiers and chunks. The table of a tier has one row for each column of each chunk of samples. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ TierName = Literal["raw", "10s", "1min"]
 
 @dataclass(frozen=True, slots=True)
 class HistoryTier:
-    """One resolution of the history: a moment every ``step`` seconds, and a compressed chunk every ``chunk`` seconds.
+    """A resolution of the history, with a moment every ``step`` seconds and a compressed chunk every ``chunk`` seconds.
 
-    With longer chunks, the history is smaller and faster to read, but each commit rewrites the last chunk.
+    With longer chunks, the history is smaller and can be read faster, but each commit rewrites a longer last chunk.
     """
 
     name: TierName
@@ -48,13 +48,16 @@ TIERS: Final = (RAW, TEN_SECONDS, MINUTE)  # the finest first
 
 
 def retention(config: HistoryConfig) -> Mapping[TierName, float]:
-    """Return the number of seconds for which each tier's data is kept; 0 means that the tier is not recorded."""
+    """Return the number of seconds for which the data of each tier is kept, or 0 if the tier is not recorded."""
     return {"raw": config.keep_raw, "10s": config.keep_10s, "1min": config.keep_1min}
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkColumn:
-    """A column of a chunk. ``names`` lists the members; ``blob`` contains each member's packed values for all times."""
+    """A packed column of a chunk. ``names`` lists the members.
+
+    ``blob`` contains each member's packed values for all times.
+    """
 
     pool: str
     column: str
@@ -70,7 +73,7 @@ class HistoryChunk:
     moments: list[HistoryMoment] = field(default_factory=list)
 
     def accepts(self, moment: HistoryMoment) -> bool:
-        """Return whether ``moment`` has the same members, follows the last moment, and is in the chunk's time span."""
+        """Return True if ``moment`` follows the last moment, has the same members, and is in the chunk's time span."""
         if not self.moments:
             return True
         last = self.moments[-1]
@@ -81,7 +84,7 @@ class HistoryChunk:
         )
 
     def columns(self) -> Iterator[ChunkColumn]:
-        """Yield the columns that have any values, one at a time so that the caller can pause between columns."""
+        """Yield the non-empty columns, one at a time, so that the caller can pause between columns."""
         times, seconds = [m.time for m in self.moments], [m.seconds for m in self.moments]
         yield ChunkColumn(SERVER, TIME, (TIME,), encode(times, exact=True))
         yield ChunkColumn(SERVER, SECONDS, (SECONDS,), encode(seconds, exact=True))
@@ -106,14 +109,14 @@ class HistoryChunk:
 
 
 class Downsampler:
-    """Collects moments of one tier, and combines them into one moment per step of the next coarser tier."""
+    """A collector of one tier's moments, which are combined into one moment per step of the next coarser tier."""
 
     def __init__(self, step: float) -> None:
         self._step = step
         self._gathered: list[HistoryMoment] = []
 
     def add(self, moment: HistoryMoment) -> HistoryMoment | None:
-        """Add ``moment``. Return the previous step's mean if ``moment`` begins a new step, otherwise None."""
+        """Add ``moment``. Return the mean of the previous step if ``moment`` begins a new step, otherwise None."""
         found = None
         if self._gathered and self._slot(moment) != self._slot(self._gathered[0]):
             found = self.finish()
@@ -121,7 +124,7 @@ class Downsampler:
         return found
 
     def finish(self) -> HistoryMoment | None:
-        """Discard the collected moments, and return their mean, or None if there are none."""
+        """Discard the collected moments, and return their mean, or None if no moments were collected."""
         gathered, self._gathered = self._gathered, []
         return downsample(gathered, self._slot(gathered[0]) * self._step) if gathered else None
 
@@ -130,9 +133,10 @@ class Downsampler:
 
 
 def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
-    """Combine ``moments`` into one moment at ``time``: sum counts, keep the last values of counters, average the rest.
+    """Combine ``moments`` into one moment at ``time``: sum counts, keep the last value of counters, average others.
 
-    If members were added or removed in the meantime, uses only moments with the same members as the last moment.
+    If members were added or removed, only moments with the last moment's members are used.
+
     """
     groups = {}
     for key, last in moments[-1].groups.items():

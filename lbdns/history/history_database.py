@@ -1,4 +1,4 @@
-"""The history's SQLite file, opened for reading: looks up chunks and columns by tier, pool and time."""
+"""Reads the SQLite file of the history: looks up chunks and columns by tier, pool and time."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ HIDDEN: Final = frozenset({TIME, SECONDS, ALARM})
 
 
 class NoHistoryError(LbdnsError):
-    """The history file does not exist or is empty."""
+    """Raised if the history file does not exist or is empty."""
 
 
 class NoSuchSeriesError(ConfigError):
-    """The history has no data for this pool, metric or member."""
+    """Raised if the history has no data for a pool, metric or member."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column of a chunk. ``names`` lists the members; ``values`` contains all values of each member in turn."""
+    """An unpacked column of a chunk. ``names`` lists the members.
+
+    ``values`` contains all values of the first member, then of the second member, and so on.
+    """
 
     names: tuple[str, ...]
     values: Sequence[float]
@@ -40,9 +43,14 @@ class StoredColumn:
 
 @contextmanager
 def open_database(path: Path) -> Iterator[HistoryDatabase]:
-    """Open the file for reading. All queries see the same consistent state of the file. Raises LbdnsError."""
+    """Open the history file for reading. All queries return data from one consistent state of the file.
+
+    Raises LbdnsError.
+    """
     if not path.exists():
-        raise NoHistoryError(f"{path}: there is no history; 'lbdns serve' records one unless [history] on = false")
+        raise NoHistoryError(
+            f"{path}: there is no history; 'lbdns serve' records a history unless [history] on = false"
+        )
     try:
         with closing(_connect(path)) as connection:
             if not check_ours(connection, path):
@@ -84,7 +92,7 @@ class HistoryDatabase:
         return self._connection.execute(statement, arguments).fetchall()
 
     def columns(self, pool: str) -> list[str]:
-        """Return the names of a pool's columns; an empty ``pool`` means the server."""
+        """Return the names of a pool's columns, or of the server's columns if ``pool`` is empty."""
         return list(self._series.get(pool, ()))
 
     def check(self, pool: str, metric: str) -> None:
@@ -115,7 +123,7 @@ class HistoryDatabase:
         return found
 
     def chunks(self, tier: HistoryTier, start: float, end: float) -> Iterator[int]:
-        """Yield, in order, the keys (ms) of all chunks that may contain moments from ``start`` to ``end``.
+        """Yield the keys (ms) of all chunks that may contain moments from ``start`` to ``end``, in ascending order.
 
         Rows are fetched one at a time, so that SQLite reads only the rows that the caller uses.
         """
@@ -128,7 +136,10 @@ class HistoryDatabase:
             after = key(milliseconds + 1, 0)
 
     def column(self, tier: HistoryTier, chunk: int, pool: str, name: str) -> StoredColumn | None:
-        """Return one column of a chunk, or None if the column is missing or damaged. Other columns remain readable."""
+        """Return one column of a chunk, or None if the column is missing or damaged.
+
+        Other columns of the chunk remain readable.
+        """
         row = self._blob(tier, chunk, pool, name)
         try:
             return StoredColumn(self._names(row[0]), decode(row[1])) if row else None
@@ -136,7 +147,7 @@ class HistoryDatabase:
             return None
 
     def texts(self, chunk: int, pool: str) -> list[tuple[int, int, str]]:
-        """Return a chunk's alarms, each as a (member index, time index, text) tuple."""
+        """Return the alarms in a chunk as (member index, time index, text) tuples."""
         row = self._blob(RAW, chunk, pool, ALARM)
         try:
             return decode_texts(row[1]) if row else []

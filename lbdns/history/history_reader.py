@@ -1,4 +1,7 @@
-"""Reads the history: metrics over time, events, and all values recorded in each second. Needs no running server."""
+"""Reads the history: metrics over time, events, and all values recorded in each second.
+
+The module needs no running server.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ GAP: Final = 2.5
 
 @dataclass(frozen=True, slots=True)
 class RecordedPool:
-    """The last known zone and policies of a recorded pool."""
+    """A recorded pool with its last known zone and policies."""
 
     name: str
     zone: str
@@ -33,7 +36,10 @@ class RecordedPool:
 
 @dataclass(frozen=True, slots=True)
 class RawMoment:
-    """One recorded second of a pool. ``columns`` maps each column name to one value per member (NaN if missing)."""
+    """The recorded values of one pool for one second.
+
+    ``columns`` maps each column name to one value per member (NaN if missing).
+    """
 
     time: float  # Unix seconds
     members: tuple[str, ...]
@@ -43,7 +49,7 @@ class RawMoment:
 
 @dataclass(frozen=True, slots=True)
 class HistorySeries:
-    """One metric over time, keyed by member.
+    """The values of one metric over time, keyed by member.
 
     ``times`` lists the start times (Unix seconds) of intervals that are ``step_s`` seconds long.
     """
@@ -61,10 +67,10 @@ class HistorySeries:
 
 
 class HistoryReader:
-    """Reads one history file, which each call opens anew. All methods can raise LbdnsError."""
+    """A reader of one history file. Each call opens the file again. All methods can raise LbdnsError."""
 
     def __init__(self, path: Path, rest: Callable[[], None] = lambda: None) -> None:
-        """``rest`` is called after each small piece of work, as in ``HistoryRecorder``."""
+        """``rest`` is called after each small piece of work. ``HistoryRecorder`` has an equal parameter."""
         self.path = path
         self._rest = rest
 
@@ -87,9 +93,9 @@ class HistoryReader:
     def series(
         self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
     ) -> HistorySeries:
-        """Return a metric of ``members`` (of all members if empty) from ``start`` to ``end`` (Unix seconds).
+        """Return a metric of ``members`` (empty: all members) from ``start`` to ``end`` (Unix seconds).
 
-        The series has at most about ``points`` points. An empty ``pool`` stands for the server, whose metrics are
+        The series has about ``points`` points at most. An empty ``pool`` stands for the server, whose metrics are
         queries, types and rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):
@@ -180,7 +186,7 @@ def _weights(db: HistoryDatabase, tier: HistoryTier, milliseconds: int, count: i
 
 
 def _runs(times: Sequence[float], points: SeriesPoints) -> list[tuple[int, int, int]]:
-    """Return each run of successive moments that share a point, as a (point, first moment, end) tuple."""
+    """Return (point, first moment, end) tuples, one for each run of successive moments that share a point."""
     runs = []
     for point, places in groupby(range(len(times)), lambda at: points.of.get(times[at])):
         if point is not None:
@@ -212,8 +218,9 @@ def _moments(
 def choose_tier(begins: Mapping[TierName, float], start: float, end: float, points: int) -> HistoryTier:
     """Return the coarsest tier with at least ``points`` moments between ``start`` and ``end``.
 
-    If that tier's data does not go back to ``start``, return the nearest tier whose data does. If no tier's data does,
-    return the tier with the oldest data. ``begins`` maps each tier to the Unix time at which its data begins.
+    If the data of this tier does not reach back to ``start``, return the nearest tier with data from ``start``. If no
+    tier has data from ``start``, return the tier with the oldest data. ``begins`` maps each tier to the Unix time at
+    which its data begins.
     """
     step = (end - start) / points
     at = max((i for i, tier in enumerate(TIERS) if tier.step <= step), default=0)
@@ -235,7 +242,7 @@ def point_step(tier: HistoryTier, start: float, end: float, points: int) -> floa
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoints:
-    """The points of a series. ``times`` lists the points' times; ``of`` maps each moment to the index of its point."""
+    """The points of a series. ``times`` lists the points' times. ``of`` maps each moment to the index of its point."""
 
     times: tuple[float, ...]
     of: Mapping[float, int]
@@ -244,8 +251,8 @@ class SeriesPoints:
 def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> SeriesPoints:
     """Return the points for ``moments`` (Unix seconds).
 
-    Moments within one step share a point, and a point without values marks a gap. If the step is so short that raw
-    moments share no points, each point has the exact time of its moment.
+    Moments within one step share a point. A point without values marks a gap. If the step is too short for several raw
+    moments, each point has the exact time of its moment.
     """
     alone = tier is RAW and step <= tier.step
     times: list[float] = []
@@ -261,7 +268,7 @@ def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> S
 
 
 class PointSums:
-    """Sums values and weights for each member and point."""
+    """A sum of values and weights for each member and point."""
 
     def __init__(self, points: int) -> None:
         self._points = points
@@ -289,14 +296,14 @@ class PointSums:
                     counts[point] += weight
 
     def means(self) -> Iterator[tuple[str, tuple[float | None, ...]]]:
-        """Yield each member together with its mean values at all points."""
+        """Yield each member, together with the member's mean values at all points."""
         for member, both in self._sums.items():
             values = [_value(total / count) if count > 0 else None for total, count in zip(*both, strict=True)]
             yield member, tuple(values)
 
 
 def _value(value: float) -> float | None:
-    """Return ``value`` rounded to about seven digits to keep the JSON short, or None if ``value`` is not finite."""
+    """Return ``value`` rounded to about seven digits, which shortens the JSON, or None if ``value`` is not finite."""
     if not math.isfinite(value):
         return None
     return float(f"{value:.7g}") if abs(value) < 1e6 else round(value, 1)

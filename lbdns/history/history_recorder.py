@@ -1,4 +1,7 @@
-"""The history recorder: fills and writes the chunks of every tier, and deletes old data. Uses no clock or thread."""
+"""The history recorder: fills and writes the chunks of every tier, and deletes old data.
+
+The recorder uses no clock and no thread.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,13 @@ EVENTS_PER_REST: Final = 50  # events converted between two pauses, about 0.1 ms
 
 
 class HistoryRecorder:
-    """Manages the unwritten data and the open history file. ``config`` may be replaced at any time."""
+    """A recorder that manages the unwritten data and the open history file.
+
+    The attribute ``config`` may be replaced at any time.
+    """
 
     def __init__(self, path: Path, config: HistoryConfig, rest: Callable[[], None] = lambda: None) -> None:
-        """``rest`` is called after each small piece of work; it can pause so that other threads can run."""
+        """``rest`` is called after each small piece of work. ``rest`` can pause, so that other threads can run."""
         self.path, self.config = path, config
         self.bytes = 0
         self._rest = rest
@@ -60,7 +66,10 @@ class HistoryRecorder:
         return len(self._events)
 
     def add_event(self, event: LoggedEvent) -> None:
-        """Add an event. Events remain until ``commit`` succeeds, so the caller must limit ``unwritten_events``."""
+        """Add an event.
+
+        Events remain in memory until ``commit`` succeeds, so the caller must limit ``unwritten_events``.
+        """
         self._events.append(event)
 
     def add_sample(self, sample: HistorySample) -> None:
@@ -139,7 +148,7 @@ class HistoryRecorder:
         return lost
 
     def finish(self) -> None:
-        """Write all data, including the means of unfinished steps. Raises the same errors as ``commit``."""
+        """Write all data, including the means of unfinished steps. Raises the errors that ``commit`` raises."""
         if ten := self._tens.finish():
             self._add_ten_seconds(ten)
         if minute := self._minutes.finish():

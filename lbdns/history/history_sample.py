@@ -1,9 +1,9 @@
-"""History samples: the state of all pools, sampled once a second and converted to columns with one value per member.
+"""History samples: the state of all pools, sampled once per second and converted to columns with one value per member.
 
 Sans-I/O.
 
-Counts are stored as differences: a column in ``COUNTS`` contains the increase since the previous sample, and the
-chunk's column ``seconds`` contains the seconds that have passed since then.
+Counts are stored as differences: a column in ``COUNTS`` contains the increase since the previous sample. The column
+``seconds`` of the chunk contains the time since the previous sample.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ ColumnRow = list[float]
 
 @dataclass(frozen=True, slots=True)
 class PoolHistorySample:
-    """The state of one pool. All sequences follow the order of ``members``, whose names are relative to the zone."""
+    """The state of one pool at one moment. All sequences are in the order of ``members``.
+
+    The names in ``members`` are relative to the zone.
+    """
 
     name: str
     zone: str
@@ -64,10 +67,10 @@ class PoolHistorySample:
 
 @dataclass(frozen=True, slots=True)
 class HistorySample:
-    """The state of all pools at one moment (``time`` in Unix seconds, ``now`` in monotonic seconds).
+    """The state of all pools at one moment, which is ``time`` in Unix seconds and ``now`` in monotonic seconds.
 
-    ``types`` contains the numbers of queries so far, by type name; ``rcodes`` contains the numbers of responses, by
-    RCODE name. ``stale_after`` is in report intervals.
+    ``types`` contains the numbers of queries so far, keyed by type name. ``rcodes`` contains the numbers of responses,
+    keyed by RCODE name. ``stale_after`` is in report intervals.
     """
 
     time: float
@@ -95,8 +98,8 @@ def take_history_sample(
 ) -> HistorySample:
     """Return a sample of ``farm``. ``states`` and ``answers`` map pool names to sequences in the order of members.
 
-    If a sequence has the wrong length (because an answering process still uses an older configuration), its values are
-    treated as unknown.
+    If an answering process still uses an older configuration, a sequence may have the wrong length. The values of this
+    sequence are treated as unknown.
     """
     pools = [_pool_sample(p, snapshot, states.get(p.name, ()), answers.get(p.name, ())) for p in farm.pools]
     stale_after = farm.config.collector.stale_after
@@ -139,7 +142,7 @@ class HistoryMoment:
 
 
 class ColumnBuilder:
-    """Converts successive samples to moments by comparing each sample with the previous sample."""
+    """A converter from successive samples to moments, which compares each sample with the previous sample."""
 
     def __init__(self) -> None:
         self._before: HistorySample | None = None
@@ -181,7 +184,7 @@ class ColumnBuilder:
         return ColumnGroup(pool.members, rows)
 
     def _fresh(self, pool: PoolHistorySample) -> ColumnRow:
-        """Return 1 for each member that has reported since the previous sample, and 0 for each other member."""
+        """Return 1 for each member that has reported since the previous sample, and 0 for all other members."""
         found = []
         for name, reading in zip(pool.members, pool.readings, strict=True):
             received = -1.0 if reading is None else reading.received
@@ -192,7 +195,7 @@ class ColumnBuilder:
         return found
 
     def _answered(self, pool: PoolHistorySample) -> ColumnRow:
-        """Return how many answers have named each member since the previous sample."""
+        """Return the number of answers that have named each member since the previous sample."""
         if not pool.answers:
             return [ABSENT] * len(pool.members)
         found = []
@@ -218,14 +221,20 @@ class ColumnBuilder:
 
 
 def _with_new_names(known: dict[str, None], names: Iterable[str], limit: int) -> Iterable[str]:
-    """Add new ``names`` to ``known``, up to ``limit`` names in total. Known names keep their columns."""
+    """Add new ``names`` to ``known``, up to ``limit`` names in total.
+
+    Names that are already known keep their columns.
+    """
     new = sorted(name for name in names if name not in known)
     known.update(dict.fromkeys(new[: max(0, limit - len(known))]))
     return known
 
 
 def _holds(reading: Reading | None, sample: HistorySample, fresh: float, pool: str) -> bool:
-    """Return whether a reading is still valid. A silent member has no valid reading, so its line in the plot ends."""
+    """Return whether a reading is still valid.
+
+    A silent member has no valid reading, so the member's line in the plot ends.
+    """
     if reading is None:
         return False
     silent = reading.gone or reading.failure(pool) or sample.now >= silent_at(reading, sample.stale_after)

@@ -1,4 +1,7 @@
-"""Creates and writes the history's SQLite file, and limits its size. Must be used from a single thread."""
+"""Creates and writes the SQLite file of the history, and limits the size of the file.
+
+The module must be used in a single thread.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ _SCHEMA: Final = (
 def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
     """Return True if the file contains a history, or False if the file is empty.
 
-    Raises LbdnsError if the file contains anything else, or a history of another version.
+    Raises LbdnsError if the file contains other data or a history of another version.
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -52,13 +55,16 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether ``error`` means that the file is damaged."""
+    """Return whether ``error`` shows that the file is damaged."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def key(milliseconds: int, series: int) -> int:
-    """Return the row key for one column of a chunk. Sorting rows by key groups them by chunk, oldest first."""
+    """Return the row key for one column of a chunk.
+
+    If rows are sorted by key, all rows of a chunk are together, and the oldest chunk is first.
+    """
     return milliseconds << SERIES_BITS | series
 
 
@@ -66,7 +72,7 @@ class HistoryStore:
     """The open history file. If a method raises sqlite3.Error or OSError, the caller must call ``close``."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file. Also raises LbdnsError if an existing file is not a history file."""
+        """Open or create the file. Raises LbdnsError if an existing file is not a history file."""
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
@@ -97,7 +103,10 @@ class HistoryStore:
 
     @property
     def is_there(self) -> bool:
-        """Whether the path still refers to the open file. A file that was deleted while open would grow unnoticed."""
+        """True if the path still refers to the open file.
+
+        A file that was deleted while it was open could grow unnoticed.
+        """
         try:
             return self.path.stat().st_ino == self._inode
         except FileNotFoundError:
@@ -120,8 +129,8 @@ class HistoryStore:
     ) -> None:
         """Write all data in one transaction. ``pools`` maps each new or changed pool to its zone and policies.
 
-        Each chunk is a (tier, key in milliseconds, columns) tuple, and replaces any stored chunk with the same key in
-        the same tier.
+        Each chunk is a (tier, key in milliseconds, columns) tuple. A chunk replaces a stored chunk of the same tier
+        with the same key.
         """
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
@@ -177,7 +186,7 @@ class HistoryStore:
 
 
 def move_aside(path: Path) -> Path:
-    """Rename a damaged file for later examination, replacing any earlier damaged file. Raises OSError."""
+    """Rename a damaged file for later examination. An earlier damaged file is replaced. Raises OSError."""
     aside = path.with_name(f"{path.name}.damaged")
     os.replace(path, aside)
     for suffix in ("-wal", "-shm"):

@@ -41,9 +41,10 @@ BREATH: Final = 0.0001  # s: enough for the event loop's thread to get the inter
 
 @dataclass(frozen=True, slots=True)
 class HistoryStatus:
-    """The state of recording.
+    """The state of the recording of the history.
 
-    ``dropped`` counts lost samples and events; ``bytes`` is the total size of the file and its write-ahead log.
+    ``dropped`` is the number of lost samples and events. ``bytes`` is the total size of the file and its write-ahead
+    log.
     """
 
     on: bool
@@ -54,7 +55,10 @@ class HistoryStatus:
 
 
 class LiveHistory:
-    """Records one program's history, and reads it in separate threads. Call all methods from the event loop."""
+    """A history that is recorded by one program and read in separate threads.
+
+    Call all methods only in the event loop.
+    """
 
     def __init__(
         self,
@@ -74,7 +78,10 @@ class LiveHistory:
         self._last_taken = -math.inf  # monotonic seconds of the last sample
 
     async def start(self) -> None:
-        """Start recording if the history is enabled. Opens the file later, so never raises an exception."""
+        """Start recording if the history is enabled.
+
+        The file is opened later, so this method never raises an exception.
+        """
         if self._config.on and self._writer is None:
             self._writer = self._new_writer()
             self._unsubscribe = self._events.subscribe(self.record_event)
@@ -104,7 +111,7 @@ class LiveHistory:
         self._dropped += writer.dropped - before
 
     async def reconfigure(self, config: HistoryConfig, path: Path | None = None) -> None:
-        """Switch to a new configuration and, if ``path`` is given, to another file."""
+        """Switch to a new configuration. If ``path`` is given, also switch to another file."""
         moved = path is not None and path != self.path
         if not config.on:
             await self.stop()
@@ -119,7 +126,7 @@ class LiveHistory:
         await self.start()
 
     def record_sample(self, sample: HistorySample) -> None:
-        """Queue a sample for writing. Call this method once per second; each call takes about a microsecond."""
+        """Queue a sample for writing. Call this method once per second. Each call takes about a microsecond."""
         if self._writer is None:
             return
         pause = sample.size / MAX_MEMBERS - 0.5  # 0.5: the caller's period is not exact
@@ -129,7 +136,7 @@ class LiveHistory:
         self._writer.put_sample(sample)
 
     def record_event(self, event: LoggedEvent) -> None:
-        """Queue an event for writing; ``start`` subscribes this method to the event log."""
+        """Queue an event for writing. ``start`` subscribes this method to the event log."""
         if self._writer is not None:
             self._writer.put_event(event)
 
@@ -143,19 +150,25 @@ class LiveHistory:
     async def series(
         self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
     ) -> HistorySeries:
-        """Run ``HistoryReader.series`` in a thread. Data from the last few seconds may be missing."""
+        """Run ``HistoryReader.series`` in a thread, and return the result.
+
+        Data from the last few seconds may be missing.
+        """
         if not self.path.exists():
             return HistorySeries(pool, metric, "raw", 1.0, (), {})
         read = HistoryReader(self.path, _breathe).series
         return await asyncio.to_thread(read, pool, metric, members, start, end, points)
 
     async def events(self, since: float = 0.0, limit: int = 1000, kind: str = "") -> list[LoggedEvent]:
-        """Run ``HistoryReader.events`` in a thread."""
+        """Run ``HistoryReader.events`` in a thread, and return the result."""
         return await asyncio.to_thread(HistoryReader(self.path).events, since, limit, kind)
 
 
 class _HistoryWriter:
-    """The writer thread and its queue. Each shared attribute is set by only one side: the event loop or the thread."""
+    """A writer thread and its queue.
+
+    Each shared attribute is set either only by the event loop or only by the thread.
+    """
 
     def __init__(
         self, path: Path, config: HistoryConfig, log: Callable[[str, int], None], commit_every: float, retry: float
@@ -176,7 +189,7 @@ class _HistoryWriter:
         self.thread = threading.Thread(target=self._run, name="history", daemon=True)
 
     def stop(self) -> None:
-        """Wait up to STOP seconds for all data to be written. Do not call this method from the event loop."""
+        """Wait up to STOP seconds for all data to be written. Do not call this method in the event loop."""
         self._stopping.set()
         self.thread.join(STOP)
 
@@ -236,7 +249,7 @@ class _HistoryWriter:
         self.error = ""
 
     def _report_losses(self) -> None:
-        """Log that recording has resumed, and what has been lost since the last such line."""
+        """Log that recording has resumed, and the numbers of samples and events lost since the last such line."""
         lost = self._lost
         events, samples = (now - before for now, before in zip(lost, self._reported, strict=True))
         due = self._stopping.is_set() or time.monotonic() >= self._reported_at + REPORT_LOSS
@@ -247,7 +260,7 @@ class _HistoryWriter:
         if self.error:
             text, level = f"recording resumed; {what}: {self.error}", logging.INFO
         else:
-            text, level = f"{what}: they arrived faster than they could be written", logging.WARNING
+            text, level = f"{what} because they arrived faster than they could be written", logging.WARNING
         self._log(f"{self.recorder.path}: {text}", level)
 
     def _fail(self, error: Exception) -> None:
@@ -259,7 +272,7 @@ class _HistoryWriter:
             try:
                 aside = move_aside(path)
             except OSError as moving:
-                self.error = f"{self.error}; cannot move the file away: {moving.strerror}"
+                self.error = f"{self.error}; the file cannot be moved away: {moving.strerror}"
             else:
                 what = f"the file is damaged; it was moved to {aside.name}, and a new file was started"
                 self._log(f"{path}: {self.error}: {what}", logging.ERROR)

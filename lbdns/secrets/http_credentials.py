@@ -20,9 +20,9 @@ _HOW: Final = "generate one with 'openssl rand -hex 32'"
 
 @dataclass(frozen=True, slots=True)
 class HttpCredentials:
-    """Credentials that a server accepts, or that a client sends; empty if none are required.
+    """Credentials that a server accepts or that a client sends. If no credentials are required, all fields are empty.
 
-    Browsers do not prompt for bearer tokens, so a token is also accepted as a password, with any user name.
+    Browsers do not prompt for bearer tokens. A token is therefore also accepted as a password, with any user name.
     """
 
     user: str = ""
@@ -41,7 +41,10 @@ class HttpCredentials:
         return f"Basic {base64.b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
 
     def accept(self, header: str) -> bool:
-        """Return whether an Authorization header is valid. The time taken reveals nothing about the secrets."""
+        """Return whether an Authorization header is valid.
+
+        The duration of the comparison does not depend on the secrets.
+        """
         scheme, _, rest = header.partition(" ")
         rest = rest.strip()
         if scheme.lower() == "bearer":
@@ -91,7 +94,7 @@ def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
 def read_tokens(path: Path, key: str) -> tuple[tuple[str, ...], list[str]]:
     """Return the tokens in a file, and a warning if other users can read the file.
 
-    Raises ConfigError. Error messages identify the setting by its ``key``.
+    Raises ConfigError. Error messages contain ``key``, the configuration key of the file.
     """
     text, warnings = read_private(path, key, f"it must contain one token per line; {_HOW}")
     return parse_tokens(text, f"{path}: {key}"), warnings

@@ -1,4 +1,4 @@
-"""Reads the key files that the configuration names: master keys that verify reports, and secrets for DNS cookies."""
+"""Reads the key files named in the configuration: master keys that verify reports, and secrets for DNS cookies."""
 
 from __future__ import annotations
 
@@ -21,22 +21,25 @@ _INSTEAD: Final = f"run 'openssl rand -hex {SECRET}' to generate a valid line"
 
 
 def new_cookie_secret() -> bytes:
-    """Return a random secret, which must be kept across reloads because a new secret invalidates every cookie."""
+    """Return a random secret.
+
+    The caller must keep the secret across reloads, because a new secret invalidates all cookies.
+    """
     return secrets.token_bytes(SECRET)
 
 
 def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
     """Return the secrets in ``path``, and a warning if other users can read the file.
 
-    New cookies are made with the first secret; a cookie made with any secret in the file is accepted. Raises a
-    ConfigError that lists every invalid line.
+    New cookies are made with the first secret. Cookies that were made with any secret in the file are accepted. Raises
+    a ConfigError that lists every invalid line.
     """
     text, warnings = read_private(path, _WHERE, _INSTEAD)
     return parse_cookie_secrets(text, str(path)), warnings
 
 
 def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
-    """Return the secrets in ``text`` (one per line); ``where`` names the file in error messages. Raises ConfigError.
+    """Return the secrets in ``text``, one secret per line. Error messages call the file ``where``. Raises ConfigError.
 
     Error messages never contain any part of a secret.
     """
@@ -56,7 +59,10 @@ def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
 
 
 def load_report_keys(config: Config) -> tuple[MasterKey, ...]:
-    """Return the master keys in ``[collector] key_file``, or none if it is unset. Logs warnings. Raises ConfigError."""
+    """Return the master keys in ``[collector] key_file``, or no keys if no key file is configured. Logs warnings.
+
+    Raises ConfigError.
+    """
     path = config.collector.key_file
     if path is None:
         return ()

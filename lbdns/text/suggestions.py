@@ -1,4 +1,4 @@
-"""Suggests a known word that is similar to an unknown one, for the end of an error message. Pure."""
+"""Suggests known words that are similar to an unknown word. The suggestion is the end of an error message. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_LISTED: Final = 20  # words
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return ``. Perhaps you meant 'x'?`` or, if no word is similar, the known words; "" if there are none."""
+    """Return the end of an error message: a suggestion, a list of known words, or "" if no words are known."""
     names = list(known)
     close = difflib.get_close_matches(word, _candidates(word, names), n=1, cutoff=0.6)
     if close:
@@ -24,7 +24,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def _candidates(word: str, names: Sequence[str]) -> Sequence[str]:
-    """Return the names to compare: if there are many, only those that begin or end like ``word``."""
+    """Return the names to compare with ``word``.
+
+    If there are many names, only names that begin or end like ``word`` are returned.
+    """
     if len(names) <= MOST_COMPARED:
         return names
     half = max(len(word) // 2, 1)

@@ -30,7 +30,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Format a duration in its two largest units, such as ``1d12h``; smaller units are dropped."""
+    """Return a duration in its two largest units, such as ``1d12h``. Smaller units are dropped."""
     rest = max(0, round(seconds))
     found = []
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
@@ -65,5 +65,5 @@ def _other(text: str, now: float) -> float:
 
 
 def format_time(seconds: float) -> str:
-    """Format a time in UTC, as in the log."""
+    """Return a time in UTC, in the format of the log."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,7 +1,8 @@
 """Reads $GENERATE lines as BIND does: range, owner, optional TTL and class, type, and the data as one word. Pure.
 
-Data of several words must be in quotation marks, which are not part of the data: ``$GENERATE 1-9 a$ MX "10 mail$"``. A
-quotation mark that is part of the data has a backslash before it: ``$GENERATE 1-9 a$ TXT "\\"number $\\""``.
+Data that contains several words must be in quotation marks, which are not part of the data: ``$GENERATE 1-9 a$ MX "10
+mail$"``. If a quotation mark is part of the data, a backslash must precede it: ``$GENERATE 1-9 a$ TXT "\\"number
+$\\""``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NUMBER: Final = re.compile(r"\\.|\$\$|\$(?:(\{)(?:([+-]?\d{1,10})(?:,(\d{1,3})(
 
 @dataclass(frozen=True, slots=True)
 class GenerateLine:
-    """A $GENERATE line. ``owner`` and ``data`` are templates for ``expanded``."""
+    """A parsed $GENERATE line. ``owner`` and ``data`` are templates for ``expanded``."""
 
     numbers: range
     owner: str
@@ -35,12 +36,12 @@ class GenerateLine:
 
     @property
     def count(self) -> int:
-        """The number of records, which may exceed the maximum length of a sequence."""
+        """The number of records that the line creates, which may exceed the maximum length of a sequence."""
         return (self.numbers.stop - 1 - self.numbers.start) // self.numbers.step + 1
 
 
 def read_generate_line(words: Sequence[dns.tokenizer.Token]) -> GenerateLine:
-    """Return the line that consists of ``words``, which do not include the word $GENERATE. Raises ValueError."""
+    """Parse a line that consists of ``words``. The word $GENERATE is not in ``words``. Raises ValueError."""
     if len(words) < 2:
         raise ValueError("$GENERATE must be followed by a range, an owner name, a type and the data")
     numbers, owner, *rest = words
@@ -62,7 +63,7 @@ def read_generate_line(words: Sequence[dns.tokenizer.Token]) -> GenerateLine:
 def expanded(template: str, number: int) -> str:
     """Return the template with ``$`` and ``${offset,width,base}`` replaced by the number. Raises ValueError.
 
-    ``$$`` is a dollar sign. A backslash and the character after it are left as they are.
+    ``$$`` is a dollar sign. A backslash and the next character remain unchanged.
     """
 
     def replacement(match: re.Match[str]) -> str:
@@ -106,7 +107,10 @@ def _ttl(text: str) -> int | None:
 
 
 def _is_class_in(text: str) -> bool:
-    """Return whether the word is the class IN; false if it is no class. Raises ValueError for another class."""
+    """Return True if the word is the class IN, or False if the word is not a class.
+
+    Raises ValueError for another class.
+    """
     try:
         rdclass = dns.rdataclass.from_text(text)
     except dns.exception.DNSException:

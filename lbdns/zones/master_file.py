@@ -1,4 +1,4 @@
-"""Reads a master file (RFC 1035 section 5) with dnspython, and returns a Zone with the data in wire form."""
+"""Reads a master file (RFC 1035 section 5) with dnspython, and returns a Zone with data in wire format."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _COMPRESSED: Final = {dns.rdatatype.NS, dns.rdatatype.CNAME, dns.rdatatype.PTR, 
 #: The types at the apex of a zone file that a signer has written
 _SIGNED: Final = {dns.rdatatype.RRSIG, dns.rdatatype.DNSKEY, dns.rdatatype.NSEC, dns.rdatatype.NSEC3PARAM}
 _UNSIGNED: Final = (
-    "the zone is signed (DNSSEC), but lbdns does not send signatures with its answers: if the parent zone has DS"
-    " records for it, validating resolvers reject every answer; remove those records"
+    "the zone is signed (DNSSEC), but lbdns sends no signatures: if the parent zone contains DS records for this zone,"
+    " validating resolvers reject every answer; remove the DS records"
 )
 #: Errors of dnspython that do not name the solution, and what to say instead
 _CLEARER: Final = {
@@ -56,7 +56,7 @@ obsolete_types.register()
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """One zone as read from its file, with its RRsets keyed by lower-case wire name and type. Immutable."""
+    """A zone that has been read from a master file, with RRsets keyed by lower-case wire name and type. Immutable."""
 
     name: str  # lower case, without the final dot
     origin: bytes
@@ -73,7 +73,10 @@ class Zone:
 
 
 def read_zone(name: str, path: Path) -> Zone:
-    """Return the zone ``name``, read from its master file. Raises ZoneFileError with the file, line and reason."""
+    """Read the master file of zone ``name``, and return the zone.
+
+    Raises ZoneFileError with the file, line and reason.
+    """
     if _never_ends(path):
         raise ZoneFileError(f"{path}: zone {name}: must be a regular file")
     try:
@@ -88,7 +91,8 @@ def read_zone(name: str, path: Path) -> Zone:
 def parse_zone(name: str, text: str, path: Path) -> Zone:
     """Return the zone that a master file's text describes.
 
-    ``path`` names the file in error messages; $INCLUDE paths are relative to it. Raises ZoneFileError.
+    ``path`` is the path of the file, which appears in error messages. $INCLUDE paths are relative to ``path``. Raises
+    ZoneFileError.
     """
     try:
         origin = dns.name.from_text(name + ".")
@@ -113,7 +117,7 @@ def parse_zone(name: str, text: str, path: Path) -> Zone:
 def _too_long(nodes: Mapping[bytes, Node]) -> Iterator[str]:
     """Yield a warning for each RRset that does not fit into a message with its question and an OPT record.
 
-    RRsets whose length depends on name compression are left out.
+    The function ignores RRsets whose length depends on name compression.
     """
     for owner, node in nodes.items():
         for rtype, rrset in node.items():
@@ -126,13 +130,16 @@ def _too_long(nodes: Mapping[bytes, Node]) -> Iterator[str]:
 
 
 def _never_ends(path: Path) -> bool:
-    """Return whether ``path`` is a device or a pipe. Reading one could block forever or exhaust memory."""
+    """Return whether ``path`` is a device or a pipe.
+
+    Reading a device or a pipe could block forever or exhaust memory.
+    """
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @dataclass(slots=True)
 class _ExpansionLimits:
-    """Counts, and limits, the records and files that directives add to one zone."""
+    """Counters and limits for the records and files that directives add to one zone."""
 
     generated: int = 0  # records
     included: int = 0  # files
@@ -150,7 +157,7 @@ class _ExpansionLimits:
 
 
 class _Tokenizer(dns.tokenizer.Tokenizer):
-    """Makes $INCLUDE paths relative to the including file, and records the line number of the word read last."""
+    """A tokenizer that makes $INCLUDE paths relative to the including file, and records the last word's line number."""
 
     near = ""
     _line = 1
@@ -195,7 +202,7 @@ class _Tokenizer(dns.tokenizer.Tokenizer):
 
 
 class _Reader(dns.zonefile.Reader):
-    """dnspython's reader, extended with relative $INCLUDE paths and warnings about records outside the zone."""
+    """A dnspython reader that supports relative $INCLUDE paths, and warns about records outside the zone."""
 
     def __init__(self, tokenizer: dns.tokenizer.Tokenizer, records: ZoneRecords, outside: list[str]) -> None:
         self._outside = outside
@@ -215,14 +222,14 @@ class _Reader(dns.zonefile.Reader):
         if not isinstance(tokenizer, _Tokenizer):
             if len(self.saved_state if hasattr(self, "saved_state") else ()) > _MAX_INCLUDES:
                 raise ValueError(
-                    f"$INCLUDE is nested more than {_MAX_INCLUDES} levels deep; does a file include itself?"
+                    f"$INCLUDE is nested more than {_MAX_INCLUDES} levels deep; check that no file includes itself"
                 )
             tokenizer = _Tokenizer(tokenizer.file, tokenizer.filename, self._limits)
             tokenizer.take_lines = self._take_lines
         self._tokenizer = tokenizer
 
     def _take_lines(self, text: str, at: int) -> tuple[int, PlainLine | None]:
-        """Read valid plain lines without the tokenizer. Return how many there were, and the last one."""
+        """Read valid plain lines without the tokenizer. Return the number of plain lines, and the last plain line."""
         count, last = 0, None
         if self.current_origin is None:
             return 0, None
@@ -243,7 +250,10 @@ class _Reader(dns.zonefile.Reader):
         return count, last
 
     def _generate_line(self) -> None:
-        """Read the rest of a $GENERATE line, and add its records. Replaces a method that allows no quoted data."""
+        """Read the rest of a $GENERATE line, and add its records.
+
+        This method replaces a method of dnspython that allows no quoted data.
+        """
         words = []
         while not (token := self.tok.get()).is_eol_or_eof():
             words.append(token)
@@ -265,7 +275,7 @@ class _Reader(dns.zonefile.Reader):
             self._records.add(self.last_name, ttl, rdata)
 
     def read_all(self, what: str) -> None:
-        """Read to the end of the file. Raises ZoneFileError, with ``what`` as the zone's name."""
+        """Read to the end of the file. Raises ZoneFileError. The message uses ``what`` as the name of the zone."""
         try:
             self.read()
         except dns.exception.DNSException as error:

@@ -1,4 +1,4 @@
-"""Domain names in lower-case wire form (RFC 1035 section 3.1). Every table uses this form for its keys. Pure."""
+"""Domain names in lower-case wire form (RFC 1035 section 3.1). All tables use this form for their keys. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT: Final = b"\0"
 
 
 def from_text(text: str) -> bytes:
-    """Return the lower-case wire form of a plain host name without escapes; a final dot is ignored.
+    """Return the lower-case wire form of a plain host name without escapes. A final dot is ignored.
 
     Raises ValueError if the name is too long.
     """
@@ -22,7 +22,7 @@ def from_text(text: str) -> bytes:
 
 
 def to_text(wire: bytes) -> str:
-    """Convert a wire name to the notation of master files, but without the final dot; the root is "."."""
+    """Return a wire name in the notation of master files, but without the final dot. The root is "."."""
     labels = []
     at = 0
     while wire[at]:
@@ -44,7 +44,7 @@ def parent(wire: bytes) -> bytes:
 
 
 def suffixes(wire: bytes) -> list[bytes]:
-    """Return the name, followed by each of its ancestors up to the root."""
+    """Return a list of the name and all its ancestors up to the root."""
     found = [wire]
     while wire[0]:
         wire = wire[wire[0] + 1 :]

@@ -1,7 +1,7 @@
-"""Reads the obsolete record types that dnspython knows by name only, in the notation of the RFCs that define them.
+"""Reads obsolete record types for which dnspython has only names, in the notation of the RFCs that define these types.
 
 ``register`` adds the types to dnspython: MD, MF, MB, MG, MR and MINFO (RFC 1035), NXT (RFC 2535), A6 (RFC 2874) and TA.
-The type NULL has no notation of its own (RFC 1035 section 3.3.10); its data is written as in RFC 3597.
+The type NULL has no notation of its own (RFC 1035 section 3.3.10). The data of NULL records is written as in RFC 3597.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class MR(MD):
 
 
 class MINFO(dns.rdtypes.ANY.RP.RP):
-    """A mailing list: two mailboxes, of the maintainer and for errors. An RP record also consists of two names."""
+    """A mailing list: the maintainer's mailbox, and the mailbox for errors.
+
+    Like this record, an RP record consists of two names.
+    """
 
 
 class TA(dns.rdtypes.dsbase.DSBase):
@@ -56,7 +59,7 @@ class TA(dns.rdtypes.dsbase.DSBase):
 
 @dns.immutable.immutable
 class NXT(dns.rdata.Rdata):
-    """The next name in a signed zone, and the types that exist at this name."""
+    """The next name in a signed zone, and the types that exist at the owner name."""
 
     __slots__ = ("bitmap", "next")
 
@@ -162,7 +165,7 @@ def _suffix_octets(prefix: int) -> int:
 
 
 def register() -> None:
-    """Make dnspython read these types by name, except those that this version of dnspython reads itself."""
+    """Make dnspython read the obsolete types by name, except types that this version of dnspython already supports."""
     module: Any = sys.modules[__name__]
     for name in ("MD", "MF", "MB", "MG", "MR", "MINFO", "NXT", "A6", "TA"):
         with contextlib.suppress(dns.rdata.RdatatypeExists):

@@ -1,8 +1,8 @@
-"""Reads a master file's plain lines with one pattern: owner, optional TTL, type, and address or name. Pure.
+"""Reads the plain lines of a master file with one pattern: owner, optional TTL, type, and address or name. Pure.
 
-Most lines of a large zone are plain. The full parser takes ten times as long to read them. The pattern accepts only
-lines that the full parser would read in the same way. All other lines, including invalid ones, are left to the
-full parser.
+Most lines of a large zone are plain lines. The full parser takes ten times as long to read plain lines. The pattern
+matches only lines for which the full parser returns the same record. The full parser reads all other lines, including
+invalid lines.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class PlainLine:
 
 
 def plain_lines(text: str, at: int, origin: dns.name.Name) -> Iterator[PlainLine]:
-    """Yield ``text``'s plain lines from offset ``at``; stop at any other line. ``origin`` completes relative names."""
+    """Yield the plain lines in ``text`` from offset ``at``, and stop at the first other line.
+
+    ``origin`` completes relative names.
+    """
     below = b"".join(bytes((len(label),)) + label for label in origin.labels)
     while match := _LINE.match(text, at):
         owner_text, ttl, type_text, data = match.groups()

@@ -1,6 +1,6 @@
-"""Collects a zone's records as they are read, and rejects unservable ones while their line number is known. Sans-I/O.
+"""Collects the records of a zone, and rejects unservable records while their line number is known. Sans-I/O.
 
-This module replaces dnspython's transaction, which compares and copies the whole RRset for each added record.
+This module replaces the transaction of dnspython, which compares and copies the whole RRset for each added record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMELESS: Final = frozenset((dns.rdatatype.A, dns.rdatatype.AAAA, dns.rdatatype
 
 @dataclass(frozen=True, slots=True)
 class RRset:
-    """All records with one owner name and type. The TTL is in seconds; each rdata is in uncompressed wire form."""
+    """All records with one owner name and type. The TTL is in seconds. Each rdata is in uncompressed wire format."""
 
     ttl: int
     rdatas: tuple[bytes, ...]
@@ -37,14 +37,14 @@ Node = Mapping[int, RRset]
 
 
 class UnservableError(dns.exception.DNSException):
-    """A record that dnspython accepts but an authoritative server cannot serve."""
+    """Raised for a record that dnspython accepts but an authoritative server cannot serve."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)  # type: ignore[no-untyped-call]
 
 
 class _RecordSet:
-    """The records with one name, type and covered type that have been read so far, keyed by canonical form."""
+    """All records read so far with one name, type and covered type, keyed by canonical form."""
 
     __slots__ = ("rdatas", "ttl")
 
@@ -58,7 +58,7 @@ _RecordSets = dict[Kind, _RecordSet]
 
 
 class ZoneRecords:
-    """Collects the records that dnspython's reader finds. The reader uses this object as its transaction."""
+    """A collection of the records that dnspython's reader finds. The reader uses this object as its transaction."""
 
     def __init__(self, origin: dns.name.Name) -> None:
         self._name = origin
@@ -67,9 +67,10 @@ class ZoneRecords:
 
     @property
     def manager(self) -> ZoneRecords:
-        """Return this object, which also answers what the reader asks its zone.
+        """Return this object, which also implements the zone methods that the reader calls.
 
-        Not an attribute: a reference to itself would keep all records from being freed without the garbage collector.
+        This is a property, because an attribute that refers to its own object would delay the freeing of all records
+        until garbage collection.
         """
         return self
 
@@ -84,9 +85,9 @@ class ZoneRecords:
         self.put(wire_name(name), (rdata.rdtype, rdata.covers()), ttl, wire, alike)
 
     def put(self, owner: bytes, kind: Kind, ttl: int, wire: bytes, alike: bytes) -> None:
-        """Add one record. ``owner`` is in lower case; ``alike`` is the data in canonical form (names in lower case).
+        """Add one record. ``owner`` is in lower case. ``alike`` is the data in canonical form (names in lower case).
 
-        Raises UnservableError for a record that cannot be served; such a record is not added.
+        If a record cannot be served, the method raises UnservableError and does not add the record.
         """
         rtype, _ = kind
         sets = self._sets.setdefault(owner, {})
@@ -115,7 +116,7 @@ class ZoneRecords:
             _check_alias(sets, kind)
 
     def check_put_rdataset(self, check: Any) -> None:
-        """No-op: the reader would register its check of CNAME records here, but ``add`` already checks them."""
+        """No-op: the reader registers its check of CNAME records here, but ``add`` already checks CNAME records."""
 
     def _set_origin(self, origin: dns.name.Name) -> None:
         """No-op: $ORIGIN does not change the origin of the zone."""

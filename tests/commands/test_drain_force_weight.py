@@ -113,7 +113,7 @@ def test_what_can_not_be_understood(control: Path, capsys: pytest.CaptureFixture
     with answering(control, answer):
         status, out, err = steer(capsys, "drain", "gandalf", "--control", str(control))
     assert (status, out) == (1, "")
-    assert "running another version of lbdns?" in err
+    assert "the same version of lbdns as this command" in err
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ async def test_a_burst_beyond_the_limit_is_reported_with_its_cause(
         events.record("state", f"change {number}")
     await until(lambda: told(history))
     (text,) = told(history)
-    assert text.endswith("100 events and 0 samples were lost: they arrived faster than they could be written")
+    assert text.endswith("100 events and 0 samples were lost because they arrived faster than they could be written")
     await history.stop()
     assert in_file(tmp_path / "history.db") == 500
     assert MAX_EVENTS == 100_000

@@ -152,8 +152,8 @@ class AnswerTable:
     def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
         """Return the entry for a class IN question in the zone that ``index`` describes.
 
-        The table keeps the entry only if the name exists, and if the type is common or exists at that name. The
-        condition prevents clients from exhausting the server's memory with random questions.
+        The table keeps the entry only if the name exists, and if the type is common or exists at that name. These
+        conditions prevent clients from exhausting the server's memory with random questions.
         """
         key = (qname + qtype.to_bytes(2, "big") + b"\0\1").lower()
         entry = self.entries.get(key)

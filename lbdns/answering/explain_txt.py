@@ -93,7 +93,7 @@ def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
     score.
     """
     if explanation is None:
-        return ("no explanation is available during a reload; query later",)
+        return ("no explanation is available during a reload; repeat the query later",)
     members = sorted(explanation["members"], key=_rank)[:MAX_MEMBERS]
     measured = bool(explanation["measured"])
     return (_summary(explanation, len(members)), *(_member(member, measured) for member in members))

@@ -58,9 +58,9 @@ class AllowedNetworks:
 
 @dataclass(frozen=True, slots=True)
 class RelayedQuery:
-    """A query with RD set, from a client in an allowed network, to be relayed to an upstream.
+    """A query to be relayed to an upstream: RD is set, and the client is in an allowed network.
 
-    The queried name is outside the server's zones, or is a name in a zone whose ``aliases`` lead out of all zones.
+    The queried name is either outside our zones, or one of our names with ``aliases`` that lead out of our zones.
     """
 
     query: Query

@@ -6,8 +6,8 @@ parts of the response. Every other query takes the slow path, which consists of 
 message writer. The slow path produces the same answers, and precompiles them for the fast path.
 
 A rotation advances only when a new response names a member. A rotation does not advance for a retransmitted query, a
-client's query for a second type, or a query over the rate limit. A rotation also does not advance if a response is
-truncated because it is too long.
+client's query for another type of the same name, or a query over the rate limit. A rotation also does not advance if a
+response is truncated because it is too long.
 """
 
 from __future__ import annotations
@@ -129,10 +129,10 @@ class Responder:
     def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
         """Return the response to the message ``query`` from ``client``, via the fast path if possible.
 
-        Call ``tick`` first. Then send the returned bytes to ``client``, or complete the ``DeferredAnswer``; if the
-        result is None, send nothing. ``transport`` is UDP or TCP; messages have no length prefix. ``query`` may be any
-        bytes: the result is FORMERR for a malformed query, and None for a message that can't be a query. The method
-        raises no exception.
+        Call ``tick`` first. After the call, send the returned bytes to ``client``, or complete the ``DeferredAnswer``;
+        if the result is None, send nothing. ``transport`` is UDP or TCP; messages have no length prefix. ``query`` may
+        be any bytes: the result is FORMERR for a malformed query, and None for a message that can't be a query. The
+        method raises no exception.
         """
         end = query.find(0, 12) + 5
         entry = self.table.entries.get(query[12:end].lower())

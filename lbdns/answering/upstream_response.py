@@ -38,7 +38,7 @@ class UpstreamResponse:
 
     @property
     def failed(self) -> bool:
-        """Whether the response does not answer the question, so that the next upstream should be queried.
+        """Return whether the response fails to answer the question, in which case the next upstream is queried.
 
         A response with neither RA nor AA set is a referral from a server that neither offers recursion nor serves the
         zone.
@@ -47,14 +47,14 @@ class UpstreamResponse:
 
     @property
     def truncated(self) -> bool:
-        """Whether the complete answer is available only over TCP."""
+        """Return whether the complete answer is available only over TCP."""
         return bool(self.flags & TC)
 
 
 def read_upstream_response(query: bytes, message: bytes) -> UpstreamResponse | None:
     """Parse ``message`` as the response to our ``query``; return None if it is malformed or answers another query.
 
-    Letter case is ignored here; ``same_case`` checks it.
+    The function ignores letter case; ``same_case`` checks the letter case.
     """
     end = skip_name(query, HEADER_LENGTH) + 4
     if len(message) < end or message[:2] != query[:2]:

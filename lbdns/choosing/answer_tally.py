@@ -77,6 +77,9 @@ class AnswerTally:
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:
-        """Return the total answers/s of the policies whose rates show that a crowd has just arrived (0 if none do)."""
+        """Return the total answers/s of the policies whose rates show that a crowd has just arrived.
+
+        The total is 0 if there are no such policies.
+        """
         rates = [(answers.rate(now), answers.recent_rate(now, JUST_NOW)) for answers in self._by_policy.values()]
         return self.servers * sum(recent for average, recent in rates if recent > average)

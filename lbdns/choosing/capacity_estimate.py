@@ -2,7 +2,7 @@
 
 Only the web server's CPU time counts, because the host's total CPU time would be misleading if other programs also run
 there. A member's own reports determine its speed within limits. In a pool of three or more members, one member's
-reports hardly affect the other members' speeds, because common values are robust estimates.
+reports hardly affect the other members' speeds, because values shared by all members are estimated robustly.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ def observed_speeds(costs: Sequence[RequestCost]) -> list[float]:
 def common_speed(costs: Sequence[RequestCost]) -> float:
     """Return the mean speed of the members that have served requests, or 0 if there are none.
 
-    If only two members report requests, the slower one decides. If the mean decided, a member could report a very high
-    speed; all members without reports would then seem far faster than the second one, which would get no requests.
+    If only two members report requests, the slower member's speed is returned. If the mean were returned, one of the
+    two members could report a very high speed. All members without reports would then seem far faster than the other
+    member, which would get no requests.
     """
     known = [cost.work for cost in costs if cost.work.speed > 0]
     if not known or sum(cost.counted for cost in costs) < 3:
@@ -129,8 +130,8 @@ def _mean_speed(known: Sequence[tuple[float, float]], inner: Sequence[float], be
 def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
     """Return the ratio of the current speed of serving requests to the earlier speed, or 1 if the change is small.
 
-    If CGI programs replace a pool's static pages, a pool without this factor would seem able to handle twenty times its
-    load.
+    Without this factor, a pool whose static pages are replaced with CGI programs would seem able to handle twenty times
+    its load.
     """
     requests = sum(limited_weights([cost.recent.requests for cost in costs]))
     if requests < 1:

@@ -24,7 +24,7 @@ class FadingWork:
         self._counted = self._requests_squared = self._product = self._cpu_squared = 0.0
 
     def fade(self, seconds: float) -> None:
-        """Reduce the weight of older requests, because ``seconds`` have passed."""
+        """Reduce the weight of older requests after ``seconds`` have passed."""
         weight = math.exp(-seconds / self.tau)
         self.requests *= weight
         self.cpu_seconds *= weight
@@ -61,7 +61,7 @@ class FadingWork:
 
     @property
     def sample_size(self) -> float:
-        """Return the number of equally weighted requests that would determine ``speed`` as accurately."""
+        """Return the number of equally weighted requests that would determine ``speed`` with the same accuracy."""
         return self.requests * (self.requests / self._counted) if self._counted > 0 else 0.0
 
 

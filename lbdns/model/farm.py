@@ -177,8 +177,8 @@ def _agent_conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
         for member in other.members:
             if mine.get(member.full_name, member.agentless) != member.agentless:
                 yield (
-                    f"{member.name!r} has an agent in one of the pools {other.name} and {pool.name}, and none in the "
-                    "other; list it in agentless of both pools, or of neither"
+                    f"{member.name!r} has an agent in only one of the pools {other.name} and {pool.name}; list the "
+                    "member under agentless in both pools or in neither"
                 )
 
 

@@ -31,7 +31,7 @@ class Planner:
     returns; otherwise, queries are answered between turns. A process without plan cursors (a collector or the parent of
     worker processes) only tracks the members' states.
 
-    Use the planner only on the thread of ``loop``. Call ``stop`` when the planner is no longer needed.
+    Use the planner only in the thread that runs ``loop``. Call ``stop`` when the planner is no longer needed.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Shadow mode: runs another policy or score alongside a live policy, and counts the selections it would make.
 
-No query is answered from a shadow. When a live plan ends, its shadow immediately makes the same number of selections.
+A shadow answers no queries. When a live plan ends, its shadow immediately makes the same number of selections.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records new member states, quarantines, and pools that fail open in the event log."""
+"""Records changes in the event log: new member states, quarantines, and pools that fail open."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The table of policies. A policy decides the order in which members are selected.
 
 To add a policy, write a module that contains its ``PolicySpec``, add the spec to ``POLICIES``, and add a test and a row
-in the docs.
+in the documentation.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ async def reload(program: Program) -> None:
         if isinstance(error, PartlyAppliedError):
             why = str(error)
         elif isinstance(error, LbdnsError):
-            why = f"the old configuration stays: {error}"
+            why = f"the old configuration stays in force: {error}"
         else:
             log.exception("reload: failed")
             why = "failed; the old configuration stays in force. See the log for details"

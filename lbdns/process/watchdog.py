@@ -1,4 +1,4 @@
-"""Feeds the service manager's watchdog (WatchdogSec= of systemd.service(5)) while the program is healthy."""
+"""Sends keep-alive messages to the service manager's watchdog (WatchdogSec= of systemd.service(5))."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def watchdog_period(environment: Mapping[str, str] = os.environ, *, took_over: b
 
 
 class Watchdog:
-    """Sends a keep-alive message every ``period`` seconds while ``fault`` returns an empty text, until ``stop``.
+    """Sends a keep-alive message every ``period`` seconds while ``fault()`` is empty, until ``stop`` is called.
 
     If the service manager receives no keep-alive message for twice that period, it restarts the program. The event loop
     must be running, and must never be blocked for twice that period.

@@ -122,23 +122,26 @@ class CollectorFollower:
             async with session.get(f"{self._url.rstrip('/')}/api/v1/events", params={"changes": "1"}) as response:
                 if response.status in (401, 403):
                     return (
-                        f"refuses this server ({response.status}): the collector's [web] allow must contain this "
-                        "server's network, and [collector] connect_token_file of this server must contain a token from "
-                        "the collector's [web] token_file"
+                        f"the collector refuses this server ({response.status}): its [web] allow must contain "
+                        "this server's network, and [collector] connect_token_file of this server must contain a token "
+                        "from the collector's [web] token_file"
                     )
                 if response.status != 200 or response.content_type != "text/event-stream":
-                    return f"answered {response.status} {response.content_type}; check whether it is an lbdns collector"
+                    return (
+                        f"the program answered {response.status} {response.content_type}; "
+                        "check whether it is an lbdns collector"
+                    )
                 async for piece in response.content.iter_any():
                     for event in events.feed(piece):
                         if trouble := self._take(event):
                             return trouble
         except TimeoutError:
-            return f"sent nothing for {self._dead_after:g} s"
+            return f"the collector sent nothing for {self._dead_after:g} s"
         except (aiohttp.ClientError, OSError) as error:
             return str(error) or type(error).__name__
         except ValueError as error:
-            return f"sent invalid data: {error}"
-        return "closed the connection"
+            return f"the collector sent invalid data: {error}"
+        return "the collector closed the connection"
 
     def _take(self, event: ServerSentEvent) -> str:
         """Handle an event. Return a description of the event's error, or an empty string if the event is valid."""
@@ -147,7 +150,7 @@ class CollectorFollower:
         try:
             readings = read_status(json.loads(event.data), time.monotonic())
         except ValueError as error:
-            return f"sent an invalid status: {error}"
+            return f"the collector sent an invalid status: {error}"
         # Keep the readings of members for which the collector has none: after a restart it has yet to receive reports
         self._seen.update((name, reading) for name, reading in readings.items() if reading is not None)
         if event.name == "status":
@@ -164,12 +167,14 @@ class CollectorFollower:
         that are in this server's configuration but not in the collector's configuration.
         """
         if not self.connected:
-            self._events.record("collector", f"collector {self._url}: following", logger=log.name)
+            self._events.record(
+                "collector", f"collector {self._url}: connected", logger=log.name
+            )
         self.connected, self._logged_failure, self._pause = True, False, FIRST_PAUSE
         if missing:
             some = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")
             log.warning(
-                "collector %s: its pools lack the members %s; add them to the collector's configuration",
+                "collector %s: its pools do not contain the members %s; add them to the collector's configuration",
                 self._url,
                 some,
             )

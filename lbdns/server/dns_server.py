@@ -48,7 +48,10 @@ log = logging.getLogger("lbdns.server")
 
 
 class DnsServer:
-    """The DNS server, a ``lbdns.process.program.Program``. Creation needs a running event loop. Raises ConfigError."""
+    """The DNS server, a ``lbdns.process.program.Program``.
+
+    Creating an instance requires a running event loop. Raises ConfigError.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class DnsServer:
         fork_servers: Sequence[ForkServer] = (),
         inherited: Sequence[InheritedSocket] = (),
     ) -> None:
-        """``fork_servers`` start the workers; without any, this process answers all queries.
+        """``fork_servers`` start the workers; if there are no fork servers, this process answers all queries.
 
         ``inherited`` contains the sockets received from a service manager.
         """
@@ -121,7 +124,7 @@ class DnsServer:
     async def start(self) -> None:
         """Open the sockets, drop root privileges, and then open the web interface.
 
-        If startup fails, closes everything and raises LbdnsError.
+        If startup fails, the method closes everything and raises LbdnsError.
         """
         for warning in self.farm.warnings:
             log.warning(warning)
@@ -200,7 +203,7 @@ class DnsServer:
         privileges.become(user)
 
     async def reload(self) -> None:
-        """Reread the configuration and apply it. No query, report, score or counter is lost.
+        """Reread the configuration and apply it. No query, report, score or counter is lost during a reload.
 
         Raises LbdnsError. After any exception except PartlyAppliedError, every part still uses the old configuration.
         """

@@ -84,7 +84,7 @@ class Answerer(Protocol):
         """
 
     def shadow_counters(self) -> AnswerCounters:
-        """Return the counters of shadow policies; cheaper to compute than ``counters``."""
+        """Return the counters of shadow policies, which are cheaper to compute than ``counters``."""
 
     def counters(self) -> AnswerCounters:
         """Return all counters, which never decrease. Other processes send their counters a few times a second."""

@@ -59,7 +59,7 @@ def read_settings(path: Path, options: ServeOptions = NO_SERVE_OPTIONS) -> Confi
 def read_configuration(
     path: Path, options: ServeOptions = NO_SERVE_OPTIONS, serials: ServedSerials | None = None
 ) -> ServeConfiguration:
-    """Read a configuration with its zones and keys. The function blocks on the disk. Raises ConfigError.
+    """Read a configuration, its zones and its keys. The function blocks on disk I/O. Raises ConfigError.
 
     ``serials`` contains the serials served so far; if it is None, they are read from the serial file.
     """

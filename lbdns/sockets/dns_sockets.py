@@ -57,8 +57,8 @@ _OPENERS: Final = {socket.SOCK_DGRAM: open_udp, socket.SOCK_STREAM: open_tcp}
 def make_ready(sock: socket.socket) -> None:
     """Enlarge the receive buffer of a bound UDP socket.
 
-    If the socket is bound to a wildcard address, also make the kernel report each query's destination address, which
-    the response must come from.
+    If the socket is bound to a wildcard address, also make the kernel report each query's destination address, because
+    the response must come from that address.
     """
     enlarge(sock, RECEIVE_BUFFER)
     if bound_endpoint(sock).host in WILDCARDS:  # as the kernel writes it: "::0" is a wildcard too

@@ -67,7 +67,9 @@ def test_each_answer_is_made_anew() -> None:
     responder.explainer = explainer
     assert "pool=1 " in told(ask(responder, "explain.best.hobbit"))[0]
     assert "pool=2 " in told(ask(responder, "explain.best.hobbit"))[0], "the very same datagram"
-    assert told(ask(responder, "explain.best.hobbit")) == ["no explanation is available during a reload; query later"]
+    assert told(ask(responder, "explain.best.hobbit")) == [
+        "no explanation is available during a reload; repeat the query later"
+    ]
     assert asked == ["best"] * 3
     ask(responder, "explain.best.hobbit", "A")
     assert asked == ["best"] * 3, "who asks for another type needs none"

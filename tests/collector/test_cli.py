@@ -140,7 +140,7 @@ def test_reload_to_a_taken_port_changes_nothing(tmp_path: Path) -> None:
             other = KEYED.replace("127.0.0.1:0", f"127.0.0.1:{taken.getsockname()[1]}")
             write_config(tmp_path, members=["frodo"], collector=other, web="127.0.0.2:0")
             collector.hang_up()
-            collector.wait_for_log("the old configuration stays: reports: 127.0.0.1")
+            collector.wait_for_log("the old configuration stays in force: reports: 127.0.0.1")
         collector.web = collector.address("serving http://")
         assert collector.web[0] == "127.0.0.1"  # the web interface had been moved already, and was moved back
         collector.send(now("gandalf"))

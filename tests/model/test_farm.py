@@ -203,8 +203,8 @@ class TestMistakes:
         with pytest.raises(ConfigError) as caught:
             farm(tmp_path, pool_table(more=both[1]) + pool_table(more=both[0], name="mail"), {"hobbit": HOSTS})
         assert list(caught.value.findings) == [
-            f"{tmp_path}/lbdns.toml: pool mail: agentless: 'gandalf' has an agent in one of the pools web and mail, "
-            "and none in the other; list it in agentless of both pools, or of neither"
+            f"{tmp_path}/lbdns.toml: pool mail: agentless: 'gandalf' has an agent in only one of the pools "
+            "web and mail; list the member under agentless in both pools or in neither"
         ]
 
     def test_two_pools_with_one_name_of_one_owner(self, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ async def test_a_cut_is_waited_out(tmp_path: Path, caplog: pytest.LogCaptureFixt
             collector.source.publish(frodo=reading(score=3))
             await until(lambda: seen.score("frodo") == 3)
     told = [line.split(": ", 1)[1].split(";")[0] for line in lines(caplog)]
-    assert told == ["following", "closed the connection", "following"]
+    assert told == ["connected", "the collector closed the connection", "connected"]
 
 
 async def test_a_collector_that_comes_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -147,7 +147,7 @@ async def test_members_unknown_to_the_collector_are_logged(tmp_path: Path, caplo
         collector.source.farm = make_farm(tmp_path / "collector", members=["frodo"])
         async with follower_of(following(tmp_path, collector.address), lambda snapshot: None):
             await until(lambda: len(lines(caplog)) == 2)
-    assert "its pools lack the members bilbo.hobbit, gandalf.hobbit" in lines(caplog)[1]
+    assert "its pools do not contain the members bilbo.hobbit, gandalf.hobbit" in lines(caplog)[1]
 
 
 async def test_reload_to_another_collector(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

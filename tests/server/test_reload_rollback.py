@@ -95,7 +95,7 @@ async def test_every_part_is_as_before(tmp_path: Path, monkeypatch: pytest.Monke
             patch.setattr(server._parts[PARTS.index(part)], "prepare", fail)
             with pytest.raises(LbdnsError, match=f"^{part}: not available$"):
                 await asyncio.to_thread(lambda: send_command(tmp_path / "control1.sock", "reload"))
-        assert server.events.newest()[-1].text == f"reload: the old configuration stays: {part}: not available"
+        assert server.events.newest()[-1].text == f"reload: the old configuration stays in force: {part}: not available"
         assert await seen(server, tmp_path, 1) == before
         with pytest.raises(ConnectionRefusedError):
             await ask_udp(two, QUERY)

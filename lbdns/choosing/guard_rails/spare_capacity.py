@@ -48,9 +48,8 @@ def needed_despite_alarm(
     the ratio that the other members will reach. No capacity is lost, because such a member serves its own queue in the
     meantime. ``load`` is in requests.
 
-    If the ratio of load to capacity of a member in ``others`` exceeds the ratio that the rest will reach, its load and
-    capacity are ignored. By reporting a high load, a member therefore excludes only itself; it cannot make the pool
-    seem to need other members.
+    A member in ``others`` is ignored if its ratio of load to capacity exceeds the ratio that the rest will reach. By
+    reporting a high load, a member therefore excludes only itself; it cannot make the pool seem to need other members.
     """
     level = water_level([load[i] for i in others], [capacity[i] for i in others], horizon * demand)
     available = [i for i in others if load[i] <= level * capacity[i]] or others

@@ -27,7 +27,7 @@ _ASIDE: Final = 1000  # number of broken files to keep; after that, the last one
 def read(path: Path) -> tuple[Overrides, str]:
     """Return the overrides in the file, and a description of any error in the file (empty if there is none).
 
-    The function blocks on the disk. A file with errors is renamed, so that the next change does not overwrite it. The
+    The function blocks on disk I/O. A file with errors is renamed, so that the next change does not overwrite it. The
     valid overrides from a renamed file are still returned.
     """
     try:
@@ -77,7 +77,7 @@ def _move_aside(path: Path) -> str:
 def write(path: Path, overrides: Overrides) -> None:
     """Replace the file; a missing file is created only if there are overrides.
 
-    The function blocks on the disk. Raises OSError.
+    The function blocks on disk I/O. Raises OSError.
     """
     if not overrides.items and not os.path.exists(path):  # also False without permission to look
         return

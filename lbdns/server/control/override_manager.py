@@ -62,7 +62,7 @@ class OverrideManager:
         found = await self.store.load()
         if found.items:
             some = join_some((f"{each.member} {each.text()}" for each in found.items), "; ")
-            self.events.record(f"still in force after the restart: {some}")
+            self.events.record(f"overrides still in force after the restart: {some}")
             self._answerer.override(found)
             self._end_expired()
 
@@ -113,7 +113,7 @@ class OverrideManager:
         return targets, ended
 
     def _put(self, request: OverrideRequest, by: str) -> OverrideTargets:
-        assert request.kind, "a request that ends overrides cannot also set one"
+        assert request.kind, "a request that ends overrides cannot also set an override"
         targets = find_targets(self._farm, request)
         now = self._clock()
         new = [
@@ -130,7 +130,7 @@ class OverrideManager:
         if len(after.items) > MAX_OVERRIDES:
             count = len(self.overrides.items)
             raise LbdnsError(
-                f"{count} overrides are in force, and the limit is {MAX_OVERRIDES}; end some of them first"
+                f"{count} overrides are in force, and the limit is {MAX_OVERRIDES}; end some overrides first"
             )
         planner, warning = self._answerer.planner, ""
         if request.kind in ("drain", "down"):

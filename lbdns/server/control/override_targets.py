@@ -114,7 +114,7 @@ def why_not_spare(
         old, new = (_OverriddenPool(pool, each, snapshot, known, stale_after, now) for each in (before, after))
         name = next(member.name for member in pool.members if member.full_name in targets.full_names)
         others = new.others(targets.full_names)
-        why = f"the others: {others}" if others else "the pool has no other"
+        why = f"the others: {others}" if others else "the pool has no other member"
         if old.usable() and not new.usable():
             return f"{name} is the last usable member of pool {pool.name} ({why})"
         if new.all_drained() and not old.all_drained():

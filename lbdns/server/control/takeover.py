@@ -1,4 +1,4 @@
-"""Take-over protocol: a new process receives the sockets and the state of a running server, and then replaces it.
+"""The takeover protocol: a new process receives the sockets and the state of a running server, and then replaces it.
 
 The new process connects to the control socket and sends ``{"command":"take-over"}``. After the old server's reply, the
 new process sends further requests on the same connection, and the old process replies to each request. Messages are

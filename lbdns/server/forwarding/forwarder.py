@@ -52,7 +52,7 @@ class Forwarder:
             self._upstreams = Upstreams(config.upstream, self._counters)
 
     def stop(self) -> None:
-        """Cancel all waiting queries. The clients receive no response."""
+        """Cancel all waiting queries. The waiting clients receive no response."""
         for task in self._tasks:
             task.cancel()
         self._upstreams.stop()

@@ -1,4 +1,4 @@
-"""SOA serials that advance when a zone or its pools' members change, even if the zone file's serial does not."""
+"""SOA serials that advance when a zone or its pools' members change, even if the zone file's serial stays the same."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def receive_no_more(sock: socket.socket) -> None:
     """Stop the kernel from delivering datagrams to a UDP socket.
 
     Datagrams that are already in the socket's queue stay there. Queries that arrive after the last read would otherwise
-    be lost when the socket is closed. Another socket in the SO_REUSEPORT group receives them instead.
+    be lost when the socket is closed. Another socket in the SO_REUSEPORT group receives such queries instead.
     """
     # Connect the socket to itself: a connected socket receives datagrams only from its peer
     address = sock.getsockname()

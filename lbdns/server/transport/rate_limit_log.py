@@ -41,7 +41,7 @@ class RateLimitLog:
         self._logged = now
         if dropped or truncated:
             log.warning(
-                "rate limit: %d responses dropped, %d truncated, the last one to %s. If this is not "
+                "rate limit: %d responses dropped, %d truncated; the last such response was for %s. If this is not "
                 "an attack, add the client's network to [rate_limit] exempt or raise responses_per_second",
                 dropped, truncated, self._responder.limiter.last,
             )  # fmt: skip

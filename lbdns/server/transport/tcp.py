@@ -168,7 +168,7 @@ class TransferQueue:
     """Lets connections take turns sending zone transfers, one message per iteration of the event loop.
 
     Because of the turns, a query waits for at most one transfer message. At most TRANSFERS_AT_ONCE transfers are in
-    progress at a time; all others wait.
+    progress at a time; all other transfers wait.
     """
 
     def __init__(self) -> None:
@@ -183,7 +183,7 @@ class TransferQueue:
         self._promote()
 
     def resume(self, sender: TransferSender) -> None:
-        """Continue a transfer, because the client has read more data."""
+        """Continue a transfer after the client has read more data."""
         if sender in self._begun and sender not in self._ready:
             self._ready.append(sender)
             self._schedule()

@@ -90,7 +90,10 @@ class UdpServer:
         return self._overflows if self._closed else self._overflows + overflows(self.sock)
 
     def _drain(self) -> int:
-        """Read and answer up to ``_most`` queries, and return how many. Larger batches would delay other work."""
+        """Read and answer up to ``_most`` queries, and return the number of queries.
+
+        Larger batches would delay other work.
+        """
         begin, now = perf_counter(), monotonic()
         self.reads += 1
         responder = self._responder

@@ -11,7 +11,7 @@ The main process sends messages in msgpack, and the fork server replies::
     ("fork server", 0, launch) and a socket   forks a fork server  the same
     ("heartbeat", 0, 0)                       -                    "heartbeat"
 
-A reply consists of a keyword, the launch (0 for heartbeats), the process ID, and an errno or exit status.
+A reply consists of a keyword, the launch number (0 for heartbeats), the process ID, and an errno or exit status.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class ForkServerPair:
     def fork_worker(self, number: int, theirs: socket.socket) -> int:
         """Request a process for worker ``number``, with ``theirs`` as its end of the connection.
 
-        Return the number of the launch. The caller may close ``theirs``. Raises NoForkServerError.
+        Return the launch number. The caller may close ``theirs``. Raises NoForkServerError.
         """
         if not self._connections:
             raise NoForkServerError("the processes that start workers have ended")

@@ -13,8 +13,8 @@ The main process sends pickled messages: an ``Assignment``, or a tuple of a keyw
     "heartbeat", None       reply with "heartbeat", and why this worker does not answer (empty if it does)
     "end", None             answer what has been read, then exit
 
-Workers reply in msgpack. They never use pickle, because a process that is exposed to the network must not be able to
-execute code in the main process.
+Workers reply in msgpack. Workers never use pickle, because a process exposed to the network must not be able to execute
+code in the main process.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class AnswerSharing:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:
-        """``send`` sends the changed totals to one worker, and returns whether that succeeded."""
+        """``send`` sends the changed totals to one worker, and returns whether sending succeeded."""
         self._loop, self._send = loop, send
         self._own: dict[int, AnswerTotals] = {}  # by worker that has a process
         self._sent: dict[int, dict[tuple[str, str], int]] = {}

@@ -1,4 +1,4 @@
-"""Starts the worker processes, and replaces those that die or hang; runs in the main process."""
+"""Starts worker processes in the main process, and replaces processes that die or hang."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class WorkerSupervisor:
             timer.cancel()
 
     async def stop(self) -> None:
-        """Wait until the fork servers and all workers have ended, and kill those that hang."""
+        """Wait until the fork servers and all workers have ended, and kill processes that hang."""
         for worker in self._workers.values():
             if worker.channel:
                 kill(worker.pid)

@@ -155,7 +155,7 @@ async def test_a_member_that_is_not_usable_can_be_drained(tmp_path: Path) -> Non
 
 async def test_the_only_member_of_a_pool(tmp_path: Path) -> None:
     async with desk(tmp_path, hobbit(pool(members=("frodo",)))) as server:
-        with pytest.raises(LbdnsError, match=r"last usable member of pool web \(the pool has no other\)"):
+        with pytest.raises(LbdnsError, match=r"last usable member of pool web \(the pool has no other member\)"):
             await server.say("drain")
 
 
@@ -195,7 +195,7 @@ async def test_overrides_that_expire_while_the_server_is_down_end_at_start(tmp_p
         assert server.manager.overrides.items == (lasts,)
         assert server.order() == ["frodo", "gandalf"]
         assert server.recorded() == [
-            "still in force after the restart: frodo.hobbit drained by root; bilbo.hobbit drained by root",
+            "overrides still in force after the restart: frodo.hobbit drained by root; bilbo.hobbit drained by root",
             "pool web: frodo no longer drained: the override expired after 2h (ordered by root)",
         ]
     assert override_file.read(tmp_path / "overrides.json")[0].items == (lasts,)

@@ -68,7 +68,7 @@ async def test_the_number_of_overrides_is_limited(tmp_path: Path, monkeypatch: p
     async with desk(tmp_path) as server:
         await server.say("drain")
         await server.say("drain", reason="in its place")
-        with pytest.raises(LbdnsError, match="1 overrides are in force, and the limit is 1; end some of them first"):
+        with pytest.raises(LbdnsError, match="1 overrides are in force, and the limit is 1; end some overrides first"):
             await server.say("drain", "bilbo")
 
 

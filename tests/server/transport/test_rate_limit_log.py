@@ -37,8 +37,8 @@ async def test_it_tells_how_many_and_whom_once(caplog: pytest.LogCaptureFixture)
         limits.stop()  # tells the rest
         limits.stop()
     assert [record.getMessage().split(".")[0] for record in caplog.records] == [
-        "rate limit: 3 responses dropped, 2 truncated, the last one to 192",
-        "rate limit: 1 responses dropped, 2 truncated, the last one to 192",
+        "rate limit: 3 responses dropped, 2 truncated; the last such response was for 192",
+        "rate limit: 1 responses dropped, 2 truncated; the last such response was for 192",
     ]
     assert "exempt" in caplog.text
 

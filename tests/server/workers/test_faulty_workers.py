@@ -73,7 +73,7 @@ async def test_if_the_replacement_fails_too_all_keep_the_old_configuration(
         change(tmp_path, ttl)
         with pytest.raises(LbdnsError, match="workers 0 can't use the new configuration"):
             await reload(tmp_path)
-        await server.waits_for("reload: the old configuration stays: workers 0 can't use")
+        await server.waits_for("reload: the old configuration stays in force: workers 0 can't use")
         assert server.logged(reason)
         assert not server.logged("reload: done")
         await until(lambda: len(workers_of(server)) == 2)

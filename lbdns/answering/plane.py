@@ -119,7 +119,7 @@ def choose_plane(requested: PlaneName) -> Plane:
     """Return the plane that the configuration requests; "auto" means the native plane if it is installed.
 
     An extension that was built for another version of lbdns counts as not installed. Raises NativeMissingError if the
-    configuration requests the native plane, which is not installed.
+    configuration requests the native plane, but that plane is not installed.
     """
     if requested == "native" and not AVAILABLE:
         problem = "was built for another version of lbdns" if STALE else "is not installed"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Chooser:
     """Keeps the state that the policies need for one pool, and makes the policies' plans.
 
-    ``members`` are full names. ``stale_after`` is in report intervals. ``min_usable`` is a fraction of the members,
+    ``members`` lists full names. ``stale_after`` is in report intervals. ``min_usable`` is a fraction of the members,
     from 0 to 1. ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow
     start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing. ``pool``
     is the pool's name. ``weights`` contains the configured factors of members' capacities, by full name.

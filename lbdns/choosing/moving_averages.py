@@ -100,9 +100,10 @@ class ExponentialMean:
 
 
 class FadingCounts:
-    """Counts by index; older counts lose weight with time constant ``tau`` (s). Only the counts' ratios matter.
+    """Counts of events, keyed by index; older counts lose weight with time constant ``tau`` (s).
 
-    The weight of new counts grows with time while old counts remain unchanged, so no periodic updates are needed.
+    Only the counts' ratios matter. The weight of new counts grows with time while old counts remain unchanged, so no
+    periodic updates are needed.
     """
 
     RESCALE_AFTER: Final = 100.0  # time constants; e ** 100 is far from overflowing

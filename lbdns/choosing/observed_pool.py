@@ -68,7 +68,7 @@ class ObservedMember:
 
 
 class ObservedPool:
-    """The observations of a pool's members, in the pool's order. ``names`` are full names."""
+    """The observations of a pool's members, in the pool's order. ``names`` lists full names."""
 
     def __init__(
         self,

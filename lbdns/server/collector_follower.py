@@ -167,9 +167,7 @@ class CollectorFollower:
         that are in this server's configuration but not in the collector's configuration.
         """
         if not self.connected:
-            self._events.record(
-                "collector", f"collector {self._url}: connected", logger=log.name
-            )
+            self._events.record("collector", f"collector {self._url}: connected", logger=log.name)
         self.connected, self._logged_failure, self._pause = True, False, FIRST_PAUSE
         if missing:
             some = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")

@@ -21,7 +21,7 @@ PURPOSES: Final = ("dns", "reports", "web", "control")
 
 @dataclass(frozen=True, slots=True)
 class InheritedSocket:
-    """A socket, its purpose, and the address for which it was opened, whose port may be 0."""
+    """An inherited socket, with its purpose and the address for which it was opened; the port may be 0."""
 
     purpose: str
     asked: Endpoint

@@ -162,7 +162,7 @@ class _ForkServerProcess:
             _ForkServerProcess(theirs, self._work).run()
 
     def _close_all(self) -> None:
-        """In a new process, close everything that only its parent uses."""
+        """In a new process, close everything that only the parent process uses."""
         self._sock.close()
         self._selector.close()
         self._reader.close()  # the next worker's connection may have arrived together with this one

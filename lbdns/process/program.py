@@ -77,7 +77,7 @@ async def reload(program: Program) -> None:
             why = f"the old configuration stays in force: {error}"
         else:
             log.exception("reload: failed")
-            why = "failed; the old configuration stays in force. See the log for details"
+            why = "an unexpected error occurred; the old configuration stays in force. See the log for details"
         program.events.record("reload", f"reload: {why}", level=logging.ERROR, logger=log.name)
         raise
     program.events.record("reload", "reload: done", logger=log.name)

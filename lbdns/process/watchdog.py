@@ -61,7 +61,9 @@ class Watchdog:
         if bool(fault) != self._withheld:
             self._withheld = bool(fault)
             if fault:
-                log.error("unhealthy: %s; if this lasts, the service manager's watchdog restarts the program", fault)
+                log.error(
+                    "unhealthy: %s; if this state lasts, the service manager's watchdog restarts the program", fault
+                )
             else:
                 log.info("healthy again")
         if not fault and self._address:

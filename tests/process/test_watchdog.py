@@ -79,7 +79,7 @@ async def test_it_is_fed_only_while_healthy(manager: Manager, caplog: pytest.Log
     await until(lambda: manager.count > before)
     watchdog.stop()
     assert [record.message for record in caplog.records] == [
-        "unhealthy: worker 1 has ended; if this lasts, the service manager's watchdog restarts the program",
+        "unhealthy: worker 1 has ended; if this state lasts, the service manager's watchdog restarts the program",
         "healthy again",
     ]
 

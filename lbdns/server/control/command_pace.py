@@ -1,4 +1,4 @@
-"""The pace of control commands: limits them to a share of the event loop's time, however many clients send them."""
+"""Command pace: limits control commands to a share of the event loop's time, regardless of the number of clients."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class _LogFile:
             self._descriptor = -1
 
     def reopen(self) -> None:
-        """Close the file. The next write reopens it, even shortly after a failed attempt to open it."""
+        """Close the file. The next write reopens the file, even shortly after a failed attempt to open it."""
         self.close()
         self._not_before, self._torn = 0.0, False
 

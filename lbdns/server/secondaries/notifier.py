@@ -80,7 +80,11 @@ class Notifier:
                 tries = f"{f' signed with key {target.key!r}' if target.key else ''} to {TRIES} tries"
                 log.warning("%s: no answer%s; the secondary will detect the change at its next refresh", what, tries)
             elif rcode:
-                log.warning("%s: answered %s; is this server configured there as a primary?", what, rcode)
+                log.warning(
+                    "%s: the secondary answered %s; check whether this server is configured there as a primary",
+                    what,
+                    rcode,
+                )
             else:
                 log.info("%s: answered", what)
 

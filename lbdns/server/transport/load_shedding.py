@@ -1,4 +1,4 @@
-"""Load shedding: drops most of the uncommon queries if a UDP socket receives more than the process can answer.
+"""Load shedding: drops most uncommon queries if a UDP socket receives more than the process can answer.
 
 A common query takes very little CPU time; any other query takes far more CPU time. Without load shedding, a flood of
 malformed queries or queries for nonexistent names would consume all CPU time. Common queries behind such a flood would

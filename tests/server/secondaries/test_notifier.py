@@ -200,7 +200,9 @@ async def test_an_error_is_an_answer_and_is_said(caplog: pytest.LogCaptureFixtur
             await one.answers(*await one.hears(), rcode=dns.rcode.NOTAUTH)
             await until(lambda: caplog.records)
             message = caplog.records[0].getMessage()
-            assert message.endswith("answered NOTAUTH; is this server configured there as a primary?")
+            assert message.endswith(
+                "the secondary answered NOTAUTH; check whether this server is configured there as a primary"
+            )
 
 
 async def test_over_ipv6_and_from_the_address_it_listens_at() -> None:

@@ -1,4 +1,4 @@
-"""Runs Debian's Apache with a generated configuration (not the system-wide one), for tools and tests."""
+"""Runs Debian's Apache for tools and tests, with a generated configuration instead of the system-wide configuration."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MaxRequestWorkers {workers}
 
 @dataclass(frozen=True, slots=True)
 class ApacheSetup:
-    """The settings of an Apache instance, and the command that runs this instance."""
+    """The settings of an Apache instance, and the command that starts this instance."""
 
     folder: Path  # its own files; its unprivileged workers must be able to read them
     content: Path  # with PAGES_FOLDER and CGI_FOLDER below
@@ -75,7 +75,7 @@ class ApacheSetup:
 
     @property
     def pid_file(self) -> Path:
-        """The path of the PID file, which Apache writes as soon as it is listening."""
+        """The path of the PID file, which Apache writes when it starts to listen."""
         return self.folder / "httpd.pid"
 
     def command(self) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ class RunningApache:
 def apache(
     mpm: str = "prefork", port: int = 0, *, extended_status: bool = True, keep_alive: bool = False
 ) -> Iterator[RunningApache]:
-    """Run an Apache that serves an index.html on a loopback address for the duration of a with statement.
+    """Run Apache with an index.html on a loopback address for the duration of a with statement.
 
     A ``port`` of 0 selects a free port. Raises LbdnsError if Apache is not installed or does not start.
     """

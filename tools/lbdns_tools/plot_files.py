@@ -24,7 +24,7 @@ def check_file(path: Path) -> None:
         raise ConfigError(f"--plot: {path}: the file name must end in one of {', '.join(ENDINGS)}")
     folder = path.resolve().parent
     if not folder.is_dir():
-        raise ConfigError(f"--plot: {path}: the folder {folder} does not exist")
+        raise ConfigError(f"--plot: {path}: the directory {folder} does not exist")
     need_matplotlib()
 
 
@@ -42,7 +42,7 @@ def need_matplotlib() -> None:
 def new(rows: int, columns: int, width: float, height: float, **more: Any) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure of the given size in inches, and its panels as a list of rows.
 
-    Does not use pyplot, because pyplot keeps figures in memory.
+    The function does not use pyplot, because pyplot keeps figures in memory.
     """
     from matplotlib.figure import Figure
 

@@ -117,7 +117,7 @@ class TestQuery:
             ),
             ("extra junk", lambda response: response + b"\0"),
             ("malformed", lambda response: response[:-1]),
-            ("not answered", lambda response: None),
+            ("did not answer", lambda response: None),
         ],
     )
     def test_a_wrong_response_is_found(

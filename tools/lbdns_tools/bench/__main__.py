@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.bench``: runs one benchmark, lists all benchmarks, or runs short forms of all."""
+"""``python -m lbdns_tools.bench``: runs one benchmark, lists all benchmarks, or runs a short form of each benchmark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def listing() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a benchmark, ``list`` or ``all``. Return the exit status, which is 2 if the arguments are invalid."""
+    """Run a benchmark, or the command ``list`` or ``all``. Return the exit status, which is 2 if the arguments are
+    invalid."""
     name, rest = (arguments[0], arguments[1:]) if arguments else ("", ())
     if name in ("-h", "--help"):
         print(f"{USAGE}\nbenchmarks:\n{listing()}", end="")

@@ -1,6 +1,6 @@
 """Measures the cost of an agent with every sensor enabled: CPU use (as a share of one core) and memory use.
 
-For comparison, 'floor' is the cost of a Python process that only sleeps and wakes up once per interval.
+For comparison, the figure 'floor' is the cost of a Python process that only sleeps and wakes up once per interval.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ WARM_UP: Final = 3.0  # seconds; the figures exclude the start of the interprete
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return a process's CPU time (all threads, in seconds) with nanosecond precision (Linux: sched-stats.rst)."""
+    """Return the CPU time of all threads of a process, in seconds with nanosecond precision (Linux:
+    sched-stats.rst)."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 

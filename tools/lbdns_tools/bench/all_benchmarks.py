@@ -1,4 +1,5 @@
-"""``python -m lbdns_tools.bench all``: runs short forms of all benchmarks and compares them with recorded figures."""
+"""``python -m lbdns_tools.bench all``: runs a short form of each benchmark and compares the results with recorded
+figures."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class KeptFigure:
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Run the benchmarks. Return 1 if a benchmark failed or, with --fail, if a figure got worse."""
+    """Run the benchmarks. Return 1 if a benchmark failed, or if --fail is given and a figure got worse."""
     parser = argparse.ArgumentParser(
         prog=program,
         description="Run short forms of all benchmarks in under 15 minutes and print their headline figures beside "
@@ -62,7 +63,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         found, errors = run_all(options.only or list(BENCHMARKS))
         rows, worse = compared(found, kept)
         console = Console(width=None if sys.stdout.isatty() else WIDTH)
-        console.print(table(f"short forms; load before: {load}", HEADS, rows))
+        console.print(table(f"short forms; load average before the run: {load}", HEADS, rows))
         if load > BUSY:
             console.print("Other programs were running. Repeat the run on an idle machine before you compare figures.")
         for name, error in errors.items():
@@ -79,7 +80,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
     """Run the benchmarks in ``names`` one after another.
 
-    Return the headline figures of the successful benchmarks, and the errors of those that failed, keyed by name.
+    Return the headline figures of the successful benchmarks and the errors of the failed benchmarks, keyed by name.
     """
     found: list[KeptFigure] = []
     errors: dict[str, str] = {}
@@ -98,7 +99,7 @@ def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
 
 
 def results_of(name: str, seconds: float) -> dict[str, Any]:
-    """Run the short form of a benchmark in a separate process and return its results. Raises LbdnsError."""
+    """Run the short form of a benchmark in a separate process and return the results. Raises LbdnsError."""
     with tempfile.TemporaryDirectory(prefix="lbdns-bench-") as folder:
         path = Path(folder, "results.json")
         command = [sys.executable, "-m", "lbdns_tools.bench", name, *BENCHMARKS[name].short, "--json", str(path)]
@@ -171,7 +172,8 @@ def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
 
 
 def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
-    """Return ``text`` with ``figures`` written to its table. All other rows are unchanged. Raises LbdnsError."""
+    """Return ``text`` with ``figures`` written to its table. The other rows of the table remain unchanged. Raises
+    LbdnsError."""
     lines = text.splitlines()
     begin, end = _table_rows(lines)
     kept = read_figures(text) | {(figure.benchmark, figure.figure): figure for figure in figures}

@@ -1,8 +1,8 @@
 """Measures freshness: the time from sending an agent's report to the first answer that reflects the report.
 
 Each report makes its sender the best member, so the first answer that names the sender is the first to reflect the
-report. After each report, the benchmark sends one query at a time until such an answer arrives. It sends no other
-queries.
+report. After each report, the benchmark sends one query at a time until an answer names the sender. The benchmark sends
+no other queries.
 """
 
 from __future__ import annotations
@@ -61,7 +61,11 @@ class FreshnessFarm:
 
 
 def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
-    """Send the agents' reports in turn; return the ms from each to the first answer that reflects it (inf if none)."""
+    """Send the agents' reports in turn, and return the delay of each report in ms.
+
+    The delay is the time from sending a report to the first answer that reflects the report, or inf if there is no such
+    answer.
+    """
     udp = (socket.AF_INET, socket.SOCK_DGRAM)
     begin, hosts, times = time.monotonic(), list(farm.members), []
     with socket.socket(*udp) as sender, socket.socket(*udp) as client:

@@ -1,4 +1,5 @@
-"""The command line that all benchmarks share: options, progress output, temporary folder, JSON file and exit status."""
+"""The command line that all benchmarks share: options, progress output, temporary directory, JSON file and exit
+status."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _CONDITIONS: Final = ("load_before", "cores", "python")
 
 
 class BenchmarkModule(Protocol):
-    """The attributes and functions that a benchmark module must define. Its docstring is the --help description."""
+    """The attributes and functions that a benchmark module must define. The module's docstring is the description that
+    --help prints."""
 
     __doc__: str | None
     #: How long the benchmark runs with its default options
@@ -43,7 +45,8 @@ class BenchmarkModule(Protocol):
         """Add the benchmark's own options to ``parser``."""
 
     def measure(self, options: argparse.Namespace, folder: Path) -> Results:
-        """Run the benchmark and return JSON-serializable results. Raises LbdnsError. ``folder`` is removed afterwards.
+        """Run the benchmark and return JSON-serializable results. Raises LbdnsError. ``folder`` is a temporary
+        directory that is removed after the run.
 
         In the results, ``met`` states whether the run met the benchmark's target, and ``note`` is a remark for readers.
         """
@@ -112,7 +115,7 @@ def add_dns_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that all benchmarks of the DNS server share."""
     add_core_options(parser)
     parser.add_argument(
-        "--plane", choices=PLANES, default="auto", help="plane that answers queries (see [server] plane)"
+        "--plane", choices=PLANES, default="auto", help="plane that answers queries (see the key 'plane' in [server])"
     )
 
 
@@ -132,7 +135,10 @@ def add_number(
 
 
 def _require_writable(path: Path) -> None:
-    """Raise BenchmarkError if ``path`` is not writable, so that the error is found before the benchmark runs."""
+    """Raise BenchmarkError if ``path`` is not writable.
+
+    This check runs before the benchmark.
+    """
     try:
         path.open("a").close()
     except OSError as error:
@@ -193,7 +199,10 @@ def side_by_side(title: str, servers: dict[str, Results]) -> Table:
 
 
 def figures(title: str, results: Results) -> Table:
-    """Return a table with one row per figure (even in nested dicts), without the conditions, the note and ``met``."""
+    """Return a table with one row per figure, except for the conditions, the note and ``met``.
+
+    Figures in nested dicts have rows too.
+    """
     rows: list[tuple[str, object]] = []
     for name, found in results.items():
         if isinstance(found, dict):

@@ -72,7 +72,8 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("p99 with readers / without", "ratio", ("farms", "3 members", "kernel_p99_ratio"), 0.5),
     ),
     "restart": Benchmark(
-        "queries_during_restart", "queries lost while the server reloads, is replaced by a new one, or loses workers",
+        "queries_during_restart",
+        "queries lost while the server reloads, is replaced by a new process, or loses workers",
         "--queries 40000 --reloads 2 --take-over",
         Headline("lost", "queries", ("lost",), 0.0),
         Headline("longest answer", "ms", ("longest_ms",), 1.0),

@@ -5,7 +5,7 @@ reports every metric in the catalogue. The figure 'lag' is the time from the cre
 the collector, measured on one clock. The lag may be slightly negative, because the collector reads the clock once per
 batch of datagrams. The figure 'follower age' is the time from the acceptance of a report to the delivery of the
 resulting reading on an event stream. The figure 'overflows' counts reports lost because the receive buffer was full.
-The figure 'sender behind' is the longest time by which the simulated agents' reports were late.
+The figure 'sender behind' is the longest delay between a report's scheduled time and its transmission.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ SETTLE: Final = 0.5  # seconds from the last report until the collector has acce
 
 
 def write_configuration(folder: Path, agents: int) -> tuple[Path, MasterKey]:
-    """Write configuration, zone and key files for ``agents`` members. Return the configuration's path and the key."""
+    """Write the configuration, zone and key files of a farm with ``agents`` members. Return the configuration's path
+    and the key."""
     names = [f"m{number}" for number in range(agents)]
     (folder / "farm.zone").write_text(ZONE_HEAD + address_records(names))
     config = ['[server]\nstate_dir = "state"\n[[zone]]\nname = "farm"\nfile = "farm.zone"']
@@ -86,7 +87,7 @@ def send_reports(to: tuple[str, int], secret: bytes, agents: int, interval: floa
 
 
 class FollowerProbe:
-    """Follows the collector's event stream in a thread and records the age of each reading on arrival, in seconds."""
+    """A follower of the collector's event stream that records the age in seconds of each reading on arrival."""
 
     def __init__(self, web: str) -> None:
         self.ages: list[float] = []
@@ -109,7 +110,7 @@ def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Run the benchmark. The first interval, in which every host is new to the collector, is not measured."""
+    """Run the benchmark. The measurement excludes the first interval, in which every host is new to the collector."""
     agents, interval, seconds = options.agents, options.interval, options.seconds
     warm_up = interval + 1.0  # the first interval, in which every host is new to the collector
     config, key = write_configuration(folder, agents)

@@ -2,8 +2,8 @@
 
 The benchmark runs the real recorder as fast as possible, with one sample per second and one commit per five seconds of
 virtual time. Every member reports all metrics in the catalogue every second. The load rises and falls during the day.
-The metrics are as noisy as those from real sensors: counts are whole numbers, percentages have two decimal places, and
-no pattern repeats.
+The metrics contain noise like the metrics from real sensors: counts are whole numbers, percentages have two decimal
+places, and no pattern repeats.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def samples(pools: int, members: int, seconds: int) -> Iterator[HistorySample]:
 
 
 def record_history(path: Path, pools: int, members: int, seconds: int) -> command.Results:
-    """Record ``seconds`` of virtual time in ``path``, then measure the time to read plot data. Sizes are in bytes."""
+    """Record ``seconds`` of virtual time in ``path``, then measure the time to read plot data. All sizes in the result
+    are in bytes."""
     recorder = HistoryRecorder(path, HistoryConfig())
     written, cpu, longest = _bytes_written(), 0.0, 0.0
     for number, sample in enumerate(samples(pools, members, seconds), 1):

@@ -2,10 +2,10 @@
 
 Apache (MPM event) runs on one core, and the load generator on another. The benchmark answers three questions. How many
 requests/s does one process send for a 1 kB page, with and without keep-alive? How many requests/s does each generator
-reach at the same concurrency for a CGI page, where the server is the bottleneck? How long does a connection take on
-average at a fixed rate, for the CGI page and for a page that sleeps for 0.2 s, as in the rate sweep of the studies? The
-answers to the second and third questions must not depend on the generator. Figures for the CGI page are sensitive to
-other work on the machine.
+reach at the same concurrency for a CGI page, which makes the server the bottleneck? How long does the average
+connection take at a fixed rate, for the CGI page and for a page that sleeps for 0.2 s? (The rate sweep of the studies
+measures this time too.) The answers to the second and third questions must not depend on the generator. Figures for the
+CGI page are sensitive to other work on the machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ EXAMPLE: Final = "--seconds 5 --concurrency 10 --rate 100"
 TARGET: Final = 3000.0  # requests/s per core from one process, 1 kB page
 AGREEMENT: Final = 0.10  # largest difference between figures that must not depend on the generator
 TARGET_TEXT: Final = (
-    f"at least {TARGET:.0f} requests/s per core, and figures within {100 * AGREEMENT:.0f} % of the other generators'"
+    f"at least {TARGET:.0f} requests/s per core, and figures that differ by at most {100 * AGREEMENT:.0f} % "
+    "from those of the other generators"
 )
 #: Question -> the figure that must not depend on the generator
 COMPARED: Final = {"cgi": "requests_per_s", "rate": "mean_ms", "sleep": "mean_ms"}
@@ -116,7 +117,7 @@ def _figures(program: Sequence[str], **patterns: str) -> dict[str, float]:
 
 
 def difference(ours: float, others: float) -> float:
-    """Return the relative difference between the two figures, which is negative if ``ours`` is lower."""
+    """Return the relative difference between two figures, which is negative if ``ours`` is lower."""
     return ours / others - 1 if others else float("inf")
 
 
@@ -175,7 +176,7 @@ def tables(results: command.Results) -> command.Tables:
     questions = {
         "keep-alive off": "1 kB, keep-alive off",
         "keep-alive on": "1 kB, keep-alive on",
-        "cgi": "CGI, server at its limit",
+        "cgi": "CGI at the server's limit",
         "rate": f"CGI at {rate:g}/s",
         "sleep": f"page that sleeps for 0.2 s, at {rate / 2:g}/s",
     }
@@ -185,7 +186,7 @@ def tables(results: command.Results) -> command.Tables:
         for what, question in questions.items()
         for generator, found in results[what].items()
     ]
-    heads = ("question", "generator", "requests/s", "per s of CPU time", "mean ms")
+    heads = ("question", "generator", "requests/s", "requests per second of CPU time", "mean ms")
     yield command.table(f"{results['concurrency']} clients, {results['seconds']:g} s each", heads, rows)
     rows = [(name, f"{100 * difference:+.1f} %") for name, difference in results["differences"].items()]
     yield command.table("lbdns-load compared with the other generators", ("", "difference"), rows)

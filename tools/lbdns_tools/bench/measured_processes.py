@@ -25,11 +25,12 @@ REALTIME: Final = 1  # lowest real-time priority: enough to run before any gener
 
 
 class BenchmarkError(LbdnsError):
-    """A benchmark cannot run because a program is missing, does not start or ends too early."""
+    """The error raised if a benchmark cannot run because a program is missing, does not start or ends too early."""
 
 
 def need(program: str, package: str) -> str:
-    """Return the path of ``program``. Raises BenchmarkError, with the Debian package's name, if it is missing."""
+    """Return the path of ``program``. If the program is missing, raises BenchmarkError with the name of the Debian
+    package."""
     found = installed_programs.find(program)
     if found is None:
         raise BenchmarkError(f"{program} is not installed; on Debian: apt-get install {package}")
@@ -135,7 +136,8 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes], patience: float = PATIENCE) -> None:
-    """Send SIGTERM to a session leader, wait up to ``patience`` seconds, and kill what remains of its session."""
+    """Send SIGTERM to a session leader, wait up to ``patience`` seconds, and kill the remaining processes of its
+    session."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(patience)

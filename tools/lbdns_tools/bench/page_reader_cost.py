@@ -1,11 +1,11 @@
 """Measures the latency of DNS answers while HTTP clients (readers) request web pages without pausing.
 
-In each round, dnsperf queries lbdns twice at a fixed rate: once while the readers request pages from lbdns, and once
-while they request pages from a dummy HTTP server. The dummy server sends as many responses/s and bytes/s as lbdns did,
-so the readers cause the same load in both runs. The figure 'kernel' is the time from a query to the moment when the
-kernel receives the answer, as measured by a prober that runs alongside dnsperf. The figure 'dnsperf' is the latency
-that dnsperf itself measures. The main result is the 'kernel' p99 while the readers use lbdns, divided by the 'kernel'
-p99 while they use the dummy server.
+In each round, dnsperf queries lbdns twice at a fixed rate. In one run, the readers request pages from lbdns; in the
+other run, the readers request pages from a dummy HTTP server. The dummy server reproduces the responses/s and bytes/s
+of lbdns, so the readers cause the same load in both runs. A prober that runs alongside dnsperf measures the figure
+'kernel': the time from sending a query until the kernel receives the answer. The figure 'dnsperf' is the latency that
+dnsperf itself measures. The main result is a ratio: the 'kernel' p99 with readers of lbdns, divided by the 'kernel' p99
+with readers of the dummy server.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def raise_priority(thread: int) -> None:
 
 @contextlib.contextmanager
 def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
-    """Run dnsperf with priority on its core, because its bursts after a delay would overload any server."""
+    """Run dnsperf with priority on its core, because dnsperf sends a burst of queries after each delay."""
     with dnsperf_beside(run) as load:
         time.sleep(THREADS)
         for thread in psutil.Process(load.process.pid).threads():
@@ -87,7 +87,8 @@ def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
 
 
 def reader_counts(log: Path) -> dict[str, float]:
-    """Return the latest counters that ``page_readers`` printed, or {}. ``time`` is a reading of the monotonic clock."""
+    """Return the latest counters that ``page_readers`` printed, or {}. Among the counters, ``time`` is a reading of the
+    monotonic clock."""
     lines = log.read_text().split("\n")[:-1]
     found: dict[str, float] = json.loads(lines[-1]) if lines else {}
     return found
@@ -108,7 +109,7 @@ def per_second(before: Mapping[str, float], after: Mapping[str, float]) -> dict[
 
 
 class PageReaderRounds:
-    """Measures the DNS latency of one farm over several rounds."""
+    """A measurement of one farm's DNS latency over several rounds."""
 
     def __init__(self, server: MeasuredServer, web_port: int, folder: Path, options: argparse.Namespace) -> None:
         self._server, self._web_port, self._folder, self._options = server, web_port, folder, options
@@ -219,6 +220,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
     parser.add_argument(
         "--farms", nargs="+", type=_farm, default=[(0, 0), (5, 200)], metavar="POOLSxMEMBERS",
-        help="for each farm, the number of extra pools and the number of members in each (default: 0x0 5x200)",
+        help="for each farm, the number of extra pools and the number of members per extra pool (default: 0x0 5x200)",
     )  # fmt: skip
     command.add_dns_options(parser)

@@ -1,6 +1,6 @@
 """Helper processes for the benchmark ``page``: HTTP clients that never pause, a dummy server, and a farm's agents.
 
-The dummy server sends the clients as many responses/s as lbdns did, but serves no DNS.
+The dummy server reproduces the HTTP responses/s of lbdns, but serves no DNS.
 """
 
 from __future__ import annotations

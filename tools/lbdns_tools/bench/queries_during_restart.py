@@ -1,4 +1,5 @@
-"""Counts queries lost while the server reloads, is replaced by a new process, or loses workers. The target is zero.
+"""Counts queries lost while the server reloads, is replaced by a new process, or loses workers. The target is zero lost
+queries.
 
 The load generator limits the number of queries in flight per socket, so that only the server can lose queries.
 """
@@ -54,7 +55,7 @@ class QueryTally:
 
 
 class QueryLoad:
-    """Sends at least ``queries`` queries, continues as long as ``goes_on`` is set, and then waits for the last
+    """A sender of at least ``queries`` queries, which continues while ``goes_on`` is set and then awaits the last
     answers."""
 
     def __init__(self, port: int, queries: int, rate: float) -> None:
@@ -188,7 +189,7 @@ Disruption = Callable[[ServerUnderLoad], str]
 def measure_losses(
     folder: Path, queries: int, rate: float, workers: int, disruptions: Sequence[Disruption]
 ) -> QueryTally:
-    """Send a server at least ``queries`` queries, and go on until all ``disruptions`` have happened in turn."""
+    """Send a server at least ``queries`` queries, and continue until all ``disruptions`` have occurred in turn."""
     with closing(ServerUnderLoad(folder, workers)) as server, ThreadPoolExecutor(1) as doer:
         await_answer(server.port, QUERY, START)
         load = QueryLoad(server.port, queries, rate)
@@ -231,8 +232,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rate", float, 0, 10**6, 0, "queries/s; 0 means as fast as answers arrive")
     command.add_number(parser, "--workers", int, 1, 64, 2, "number of workers that the server runs")
     command.add_number(parser, "--reloads", int, 0, 1000, 0, "number of consecutive reloads")
-    command.add_number(parser, "--kills", int, 0, 1000, 0, "number of workers to kill in succession")
+    command.add_number(parser, "--kills", int, 0, 1000, 0, "number of workers to kill, one after another")
     parser.add_argument(
         "--take-over", type=int, nargs="?", const=0, metavar="N",
-        help="finally, replace the server with a new one that has N workers (default: same number as before)",
+        help="at the end, replace the server with a new server that has N workers (default: the same number)",
     )  # fmt: skip

@@ -1,8 +1,9 @@
 """Measures the cost of scraping /metrics on a server with many members, and how long a scrape can delay queries.
 
-The benchmark runs in a single process without a network. It scrapes the server's own status object, which has received
-a report from each member. For comparison, it also measures how long prometheus_client takes for the same metrics. The
-figure 'work' is the CPU time of a scrape. A scrape runs in steps, so a query waits at most for the longest step.
+The benchmark runs in a single process without a network. The benchmark scrapes the server's own status object, which
+has received a report from each member. For comparison, the benchmark also measures the time that prometheus_client
+needs for the same metrics. The figure 'work' is the CPU time of a scrape. A scrape runs in steps, so a query waits at
+most for the longest step.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Calibrates a score: tries each metric alone, computes weights, and compares the new score with other policies.
 
-    1999   weight = 100 * a / sum of a      a: the farm's performance when the metric decided alone
-    gain   weight = 100 * g / sum of g      g: the mean over the rounds of ln(a / a of round robin), less its standard
-                                            error, at least 0
+- Method "1999" sets a weight to 100 * a / (sum of all a), where a is the farm's performance with only that metric.
+- Method "gain" sets a weight to 100 * g / (sum of all g), where g is the metric's gain over round robin.
 
-A farm's performance is either its throughput or the reciprocal of its response time. A metric that does not outperform
-round robin does not improve a score. Method "1999" gives even a useless metric almost as much weight as the best
-metric, whereas method "gain" gives a useless metric no weight.
+A farm's performance is either its throughput or the reciprocal of its response time. The gain g is the mean of
+ln(a / a of round robin) over all rounds, minus the standard error of the mean, but at least 0. A metric that does not
+outperform round robin does not improve a score. Method "1999" gives even a useless metric nearly the weight of the best
+metric. Method "gain" gives a useless metric no weight.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def calibrate(
         raise LbdnsError(
             f"no single metric outperforms round robin: the best metric, {best.name}, has a gain of "
             f"{percent(best.gain)} (+-{100 * best.error:.1f}) in {measure}. Round robin may already be the best policy "
-            "for this farm. If not, try another load, more --rounds, another --by, or --method 1999"
+            "for this farm. To find out, try another load, more --rounds, another --by, or --method 1999"
         )
     contestants = [
         CalibrationTrial("best_score by the new score", "best_score", terms),
@@ -147,8 +147,8 @@ def percent(gain: float) -> str:
 def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
     """Return the terms of the new score, one for each metric with a weight above 0.
 
-    If higher values of a metric are better, values above the limit are treated as equal to the limit. Without this cap,
-    a busy server would score higher, receive more requests, become busier, and score higher still.
+    If higher values of a metric are better, values above the limit are treated as equal to the limit. Without the
+    limit, a busy server would score higher, receive more requests, become busier, and score higher still.
     """
     return {
         w.name: Term(w.weight, w.limit, better(w.name), cap=better(w.name) == "high") for w in weighed if w.weight > 0

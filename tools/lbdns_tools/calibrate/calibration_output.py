@@ -44,7 +44,7 @@ def as_text(found: Calibration) -> str:
 
 
 def as_json(found: Calibration, name: str) -> dict[str, Any]:
-    """Return the calibration's result as a dict for JSON; a gain of 0.1 means 10% better than round robin."""
+    """Return the calibration's result as a dict for JSON; a gain of 0.1 means 10 % better than round robin."""
     compared = [asdict(c) | {"gain": math.expm1(c.gain)} for c in found.compared]
     metrics = [asdict(w) | {"gain": math.expm1(w.gain)} for w in found.weighed]
     return {

@@ -17,7 +17,7 @@ _FINE: Final = 1e9
 
 @dataclass(frozen=True, slots=True)
 class CalibrationTrial:
-    """A policy, with the terms of the score it uses."""
+    """A policy and the terms of the score that it uses."""
 
     name: str
     policy: str
@@ -54,7 +54,10 @@ def alone(metric: str) -> CalibrationTrial:
 
 
 def better(metric: str) -> Better:
-    """Return whether "low" or "high" values of a metric are better. Raises KeyError if the catalogue does not say."""
+    """Return "low" or "high", depending on which values of a metric are better.
+
+    Raises KeyError if the catalogue does not specify which values are better.
+    """
     found = CATALOGUE[metric].better
     if found is None:
         raise KeyError(metric)

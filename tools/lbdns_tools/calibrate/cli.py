@@ -49,35 +49,38 @@ arguments."""
 @click.option("--simulate", is_flag=True, help="Calibrate on a simulated farm instead of the live farm in FILE.")
 @click.option("--servers", default="T3", show_default=True, help="Simulated servers: SPEEDxCORES,..., T3, H10 or U10.")
 @click.option("--workload", default="mix", show_default=True, help="Simulated workload: html, cgi, mix or lognormal.")
-@click.option("--clients", default="caches:20", show_default=True, help="Simulated: closed:N[:RESOLVE_S] or caches:N.")
+@click.option(
+    "--clients", default="caches:20", show_default=True, help="Simulated clients: closed:N[:RESOLVE_S] or caches:N."
+)
 @click.option(
     "--load", default=0.7, show_default=True, type=click.FloatRange(0.01, 10),
-    help="Simulated: load with caches:N clients, as a fraction of the farm's capacity.",
+    help="Load of simulated caches:N clients, as a fraction of the farm's capacity.",
 )  # fmt: skip
 @click.option(
     "--duration", default=120.0, show_default=True, type=click.FloatRange(1, 1e6),
-    help="Simulated: length of each run in seconds.",
+    help="Length of each simulated run in seconds.",
 )  # fmt: skip
 @click.option(
-    "--processes", type=click.IntRange(1, 256), help="Simulated: number of parallel runs. Default: one per processor."
-)
+    "--processes", type=click.IntRange(1, 256),
+    help="Number of simulations that run in parallel. Default: one per processor.",
+)  # fmt: skip
 @config_option
-@click.option("--control", type=click.Path(path_type=Path), help="Live: the server's control socket.")
-@click.option("--url", help="Live: URL of the server's HTTP interface, such as http://127.0.0.1:8053.")
-@click.option("--load-command", help="Live: a command that requests pages for a while and then exits.")
+@click.option("--control", type=click.Path(path_type=Path), help="Path of the live server's control socket.")
+@click.option("--url", help="URL of the live server's HTTP interface, such as http://127.0.0.1:8053.")
+@click.option("--load-command", help="Command that requests pages from the live farm for a while and then exits.")
 @click.option(
     "--settle", default=5.0, show_default=True, type=click.FloatRange(0, 3600),
-    help="Live: seconds to wait after each reload before starting the load command.",
+    help="Seconds from each reload of the live server to the start of the load command.",
 )  # fmt: skip
 @click.option(
     "--metric", "metrics", multiple=True,
-    help="Use only this metric. May be repeated. Default: every metric that all members report.",
+    help="Use only this metric (can be repeated). Default: every metric that all members report.",
 )  # fmt: skip
 @click.option("--method", default="gain", show_default=True, type=click.Choice(["gain", "1999"]),
               help="How to weight metrics: by gain over round robin (gain) or by absolute performance "
                    "(1999).")  # fmt: skip
 @click.option("--by", "measure", type=click.Choice(["throughput", "response"]),
-              help="What to improve. Default: throughput, or response if the clients are caches.")  # fmt: skip
+              help="Measure to optimise. Default: throughput, or response if the clients are caches.")  # fmt: skip
 @click.option(
     "--rounds", default=3, show_default=True, type=click.IntRange(1, 1000),
     help="Number of times to run all trials. On a simulated farm, round N uses seed N.",
@@ -92,8 +95,8 @@ def command(
 ) -> None:  # fmt: skip
     """Compute a score's weights and limits for a particular farm.
 
-    lbdns-calibrate measures how well the farm performs with a score of each single metric, and computes weights from
-    the results. The command prints a [score.NAME] table for the configuration file, and compares the new score with the
+    lbdns-calibrate measures the farm's performance with each single metric as the score, and computes weights from the
+    results. The command prints a [score.NAME] table for the configuration file, and compares the new score with the
     score "thesis" and with round robin.
     """
     if not NAME.match(name) or name in SCORES:

@@ -1,7 +1,7 @@
 """Changes a live server's configuration file for each trial, and always restores the original at the end.
 
-Before the first change, the configuration file is copied to another file in the same folder. Restoring the file removes
-the copy. If a copy already exists, an earlier calibration was killed before it could restore the file.
+Before the first change, the configuration file is copied to another file in the same directory. Restoring the file
+removes the copy. If a copy already exists, an earlier calibration was killed before it could restore the file.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class LiveConfiguration:
         config = load_config(self.path)
         if config.collector.connect:
             raise ConfigError(
-                f"{path}: [collector] connect: a separate collector computes the scores; use its configuration file"
+                f"{path}: [collector] connect: a separate collector computes the scores; "
+                "use the configuration file of that collector"
             )
         self._control = control or config.server.control
         self._values = tomllib.loads(self.path.read_text())
@@ -99,7 +100,7 @@ class LiveConfiguration:
             self._reload(f"{self.path} is restored, but the server did not reload it")
 
     def set(self, trial: CalibrationTrial) -> None:
-        """Reconfigure the server for ``trial``. Must be called within ``with kept()``. Raises LbdnsError."""
+        """Reconfigure the server for ``trial``. Call this method only inside ``with kept()``. Raises LbdnsError."""
         # Written in place to preserve the owner and mode
         self.path.write_text(to_toml(with_trial(self._values, trial)))
         self._reload(f"{trial.name}: the server rejected the trial's configuration")

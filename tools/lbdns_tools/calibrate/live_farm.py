@@ -122,7 +122,7 @@ class LiveFarm:
 
 
 class ReportWatch:
-    """Collects metrics from the reports that arrive while the load command runs, using each report only once."""
+    """The metrics of the reports that arrive while the load command runs; each report counts only once."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[float]] = {}
@@ -183,7 +183,7 @@ def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 class _StopSignal:
-    """Handles termination signals only in ``wait``, so that no signal interrupts the restoration of a file."""
+    """A signal handler that raises errors only in ``wait``, so that no signal interrupts the restoration of a file."""
 
     def __init__(self) -> None:
         self._received = threading.Event()

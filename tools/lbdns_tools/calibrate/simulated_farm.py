@@ -18,7 +18,8 @@ from lbdns_tools.sim.simulation_scenario import Scenario
 
 
 class SimulatedFarm:
-    """Runs trials in one scenario. Round N uses seed N, so all trials in a round simulate the same requests."""
+    """A simulated farm that runs all trials in one scenario. Round N uses seed N, so all trials in a round simulate the
+    same requests."""
 
     def __init__(self, scenario: Scenario, processes: int) -> None:
         self._scenario, self._processes = scenario, processes
@@ -45,7 +46,10 @@ def _outcome(run: tuple[Scenario, CalibrationTrial, int]) -> TrialOutcome:
 
 
 class RangeRecorder:
-    """Computes scores with ``terms`` (or "thesis" if ``terms`` is None), and records the values of every metric."""
+    """A score that also records the values of every metric.
+
+    The score consists of ``terms``; if ``terms`` is None, the score is "thesis".
+    """
 
     def __init__(self, terms: Mapping[str, Term] | None, since: float) -> None:
         self._score = THESIS if terms is None else Score(terms)

@@ -23,10 +23,12 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=int, default=60, help="duration of the search in seconds (default: %(default)s)"
     )
-    parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder of initial inputs; also receives new inputs")
+    parser.add_argument(
+        "--corpus", type=Path, metavar="DIR", help="directory of initial inputs, to which the search adds new inputs"
+    )
     parser.add_argument(
         "--found", type=Path, metavar="DIR", default=Path("found"),
-        help="folder where failing inputs are saved (default: %(default)s)",
+        help="directory in which failing inputs are saved (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--replay", type=Path, metavar="FILE", nargs="+", help="do not search; only run these inputs")
     parser.add_argument(

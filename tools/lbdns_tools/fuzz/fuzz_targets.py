@@ -23,13 +23,14 @@ class FuzzTarget(Protocol):
     WORDS: tuple[bytes, ...]  # byte strings from which inputs are built
 
     def seeds(self) -> Mapping[str, bytes]:
-        """Return the initial inputs, keyed by name. The project's own encoders and dnspython create these inputs."""
+        """Return the initial inputs, keyed by name. The project's own encoders and dnspython create the initial
+        inputs."""
 
     def check(self, data: bytes) -> None:
         """Run the code under test on one input. Raises an exception if the code misbehaves."""
 
     def mutate(self, data: bytes, max_size: int, chance: random.Random, bytewise: Mutator) -> bytes:
-        """Return a mutation of ``data`` that has at most ``max_size`` bytes and respects the structure of inputs."""
+        """Return a mutation of ``data`` that has at most ``max_size`` bytes and keeps the structure of an input."""
 
 
 #: The part of dnspython that reads master files; its messages are only used for checking
@@ -44,7 +45,7 @@ TARGETS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class TooSlowError(AssertionError):
-    """An input required more CPU time than its target allows."""
+    """The error raised if an input takes more CPU time than its target allows."""
 
 
 def load_target(name: str) -> FuzzTarget:

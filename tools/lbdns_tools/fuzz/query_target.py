@@ -1,8 +1,8 @@
 """Fuzz target ``query``: the handling of a query by the responder, over UDP and TCP.
 
-An input consists of one byte, which selects the client, the transport and the rate limit, followed by a query. Every
-feature is enabled: both types of pool, cookies, rate limiting, forwarding and zone transfers. The responder must return
-a response, a deferred answer or None, and must return the same result if the query is repeated. A response must be
+An input consists of one byte and a query. The byte selects the client, the transport and the rate limit. Every feature
+is enabled: both types of pool, cookies, rate limiting, forwarding and zone transfers. The responder must return a
+response, a deferred answer or None, and must return the same result if the query is repeated. A response must be
 well-formed, match the query, and not exceed the client's size limit.
 """
 
@@ -136,7 +136,7 @@ def check(data: bytes) -> None:
     first = responder.respond(query, client, transport)
     _check(responder, query, client, transport, first)
     if first is None:
-        assert len(query) < 12 or query[2] & 0x80, "a query was not answered"
+        assert len(query) < 12 or query[2] & 0x80, "the responder did not answer a query"
     # The second time, the fast path may answer
     again = responder.respond(query, client, transport)
     if limited and transport == UDP:
@@ -155,7 +155,7 @@ def _check(
         case bytes():
             check_response(query, answer, transport == TCP, PAYLOAD)
         case RelayedQuery():
-            assert query[2] & 1, "relayed a query without RD"
+            assert query[2] & 1, "the responder forwarded a query without the RD bit"
             assert client[0].startswith("10."), "an open resolver"
             for body in (
                 ResponseBody(2, (0, 0, 0), b""),

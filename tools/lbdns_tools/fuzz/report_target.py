@@ -1,9 +1,9 @@
 """Fuzz target ``report``: the decoder of report datagrams and the collector's table of reports.
 
-An input is a sequence of datagrams, each preceded by one byte that specifies the elapsed time and two bytes that
-specify the length. The decoder and a report table without keys receive each datagram unchanged. A report table with a
-key receives each datagram twice: unchanged, and with a valid key id and tag. The second copy passes the tag check, so
-the search also reaches the code after that check.
+An input is a sequence of datagrams. One byte for the elapsed time and two bytes for the length precede each datagram.
+The decoder and a report table without keys receive each datagram unchanged. A report table with a key receives each
+datagram twice: unchanged, and with a valid key id and tag. The copy with a valid tag passes the tag check, so the
+search also reaches the code after that check.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ ODD: Final[tuple[object, ...]] = (
 
 
 def split_datagrams(data: bytes) -> Iterator[tuple[float, bytes]]:
-    """Yield each datagram with the elapsed seconds. A datagram with an excessive length ends where the input ends."""
+    """Yield each datagram with the elapsed seconds. If a length exceeds the input, the datagram ends at the end of the
+    input."""
     at = 0
     while at + 3 <= len(data):
         end = at + 3 + int.from_bytes(data[at + 1 : at + 3], "big")

@@ -1,4 +1,4 @@
-"""The checks that every DNS response must pass. They use dnspython, which shares no code with the server."""
+"""The checks that every DNS response must pass. The checks use dnspython, which shares no code with the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dn
     assert response[:2] == query[:2], "another id"
     assert message.flags & dns.flags.QR
     assert message.opcode() == query[2] >> 3 & 0xF, "another opcode"
-    assert not message.flags & (dns.flags.AD | dns.flags.CD), "AD or CD is set"
+    assert not message.flags & (dns.flags.AD | dns.flags.CD), "the response sets the AD or CD bit"
     assert bool(message.flags & dns.flags.RD) <= bool(query[2] & 1), "the response sets RD, but the query does not"
     if message.question:
         end = 12 + len(message.question[0].name.to_wire() or b"") + 4
@@ -33,7 +33,7 @@ def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dn
         assert not message.answer
         assert not message.authority
     if message.flags & dns.flags.TC:
-        assert not [*message.answer, *message.authority], "a truncated response has records"
+        assert not [*message.answer, *message.authority], "a truncated response contains records"
     assert len(response) <= (MAX_TCP if tcp else allowed_over_udp(query, message, payload)), "too long"
     assert message.edns < 0 or query[10:12] != b"\0\0", "the response has an OPT record, but the query has none"
     return message

@@ -1,8 +1,8 @@
 """Fuzz target ``zonefile``: the parser of master files, and answers from the parsed zones.
 
-An input is the text of a zone file. A line ";;; NAME" starts another file in the same folder, for use with $INCLUDE.
-The parser must return a zone or raise ZoneFileError, and the server must be able to answer queries for every name in
-the zone.
+An input is the text of a zone file. A line ";;; NAME" starts another file in the same directory, for use with $INCLUDE.
+The parser must return a zone or raise ZoneFileError. The server must be able to answer queries for every name in the
+zone.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def check(data: bytes) -> None:
 
 
 def _read(contents: Mapping[str, bytes]) -> Zone:
-    """Parse the zone in an input. Creates a folder, the slowest step, only if the zone includes other files."""
+    """Parse the zone in an input. Creating a directory is the slowest step, and happens only if the zone includes other
+    files."""
     try:
         text = contents["zone"].decode()
     except UnicodeDecodeError:

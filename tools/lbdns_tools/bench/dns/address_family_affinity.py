@@ -1,13 +1,13 @@
 """Compares CPU time per query with and without address family affinity.
 
-With affinity, answers to a client's A and AAAA queries name the same member. The option 'coherence' controls affinity.
-On each plane, two servers receive load in turn: one with the default 'coherence', and one with 'coherence' set to 0.
-Each ratio compares figures from the same round. There are two kinds of load. If there are only A queries, the server
-stores every selection but reuses none. If there are pairs of A and AAAA queries, the second query in each pair reuses
-the selection made for the first. In some rows, dnsperf sends all queries from one address. In the rows 'from N
-addresses', another generator sends queries from each client address in turn. So, when a client sends its next query,
-its stored selection is no longer in the processor's cache. This generator is too slow to saturate a server on the
-native plane.
+With affinity, answers to a client's A and AAAA queries name the same member. The configuration key 'coherence' controls
+affinity. On each plane, two servers receive load in turn: one with the default 'coherence', and one with 'coherence'
+set to 0. Each ratio compares figures from the same round. If the load contains only A queries, the server stores every
+selection but reuses none. If the load consists of pairs of A and AAAA queries, the second query in each pair reuses the
+selection made for the first. In some rows, dnsperf sends all queries from one address. In the rows 'from N addresses',
+another generator sends queries from each client address in turn. When a client sends its next query, the client's
+stored selection is therefore no longer in the processor's cache. This second generator is too slow to saturate a server
+on the native plane.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def summary(costs: Mapping[str, Mapping[str, list[float]]]) -> dict[str, command.Results]:
-    """Return, for each query pattern, the medians of all rounds and the median of the rounds' ratios."""
+    """Return the medians of all rounds and the median of the rounds' ratios for each query pattern."""
     return {
         name: {
             "on_us": round(statistics.median(found["on"]), 2),

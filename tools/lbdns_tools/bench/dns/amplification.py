@@ -1,9 +1,9 @@
 """Measures amplification: bytes sent per byte received, for each kind of query, with the default rate limits.
 
-The benchmark sends plain UDP queries at a high rate. Each kind comes from a separate loopback network, because rate
-limits apply per prefix. At the end, one address sends queries of all kinds in turn. Only the bytes of DNS messages are
-counted, because IP and UDP headers would lower the ratio. If the source address were spoofed, its owner would receive
-the bytes sent.
+The benchmark sends plain UDP queries at a high rate. The queries of each kind come from a separate loopback network,
+because rate limits apply per prefix. At the end, one address sends queries of all kinds in turn. Only the bytes of DNS
+messages are counted, because IP and UDP headers would lower the ratio. If the source address of a query is spoofed, the
+owner of this address receives the answer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KINDS: Final[Mapping[str, bytes]] = {
 
 @dataclass(slots=True)
 class AmplificationFlow:
-    """Counts the queries from one source address and the answers to that address, with their bytes."""
+    """The numbers and bytes of queries from one source address and of answers to this address."""
 
     queries: int = 0
     answers: int = 0
@@ -110,7 +110,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 def tables(results: command.Results) -> command.Tables:
     heads = ("kind", "queries", "answers", "truncated", "bytes in", "bytes out", "out / in")
     rows = [(kind, *found.values()) for kind, found in results["kinds"].items()]
-    return [command.table("bytes sent for bytes received", heads, rows)]
+    return [command.table("bytes sent per byte received", heads, rows)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,10 @@
 """Measures the latency of DNS answers at half of each server's maximum query rate, for lbdns and NSD in one run.
 
-In each round, dnsperf finds each server's maximum rate and then sends queries at half that rate for several seconds.
-The figure 'kernel' is the latency measured by a prober that runs alongside dnsperf: the time from sending a query until
-the kernel receives the answer. This latency excludes delays on the core that generates the load. The figure 'dnsperf'
-is the latency that dnsperf measures for its own queries; it includes delays in dnsperf itself. The benchmark's result
-is the ratio of lbdns's 'kernel' p99 to the other server's 'kernel' p99.
+In each round, dnsperf finds each server's maximum rate and then sends queries at half that rate for several seconds. A
+prober that runs alongside dnsperf measures the figure 'kernel': the time from sending a query until the kernel receives
+the answer. The figure 'kernel' excludes delays on the core that generates the load. The figure 'dnsperf' is the latency
+that dnsperf measures for its own queries; it includes delays in dnsperf itself. The benchmark's result is the ratio of
+lbdns's 'kernel' p99 to the other server's 'kernel' p99.
 """
 
 from __future__ import annotations

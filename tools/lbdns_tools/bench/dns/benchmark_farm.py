@@ -1,4 +1,4 @@
-"""The farm that DNS benchmarks use: the zone ``hobbit``, with a pool (lbdns) or fixed aliases (peers)."""
+"""The farm that DNS benchmarks use: the zone ``hobbit``, with a pool for lbdns or fixed aliases for the peers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ ZONE_HEAD: Final = "$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nn
 
 
 def zone_text(fixed: bool, ttl: int = 0) -> str:
-    """Return the master file of zone hobbit. If ``fixed``, names that lbdns would balance are aliases of one member."""
+    """Return the master file of zone hobbit. If ``fixed`` is true, the names that lbdns would balance are aliases of
+    one member."""
     members = "".join(f"{name} {0 if fixed else 60} A {address}\n" for name, address in MEMBERS.items())
     aliases = "".join(f"{name} {ttl} CNAME gandalf\n" for name in ("best", "round.robin")) if fixed else ""
     return f"$ORIGIN hobbit.\n{ZONE_HEAD}{members}{aliases}"
@@ -49,7 +50,8 @@ def address_records(names: Iterable[str]) -> str:
 
 
 def rate_limit(responses_per_second: int | None = None) -> str:
-    """Return a [rate_limit] section for all sources, including loopback addresses. None keeps the default limit."""
+    """Return a [rate_limit] section for all sources, including loopback addresses. A limit of None selects the default
+    limit."""
     limit = "" if responses_per_second is None else f"responses_per_second = {responses_per_second}\n"
     return f"[rate_limit]\n{limit}exempt = []\n"
 
@@ -80,7 +82,7 @@ def write_key(folder: Path) -> MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class LbdnsProgram:
-    """The lbdns to run: the one that this process imports, or the one in another checkout."""
+    """The lbdns to run, either from the import path of this process or from another checkout."""
 
     checkout: Path | None = None
 
@@ -117,7 +119,7 @@ class BenchmarkFarm:
         pool: str = "",
         program: LbdnsProgram = LbdnsProgram(),
     ) -> None:
-        """``limit`` is in responses/s. None selects the default limit.
+        """``limit`` is in responses/s; a ``limit`` of None selects the default limit.
 
         ``zone`` is appended to the zone file, and ``pool`` to the pool's table.
         """
@@ -141,15 +143,18 @@ class BenchmarkFarm:
         return self.program.command("serve", "-c", str(self.config), "--log-level", "info")
 
     def note(self) -> str:
-        """Return a note for readers of the results: whether rate limiting is on."""
+        """Return a note for readers of the results that states whether rate limiting is on."""
         if self.limited:
             return "rate limiting: on"
-        return f"rate limiting: OFF, rejected by this lbdns ({self.refused.splitlines()[-1].partition(': ')[2]})"
+        return (
+            "rate limiting: OFF, because this lbdns does not support it "
+            f"({self.refused.splitlines()[-1].partition(': ')[2]})"
+        )
 
 
 @contextlib.contextmanager
 def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
-    """Let a thread send the three members' reports for the duration of a with statement."""
+    """Send the three members' reports from a thread for the duration of a with statement."""
     ended = threading.Event()
     thread = threading.Thread(target=send_reports, args=(port, key, list(MEMBERS), ended), daemon=True)
     thread.start()
@@ -161,7 +166,7 @@ def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
 
 
 def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threading.Event) -> None:
-    """Send one report per host in every INTERVAL, evenly spaced and with new metrics, until ``ended`` is set."""
+    """Send one report with new metrics per host in each INTERVAL, evenly spaced, until ``ended`` is set."""
     keys = [key.agent_key(host) for host in hosts]
     chance = random.Random(1)
     boot, begin, number = chance.getrandbits(63), time.monotonic(), 0

@@ -1,4 +1,5 @@
-"""Starts the DNS servers to compare. Each server uses one process or thread and listens on a wildcard address.
+"""Starts the DNS servers that the benchmarks compare. Each server uses one process or thread and listens on a wildcard
+address.
 
 The peers run without response rate limiting, which gives them an advantage.
 """
@@ -104,7 +105,8 @@ def serving_peer(
 
 @contextlib.contextmanager
 def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterator[MeasuredServer]:
-    """Run lbdns with ``farm`` for the duration of a with statement. Each member reports every second."""
+    """Run lbdns with ``farm`` for the duration of a with statement. Each member of the farm sends a report every
+    second."""
     with (
         running(name, farm.command(), core, farm.folder / "log") as process,
         reporting_members(farm.report_port, farm.key),
@@ -118,7 +120,7 @@ def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterat
 def serving_beside_peers(
     programs: Mapping[str, tuple[str, LbdnsProgram]], peers: Sequence[str], folder: Path, core: int, **options: Any
 ) -> Iterator[dict[str, MeasuredServer]]:
-    """Run all servers at the same time for the duration of a with statement. An idle server uses next to no CPU time.
+    """Run all servers at the same time for the duration of a with statement. An idle server uses almost no CPU time.
 
     ``programs`` maps the name of each lbdns server to its plane and program.
     """
@@ -135,7 +137,8 @@ def serving_beside_peers(
 
 
 def verified_plane(process: MeasuredProcess, expected: str) -> str:
-    """Return the plane that lbdns logs when it is ready. Raises BenchmarkError if the plane is not ``expected``."""
+    """Return the plane that lbdns names in its log when it is ready. Raises BenchmarkError if the plane is not
+    ``expected``."""
     plane = process.await_log(r"ready: .*\b(\w+) plane", START, "which plane answers")[1]
     if expected not in ("auto", plane):
         raise BenchmarkError(f"{process.name} must use the {expected} plane, but uses the {plane} plane")

@@ -2,8 +2,8 @@
 
 The benchmark finds the server's maximum query rate and then applies a fraction of that rate as the load. Each report
 makes its sender the best member. The benchmark measures the time until an answer first names the sender. The queries
-that detect this answer wait in the same queue as the load, so every figure includes the latency of one answer under
-load.
+that detect the changed answer wait in the same queue as the load. Every figure therefore includes the latency of one
+answer under load.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A prober that sends queries at a modest rate and measures latency with the kernel's receive timestamps.
 
-Delays in the prober itself, which runs alongside a busy load generator, therefore do not affect the latencies.
+Delays in the prober, which runs alongside a busy load generator, do not affect the measured latencies.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, 
 
 
 def probe(port: int, query: bytes, rate: float, seconds: float) -> ProbeResult:
-    """Send ``rate`` queries/s for ``seconds``. Queries unanswered GRACE seconds after the last query count as lost."""
+    """Send ``rate`` queries/s for ``seconds``. Queries that are still unanswered GRACE seconds after the last query
+    count as lost."""
     assert rate <= MAX_RATE
     found, waiting = ProbeResult(), dict[bytes, int]()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -127,7 +128,10 @@ def answered_names(answer: bytes) -> list[str]:
 
 
 def cookie_option(port: int) -> str:
-    """Return the value of dnsperf -E: the server's cookie or, if it sends none, the client cookie alone (RFC 7873)."""
+    """Return the cookie to pass to dnsperf -E (RFC 7873).
+
+    The value is the server's cookie or, if the server sends no cookie, only the client cookie.
+    """
     ours = bytes(range(8))
     query = dns.message.make_query(
         "best.hobbit", "A", use_edns=0, options=[dns.edns.GenericOption(dns.edns.OptionType(COOKIE), ours)]

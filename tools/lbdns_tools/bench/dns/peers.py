@@ -3,13 +3,13 @@
 The benchmark puts one server at a time under load, and each ratio compares figures from the same round. CPU time is the
 user and system time of all processes and threads of a server. All servers listen on a wildcard address and receive
 queries with EDNS for best.hobbit and round.robin.hobbit. For both names, lbdns balances load across three members that
-report every second, whereas the other servers serve a fixed alias with TTL 0. The figure 'busy' is the server's CPU use
+report every second. The other servers serve a fixed alias with TTL 0 instead. The figure 'busy' is the server's CPU use
 as a share of one core. If 'busy' is well below 100 %, the load generator was the bottleneck, and only the CPU time per
 query can be compared.
 
-With --also, the benchmark includes the lbdns in another checkout, run by that checkout's .venv or, if there is none, by
-the current Python interpreter. If --compare-planes is given too, each ratio between two versions of lbdns compares the
-same plane.
+With --also, the benchmark includes the lbdns in another checkout. The Python interpreter in that checkout's .venv runs
+the other lbdns; if there is no .venv, the current interpreter does. With both --also and --compare-planes, each ratio
+between two versions of lbdns compares the same plane.
 """
 
 from __future__ import annotations
@@ -92,13 +92,15 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def reference(name: str, names: Sequence[str]) -> str:
-    """Return the server to compare ``name`` with: this lbdns on the same plane if possible, else the first server."""
+    """Return the reference server for ``name``: this lbdns on the same plane if measured, otherwise the first
+    server."""
     on_plane = f"lbdns {name.rpartition(' ')[2]}"
     return on_plane if on_plane in names and name not in ("lbdns python", "lbdns native") else names[0]
 
 
 def summary(rounds: list[dict[str, dict[str, float]]]) -> dict[str, command.Results]:
-    """Return each server's medians across rounds. Ratios divide the reference server's figure by the server's own."""
+    """Return each server's medians across rounds. Each ratio is the reference server's figure divided by the server's
+    own figure."""
     columns = {name: [samples[name] for samples in rounds] for name in rounds[0]}
     rate = {name: [one["queries_per_s"] for one in column] for name, column in columns.items()}
     cost = {name: [one["cpu_us_per_query"] for one in column] for name, column in columns.items()}

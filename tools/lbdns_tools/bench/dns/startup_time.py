@@ -2,7 +2,7 @@
 
 By default, the large zone contains 100,000 names. Each start uses a new process, which receives a query every 2 ms
 until it answers. The kernel's page cache stays warm. With --imports, the benchmark also lists the modules that take the
-longest to import (as measured by python -X importtime, which slows imports down).
+longest to import. The import times come from python -X importtime, which slows imports down.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHOWN: Final = 15  # modules that --imports lists
 
 
 class StartedServers:
-    """Starts lbdns and NSD with the same zone. Each method call starts new processes."""
+    """A pair of servers, lbdns and NSD, that serve the same zone. Each method call starts new processes."""
 
     def __init__(self, folder: Path, count: int, options: argparse.Namespace) -> None:
         folder.mkdir()

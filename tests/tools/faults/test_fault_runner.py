@@ -23,7 +23,7 @@ GOOD = FaultOutcome("a.b", "done", "holds", memory_mb=(50.0, 60.0, 55.0), recove
     ({"lost": 1}, "1 queries lost; the limit is 0"),
     ({"lost_after_retry": 2}, "2 queries lost after one retry; the limit is 0"),
     ({"wrong": 1}, "1 wrong answers; the limit is 0"),
-    ({"recover_s": 5.1}, "recovered after 5.1 s; the limit is 5 s"),
+    ({"recover_s": 5.1}, "the recovery took 5.1 s; the limit is 5 s"),
     ({"memory_mb": (50.0, 99.0, 81.0)}, "memory grew by 31 MB; the limit is 30 MB"),
 ])  # fmt: skip
 def test_each_limit_can_fail(changes: dict[str, Any], problem: str) -> None:
@@ -40,9 +40,9 @@ TRACEBACK = 'x\nTraceback (most recent call last):\n  File "a.py", line 1, in <m
 
 def test_a_traceback_and_a_flood_of_lines_fail() -> None:
     assert log_problems("one\n", Limits(log_lines=1)) == []
-    assert log_problems(TRACEBACK, Limits()) == ["the log has a traceback that ends: OSError: [Errno 24]"]
+    assert log_problems(TRACEBACK, Limits()) == ["the log contains a traceback that ends with: OSError: [Errno 24]"]
     assert log_problems(TRACEBACK, Limits(has_clean_log=False)) == []
-    assert log_problems("one\ntwo\n", Limits(log_lines=1)) == ["2 log lines; the limit is 1"]
+    assert log_problems("one\ntwo\n", Limits(log_lines=1)) == ["the server logged 2 lines; the limit is 1"]
 
 
 @pytest.mark.parametrize(("began", "eased", "recovered", "last_bad", "seconds"), [

@@ -61,6 +61,6 @@ def test_a_named_version(checkout: Path, tmp_path: Path, monkeypatch: pytest.Mon
 def test_without_older_commits(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(old_version, "BACK", 50)
     assert old_version.revision() == ""
-    assert "no git checkout with older commits" in old_version.why_unavailable()
+    assert "not a Git checkout with older commits" in old_version.why_unavailable()
     with pytest.raises(LbdnsError, match="cannot read the older version"):
         old_version.extract(tmp_path / "old")

@@ -57,7 +57,7 @@ def test_sections_are_independent(page: Path) -> None:
 def test_a_page_without_markers(tmp_path: Path) -> None:
     path = tmp_path / "reliability.md"
     path.write_text("nothing\n")
-    with pytest.raises(LbdnsError, match="must contain the lines"):
+    with pytest.raises(LbdnsError, match="must contain exactly one line"):
         reliability_page.write([HELD], path)
 
 

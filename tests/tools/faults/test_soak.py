@@ -42,7 +42,7 @@ def test_an_event_explains_its_own_lines_in_its_own_time() -> None:
 
 
 def test_a_flood_of_strange_lines_is_summarised() -> None:
-    assert log_problems("?\n" * 25, [])[-1] == "5 more unexplained log lines"
+    assert log_problems("?\n" * 25, [])[-1] == "the log contains 5 more unexplained lines"
 
 
 @pytest.mark.parametrize(("values", "expected"), [

@@ -1,1 +1,1 @@
-"""Injects faults into a running lbdns under a steady DNS load, and reports what each fault did to the answers."""
+"""Injects faults into a running lbdns under a steady DNS load, and reports the effect of each fault on the answers."""

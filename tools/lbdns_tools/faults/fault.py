@@ -1,4 +1,4 @@
-"""A fault: what is done, what must hold, and the limits that the run is judged by. Also the outcome of one run."""
+"""Classes for a fault, the limits of its cost, and the outcome of one run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def queries(seconds: float, share: float = 1.0) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that a fault may cost.
+    """The maximum cost of a fault.
 
-    ``lost`` and ``lost_after_retry`` are queries; ``recover_s`` is in seconds. ``growth_mb`` limits by how much the
-    server's memory at the end may exceed that at the beginning. ``log_lines`` limits the server's log lines,
-    which must not contain a traceback if ``has_clean_log`` is set.
+    ``lost`` and ``lost_after_retry`` are numbers of queries, and ``recover_s`` is in seconds. ``growth_mb`` is the
+    maximum growth of the server's memory from the beginning to the end. ``log_lines`` is the maximum number of log
+    lines. If ``has_clean_log`` is set, the log must not contain a traceback.
     """
 
     lost: int = 0
@@ -40,7 +40,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A row of the table. ``needs`` lists requirements (``requirements.py``); without them, the row is skipped.
+    """A fault in the table of faults.
+
+    ``needs`` lists requirements from ``requirements.py``; if a requirement is not met, the fault is skipped.
 
     ``run`` injects the fault, removes it, and waits for the recovery. ``quick`` faults are part of the quick run.
     """
@@ -57,7 +59,10 @@ class Fault:
 
 @dataclass(slots=True)
 class FaultOutcome:
-    """What one run of a fault showed. ``recover_s`` is None if nothing had to recover or it did not."""
+    """The outcome of one run of a fault.
+
+    ``recover_s`` is None if no recovery was necessary or the farm did not recover.
+    """
 
     name: str
     done: str

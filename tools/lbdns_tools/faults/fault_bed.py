@@ -1,4 +1,5 @@
-"""What a fault works with: the farm, the measuring load, marks in time, and the expectations that it checks."""
+"""The environment of one run of a fault: the farm, the measuring load, timestamps, and functions that check
+expectations."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from lbdns_tools.faults.waiting import STEP, wait_for
 
 
 class FaultBed:
-    """One run of a fault. ``quick`` asks for shorter periods where a fault chooses them itself."""
+    """One run of a fault. If ``quick`` is set, faults use shorter periods."""
 
     def __init__(self, farm: FaultFarm, load: QueryLoad, chance: Random, quick: bool) -> None:
         self.farm, self.load, self.chance, self.quick = farm, load, chance, quick
@@ -34,41 +35,48 @@ class FaultBed:
         return self.farm.folder
 
     def begin(self) -> float:
-        """Mark the moment at which the fault is injected, and return it."""
+        """Record and return the time at which the fault is injected."""
         self.began = time.monotonic()
         return self.began
 
     def ease(self) -> float:
-        """Mark the moment at which the fault is removed: recovery is measured from here. Return it."""
+        """Record and return the time at which the fault is removed and the recovery begins."""
         self.eased = time.monotonic()
         return self.eased
 
     def expect(self, holds: object, what: str) -> bool:
-        """Record ``what`` as a problem unless ``holds`` is true. Return whether it is."""
+        """Record ``what`` as a problem unless ``holds`` is true. Return whether ``holds`` is true."""
         if not holds:
             self.problems.append(what)
         return bool(holds)
 
     def awaits(self, condition: Callable[[], object], what: str, seconds: float, step: float = STEP) -> bool:
-        """Wait for a condition that is not part of the recovery. Record ``what`` as a problem after ``seconds``.
+        """Wait for a condition that is not part of the recovery.
 
-        ``step`` is the time between two checks in seconds; checks that burden the server need a longer one.
+        If the condition is still false after ``seconds``, record ``what`` as a problem.
+
+        ``step`` is the time between two checks in seconds; checks that burden the server need a longer ``step``.
         """
-        return self.expect(wait_for(condition, seconds, step) is not None, f"not within {seconds:g} s: {what}")
+        return self.expect(
+            wait_for(condition, seconds, step) is not None, f"still not true after {seconds:g} s: {what}"
+        )
 
     def recovers(self, condition: Callable[[], object], what: str, seconds: float = 15.0, step: float = STEP) -> bool:
-        """Wait for a condition that is part of the recovery. Record a problem if it is not met within ``seconds``."""
+        """Wait for a condition that is part of the recovery.
+
+        If the condition is still false after ``seconds``, record a problem.
+        """
         at = wait_for(condition, seconds, step)
         if at is not None:
             self.recovered_at = max(at, self.recovered_at or 0.0)
-        return self.expect(at is not None, f"not recovered within {seconds:g} s: {what}")
+        return self.expect(at is not None, f"no recovery within {seconds:g} s; still not true: {what}")
 
     def keep(self, seconds: float) -> None:
-        """Leave the fault in force, or watch the recovered farm, for ``seconds``."""
+        """Wait for ``seconds`` while the fault lasts, or after the recovery."""
         time.sleep(seconds)
 
     def forbid(self, member: str, begin: float, end: float = float("inf")) -> None:
-        """Count answers as wrong that name ``member`` in a period (monotonic seconds)."""
+        """Count answers that name ``member`` between ``begin`` and ``end`` (monotonic seconds) as wrong."""
         self.bans.append(Ban(list(self.farm.plan.hosts).index(member), begin, end))
 
     # -- conditions that many faults wait for
@@ -80,7 +88,7 @@ class FaultBed:
         return self.farm.usable() == set(MEMBERS)
 
     def state_is(self, member: str, *states: str) -> Callable[[], bool]:
-        """Return a condition: the member's state is one of ``states``."""
+        """Return a function that returns whether the member's state is one of ``states``."""
         return lambda: self.farm.members().get(member, {}).get("state") in states
 
     def fails_open(self) -> bool:
@@ -88,13 +96,13 @@ class FaultBed:
         return bool(pools and pools[0]["fail_open"])
 
     def answers(self) -> bool:
-        """Return whether the newest second of the load's queries, apart from those still waited for, has no loss."""
+        """Return whether no query of the last second is lost, ignoring queries that may still be answered."""
         now = time.monotonic()
         newest = self.load.between(now - 1.0, now - 0.1)
         return bool(newest) and all(record.tries == 1 for record in newest)
 
     def has_workers(self, count: int, without: Sequence[int] = ()) -> Callable[[], bool]:
-        """Return a condition: ``count`` workers run, and none of the processes in ``without`` is among them."""
+        """Return a function that returns whether exactly ``count`` workers run, none of which is in ``without``."""
 
         def check() -> bool:
             workers = self.farm.processes().workers
@@ -103,7 +111,7 @@ class FaultBed:
         return check
 
     def unhealthy(self) -> Callable[[], bool]:
-        """Return a condition: /healthz responds with a status other than 200 and gives a reason."""
+        """Return a function that returns whether /healthz responds with status 503 and gives a reason."""
 
         def check() -> bool:
             health: Health = self.farm.health()

@@ -1,4 +1,4 @@
-"""The farm into which faults are injected: an lbdns server with its agents and, if wanted, web servers."""
+"""The farm into which faults are injected: an lbdns server, agents and, optionally, web servers."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ THIS_VERSION: Final = LbdnsProgram()
 
 @dataclass(frozen=True, slots=True)
 class FarmPlan:
-    """What a fault needs of the farm. ``interval`` is the agents' report interval in seconds.
+    """The settings of the farm for a fault. ``interval`` is the agents' report interval in seconds.
 
-    ``agents`` are the members with an agent (none: the fault sends reports itself). ``queried`` are the names that the
-    measuring load queries in turn, and ``hosts`` the members, with their addresses, that answers may name. The texts
-    are added to the tables [server], [[pool]], [collector] and [web]; ``tables`` is added at the end, and ``zone`` to
-    the zone file.
-    ``check`` adds the given check to the pool, with the port of the web servers.
+    ``agents`` lists the members with an agent; if the list is empty, the fault sends the reports. ``queried`` lists the
+    names that the measuring load queries in turn. ``hosts`` maps the members that answers may name to addresses.
+    ``server``, ``pool``, ``collector`` and ``web`` are added to the tables [server], [[pool]], [collector] and [web].
+    ``tables`` is added to the end of the configuration, and ``zone`` to the zone file. ``check`` is the pool's check,
+    with a placeholder for the port of the web servers.
     """
 
     workers: int = 2
@@ -57,16 +57,16 @@ class FarmPlan:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The response to /healthz: the status (0 if there was none) and the text."""
+    """The response to a request for /healthz: the status (0 without a response) and the text."""
 
     status: int
     text: str = ""
 
 
 class FaultFarm:
-    """The files, ports and programs of one farm. A context manager; on exit, no program is left.
+    """The files, ports and programs of one farm, as a context manager that stops all programs on exit.
 
-    ``prefix`` and ``environment`` apply to servers that are started afterwards, ``agent_environment`` to agents.
+    ``prefix`` and ``environment`` apply to servers that are started later, and ``agent_environment`` to agents.
     """
 
     def __init__(self, folder: Path, plan: FarmPlan) -> None:
@@ -97,7 +97,7 @@ class FaultFarm:
         self._programs.close()
 
     def start(self) -> None:
-        """Write the files and start everything. Raises LbdnsError."""
+        """Write the files and start all programs. Raises LbdnsError."""
         self.write_files()
         if self.plan.web_servers:
             for name in MEMBERS:
@@ -127,7 +127,8 @@ class FaultFarm:
     def start_server(
         self, *options: str, program: LbdnsProgram = THIS_VERSION, config: Path | None = None, wait: bool = True
     ) -> LabProgram:
-        """Start a server, make it ``self.server``, and (with ``wait``) wait until it answers. Raises LbdnsError."""
+        """Start a server as ``self.server`` and, if ``wait`` is set, wait until the server answers. Raises
+        LbdnsError."""
         command = program.command("serve", "-c", str(config or self.config), *options)
         ready = self.is_ready if wait else None
         self.server = self._programs.start("server", [*self.prefix, *command], ready, START_S, self.environment)
@@ -135,7 +136,7 @@ class FaultFarm:
         return self.server
 
     def is_ready(self) -> bool:
-        """Return whether a server answers queries and responds to /healthz, with whatever status."""
+        """Return whether a server answers queries and responds to /healthz with any status."""
         try:
             await_answer(self.port, query_wire("hobbit", "SOA"), 0.3, 0.1)
         except BenchmarkError:
@@ -170,15 +171,17 @@ class FaultFarm:
         return self.web_servers[name]
 
     def await_usable(self, names: Sequence[str], seconds: float = START_S) -> None:
-        """Wait until all members in ``names`` are usable and no others. Raises LbdnsError after ``seconds``."""
+        """Wait until exactly the members in ``names`` are usable. Raises LbdnsError after ``seconds``."""
         if wait_for(lambda: self.usable() == set(names), seconds) is None:
-            raise LbdnsError(f"usable are {sorted(self.usable())}, not {sorted(names)}, after {seconds:g} s")
+            raise LbdnsError(
+                f"the usable members are {sorted(self.usable())}, not {sorted(names)}, after {seconds:g} s"
+            )
 
     def processes(self) -> ServerProcesses:
         return find_processes(self.server.pid)
 
     def get(self, path: str, seconds: float = HTTP_S) -> tuple[int, str]:
-        """Return the HTTP status and the body of a page; status 0 if there was no response within ``seconds``."""
+        """Return the HTTP status and the body of a page. The status is 0 if no response arrives within ``seconds``."""
         connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=seconds)
         try:
             connection.request("GET", path)
@@ -199,7 +202,7 @@ class FaultFarm:
         return found
 
     def members(self, pool: int = 0) -> dict[str, dict[str, Any]]:
-        """Return the members of a pool from the status document, by name; empty if the server does not respond."""
+        """Return the members of a pool in the status document, keyed by name (empty if the server does not respond)."""
         pools = self.status()["pools"]
         return {member["name"]: member for member in pools[pool]["members"]} if pools else {}
 
@@ -220,15 +223,17 @@ class FaultFarm:
         return send_command(self.control_path, command, **words)
 
     def log(self) -> str:
-        """Return everything that servers have logged so far."""
+        """Return the text that all servers of the farm have logged so far."""
         path = self._logs / "server.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
 
 def favour_session(pid: int) -> None:
-    """As root, give a program's session more CPU time than other sessions, if the kernel groups processes by session.
+    """Give a program's session more CPU time than other sessions, if this is possible.
 
-    Otherwise, a server on a machine that also runs ten test suites receives an eleventh of the CPU time (sched(7)).
+    The function has an effect only for root, and only if the kernel groups processes by session.
+
+    Without this priority, a server that runs alongside ten test suites receives an eleventh of the CPU time (sched(7)).
     """
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text(str(SESSION_NICENESS))

@@ -28,7 +28,10 @@ SHOWN: Final = 300  # characters of an error that a problem shows
 
 
 def run_fault(fault: Fault, seed: int, quick: bool, kept: Path | None = None) -> FaultOutcome:
-    """Run a fault and return its outcome; an error of the harness is a problem too. Log files go to ``kept``."""
+    """Run a fault and return its outcome.
+
+    Errors of the harness count as problems too. Log files are copied to ``kept``.
+    """
     outcome = FaultOutcome(fault.name, fault.done, fault.holds)
     began = time.monotonic()
     if lacking := requirements.missing(fault.needs):
@@ -58,7 +61,7 @@ def _run(fault: Fault, folder: Path, chance: Random, quick: bool, outcome: Fault
             load.start()
             try:
                 if wait_for(bed.answers, STEADY_S) is None:
-                    raise LbdnsError("the farm does not answer the load before the fault is injected")
+                    raise LbdnsError("the farm does not answer all queries, although no fault has been injected yet")
                 before = resources.sample()
                 fault.run(bed)
                 time.sleep(AFTER_S)
@@ -91,7 +94,7 @@ def _judge(
 
 
 def recovery(bed: FaultBed, found: QueryFigures) -> float | None:
-    """Return the seconds until everything was well again: since the fault was removed or, if it wasn't, injected."""
+    """Return the seconds from the removal of the fault, or from the injection of a short fault, to the recovery."""
     since = bed.eased or bed.began
     ends = [bed.recovered_at or 0.0, found.last_bad]
     if bed.recovered_at is None and found.last_bad <= since:
@@ -100,7 +103,7 @@ def recovery(bed: FaultBed, found: QueryFigures) -> float | None:
 
 
 def limit_problems(outcome: FaultOutcome, limits: Limits) -> list[str]:
-    """Return a sentence for each limit that the outcome exceeds."""
+    """Return one message for each limit that the outcome exceeds."""
     problems = []
     for name, value, limit in (
         ("queries lost", outcome.lost, limits.lost),
@@ -110,7 +113,7 @@ def limit_problems(outcome: FaultOutcome, limits: Limits) -> list[str]:
         if value > limit:
             problems.append(f"{value} {name}; the limit is {limit}")
     if outcome.recover_s is not None and outcome.recover_s > limits.recover_s:
-        problems.append(f"recovered after {outcome.recover_s:g} s; the limit is {limits.recover_s:g} s")
+        problems.append(f"the recovery took {outcome.recover_s:g} s; the limit is {limits.recover_s:g} s")
     before, _, after = outcome.memory_mb
     if after - before > limits.growth_mb:
         problems.append(f"memory grew by {after - before:.0f} MB; the limit is {limits.growth_mb:g} MB")
@@ -118,12 +121,12 @@ def limit_problems(outcome: FaultOutcome, limits: Limits) -> list[str]:
 
 
 def log_problems(log: str, limits: Limits) -> list[str]:
-    """Return what is wrong with a server's log: tracebacks, and more lines than the fault explains."""
+    """Return the problems in a server's log: tracebacks, and too many lines."""
     problems = []
     if limits.has_clean_log and TRACEBACK.search(log):
-        problems.append(f"the log has a traceback that ends: {_end_of_traceback(log)}")
+        problems.append(f"the log contains a traceback that ends with: {_end_of_traceback(log)}")
     if (lines := log.count("\n")) > limits.log_lines:
-        problems.append(f"{lines} log lines; the limit is {limits.log_lines}")
+        problems.append(f"the server logged {lines} lines; the limit is {limits.log_lines}")
     return problems
 
 

@@ -1,4 +1,4 @@
-"""The table of all faults, family by family, and the selection of those to run."""
+"""The table of all faults, ordered by family, and the selection of the faults to run."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ FAULTS: Final[tuple[Fault, ...]] = tuple(fault for family in FAMILIES for fault 
 
 
 def select(patterns: Sequence[str], quick: bool) -> list[Fault]:
-    """Return the faults whose names match any of ``patterns`` (none: all, or with ``quick`` the quick ones).
+    """Return the faults whose names match any of ``patterns``.
 
-    A pattern is a name, a family, or contains wildcards (``report.*``). Raises ConfigError if one matches nothing.
+    Without patterns, return all faults or, if ``quick`` is set, the quick faults.
+
+    A pattern is a fault's name, a family, or a name with wildcards (``report.*``). Raises ConfigError if a pattern
+    matches no fault.
     """
     if not patterns:
         return [fault for fault in FAULTS if fault.quick or not quick]

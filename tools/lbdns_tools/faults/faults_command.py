@@ -52,9 +52,11 @@ def command() -> None:
 
 
 @command.command(context_settings=CONTEXT, epilog=EPILOG)
-@click.option("--only", multiple=True, metavar="NAME", help="Run this fault or family; may be repeated; * matches any.")
+@click.option(
+    "--only", multiple=True, metavar="NAME", help="Run only this fault or family; can be repeated; * is a wildcard."
+)
 @click.option("--quick", is_flag=True, help="Run only the quick faults, with shorter periods.")
-@click.option("--list", "is_list", is_flag=True, help="List the faults and what must hold, and run nothing.")
+@click.option("--list", "is_list", is_flag=True, help="List the faults with their expectations, but run no fault.")
 @click.option("--update", is_flag=True, help="Write the table to docs/reliability.md.")
 @JSON_OPTION
 @LOGS_OPTION
@@ -63,7 +65,7 @@ def run(
     only: tuple[str, ...], quick: bool, is_list: bool, update: bool, json_path: Path | None, logs: Path | None,
     seed: int,
 ) -> int:  # fmt: skip
-    """Run the faults one after another, and print what each of them cost."""
+    """Run the faults one after another, and print the cost of each fault."""
     faults = select(only, quick)
     if is_list:
         for fault in faults:
@@ -90,7 +92,7 @@ def run(
 @LOGS_OPTION
 @SEED_OPTION
 def soak(minutes: float, update: bool, json_path: Path | None, logs: Path | None, seed: int) -> int:
-    """Send half the maximum load for a long time, with reports, reloads and faults from a seeded schedule.
+    """Send half of the maximum load for a long time, during which random faults occur.
 
     Example: python -m lbdns_tools.faults soak --minutes 5
     """
@@ -113,7 +115,7 @@ def soak_lines(outcome: SoakOutcome) -> list[str]:
     losses = ", ".join(f"{name} {count}" for name, count in outcome.lost_by_event.items() if count)
     rows = {
         "duration, seed": f"{outcome.seconds / 60:g} min, seed {outcome.seed}",
-        "load": f"{outcome.rate:g} queries/s, half of {outcome.maximum:g} unless limited; {outcome.sent} queries",
+        "load": f"{outcome.rate:g} queries/s (half of {outcome.maximum:g} or the limit); {outcome.sent} queries",
         "events": events or "none",
         "queries lost (after one retry), wrong": f"{outcome.lost} ({outcome.lost_after_retry}), {outcome.wrong}",
         "lost, by event": losses or "none",
@@ -128,9 +130,11 @@ def soak_lines(outcome: SoakOutcome) -> list[str]:
 
 
 def _prepare(logs: Path | None) -> None:
-    """Enter the namespaces, make sure that every program is ended before the exit, and create the folder ``logs``."""
+    """Enter the namespaces, install the signal handler that ends all programs, and create the directory ``logs``."""
     if not isolation.enter(MODULE, sys.argv[1:]):
-        click.echo("network namespaces are not permitted here: using this machine's loopback interface", err=True)
+        click.echo(
+            "network namespaces are not permitted here; the faults run on this machine's loopback interface", err=True
+        )
     signal.signal(signal.SIGTERM, _end)
     if logs:
         logs.mkdir(parents=True, exist_ok=True)

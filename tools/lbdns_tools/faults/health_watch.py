@@ -1,4 +1,4 @@
-"""Watches /healthz in a thread, over one connection that stays open, as a load balancer or a watchdog would."""
+"""Requests /healthz repeatedly from a thread over one open connection, like a load balancer or a watchdog."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ RESPONSE_S: Final = 3.0
 
 
 class HealthWatch:
-    """A context manager. ``was_unhealthy`` is set once a response with status 503 gave a reason."""
+    """A context manager that requests /healthz repeatedly.
+
+    ``was_unhealthy`` is set after a response with status 503 and a reason.
+    """
 
     def __init__(self, farm: FaultFarm) -> None:
         self.was_unhealthy = False

@@ -1,6 +1,6 @@
-"""Moves the program into network and mount namespaces of its own, so that its ports, addresses and mounts are private.
+"""Moves the program into separate network and mount namespaces, so that its ports, addresses and mounts are private.
 
-Without the privileges for namespaces, faults run on this machine's loopback interface, and those that need mounts are
+If namespaces are not permitted, faults run on this machine's loopback interface, and faults that need mounts are
 skipped.
 """
 
@@ -28,7 +28,7 @@ _INTERFACE: Final = struct.Struct("16sh14x")  # struct ifreq, with the flags
 def enter(module: str, arguments: Sequence[str]) -> bool:
     """Replace this process with ``python -m module arguments`` in new namespaces, if that is permitted.
 
-    Return whether this process is already inside; False means that namespaces are not permitted.
+    Return True if this process already runs in new namespaces, or False if namespaces are not permitted.
     """
     if MARK in os.environ:
         _bring_up_loopback()
@@ -44,7 +44,7 @@ def enter(module: str, arguments: Sequence[str]) -> bool:
 
 
 def is_inside() -> bool:
-    """Return whether this process runs in namespaces of its own, in which it may mount."""
+    """Return whether this process runs in separate namespaces, in which mounts are permitted."""
     return MARK in os.environ
 
 

@@ -1,4 +1,4 @@
-"""An older version of lbdns, taken from the checkout's history, which runs beside this one."""
+"""Extracts an older version of lbdns from the history of the checkout."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def revision() -> str:
 
 
 def why_unavailable() -> str:
-    """Return why there is no older version, or "" if there is one."""
-    return "" if revision() else "this is no git checkout with older commits"
+    """Return the reason why no older version is available, or "" if an older version is available."""
+    return "" if revision() else "the project's directory is not a Git checkout with older commits"
 
 
 def extract(folder: Path) -> LbdnsProgram:
-    """Write the older version's packages to ``folder``, and return the program. Raises LbdnsError."""
+    """Extract the older version's packages to ``folder``, and return the program. Raises LbdnsError."""
     command = ["git", "-C", str(CHECKOUT), "archive", "--format=tar", revision(), *PACKAGES]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:

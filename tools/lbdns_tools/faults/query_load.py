@@ -1,9 +1,9 @@
 """The measuring load: a process that sends queries at a steady rate from several ports and records every outcome.
 
 The process (``python -m lbdns_tools.faults.query_load``) ends when its standard input ends. A separate process keeps
-the rate steady while the harness is busy with a fault. Each query has its own ID. A query without an answer is sent
-once more, from another port, as resolvers do. Answers that have already arrived are read before time-outs are checked,
-so that a load process that had to wait for a processor does not count them as lost.
+the rate steady while the harness is busy with a fault. Each query has its own ID. The process resends an unanswered
+query once from another port, like a resolver. The process reads all answers that have arrived before it checks
+time-outs. A query is therefore not counted as lost only because the process had to wait for a processor.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Pending:
 
 
 class LoadSender:
-    """Sends queries for ``names`` in turn, and passes a QueryRecord for each query to ``output``."""
+    """A sender of queries for ``names`` in turn, which writes a QueryRecord for each query."""
 
     def __init__(self, port: int, rate: float, names: Sequence[str], members: Mapping[str, int]) -> None:
         """``rate`` is in queries/s. ``members`` maps the address of each member to the member's position."""
@@ -154,10 +154,10 @@ def _open(port: int) -> socket.socket:
 
 
 class QueryLoad:
-    """Runs the load process from ``start`` to ``stop``, and collects its records."""
+    """The load process, which runs from ``start`` to ``stop``, and the collected query records."""
 
     def __init__(self, port: int, rate: float, names: Sequence[str], members: Sequence[str]) -> None:
-        """``members`` lists the members' addresses; a record's ``member`` is a position in this list."""
+        """Each record's ``member`` is a position in ``members``, the list of the members' addresses."""
         self.rate = rate
         self.records: list[QueryRecord] = []
         options = {
@@ -192,11 +192,11 @@ class QueryLoad:
             raise LbdnsError(f"the load process ended with status {status}")
 
     def between(self, begin: float, end: float = math.inf) -> list[QueryRecord]:
-        """Return the records so far of the queries sent from ``begin`` to ``end`` (monotonic seconds)."""
+        """Return the available records of queries that were sent between ``begin`` and ``end`` (monotonic seconds)."""
         return [record for record in list(self.records) if begin <= record.sent < end]
 
     def take(self) -> list[QueryRecord]:
-        """Return the records so far and forget them, which long runs need."""
+        """Return all records since the last call and discard these records, to save memory in long runs."""
         taken, self.records = self.records, []
         return taken
 

@@ -1,4 +1,4 @@
-"""The outcome of each query that the measuring load sent, and what the outcomes of a period add up to."""
+"""The outcome of each query that the measuring load sent, and statistics of the outcomes in a period."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ RECORD: Final = struct.Struct("<ddBHB")
 
 
 class QueryRecord(NamedTuple):
-    """One query. ``sent`` is in monotonic seconds; ``waited`` is the seconds until the answer, or infinity.
+    """The outcome of one query.
 
-    ``tries`` is the number of times that the query was sent (1, or 2 if the first time-out passed without an answer).
-    ``member`` is the position of the member that the answer names, or NO_MEMBER. ``is_wrong`` is set if an answer
-    arrived that is not an authoritative answer with the address of a member.
+    ``sent`` is in monotonic seconds. ``waited`` is the number of seconds until the answer, or infinity without an
+    answer.
+
+    ``tries`` is the number of times that the query was sent (2 if no answer arrived before the first time-out).
+    ``member`` is the position of the member that the answer names, or NO_MEMBER. ``is_wrong`` is set if the answer is
+    not authoritative or does not contain the address of a member.
     """
 
     sent: float
@@ -34,7 +37,7 @@ class QueryRecord(NamedTuple):
 
 
 def unpack(data: bytes) -> list[QueryRecord]:
-    """Return the records in ``data``, whose length must be a multiple of RECORD.size."""
+    """Return the records in ``data``. The length of ``data`` must be a multiple of RECORD.size."""
     return [
         QueryRecord(sent, waited, tries, member, bool(wrong))
         for sent, waited, tries, member, wrong in RECORD.iter_unpack(data)
@@ -55,11 +58,11 @@ class Ban:
 
 @dataclass(frozen=True, slots=True)
 class QueryFigures:
-    """What the queries of one period add up to.
+    """Statistics of the queries in one period.
 
-    ``lost`` counts queries whose first try was not answered within TIMEOUT. ``lost_after_retry`` counts those among
-    them whose second try, from another port, was not answered either. ``last_bad`` is the time at which the last query
-    was sent that was lost or answered wrongly, in monotonic seconds; 0 if there is none.
+    ``lost`` is the number of queries whose first try was not answered within TIMEOUT. ``lost_after_retry`` is the
+    number of queries that were not answered on the second try either. ``last_bad`` is the time in monotonic seconds at
+    which the last lost or wrongly answered query was sent, or 0 without such a query.
     """
 
     sent: int
@@ -71,7 +74,7 @@ class QueryFigures:
 
 
 def figures(records: Iterable[QueryRecord], bans: Sequence[Ban] = ()) -> QueryFigures:
-    """Return the figures of ``records``, which must be those of one period."""
+    """Return statistics of ``records``, which must contain all queries of one period."""
     sent = lost = lost_twice = wrong = 0
     last_bad, waits = 0.0, []
     for record in records:
@@ -88,7 +91,7 @@ def figures(records: Iterable[QueryRecord], bans: Sequence[Ban] = ()) -> QueryFi
 
 
 def shares(records: Iterable[QueryRecord], members: int) -> list[float]:
-    """Return the share of the answers that named each member; zeros if no answer named a member."""
+    """Return each member's share of the answers; all shares are 0 if no answer names a member."""
     counts = [0] * members
     for record in records:
         if record.member < members:

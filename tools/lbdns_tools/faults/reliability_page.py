@@ -1,4 +1,4 @@
-"""Writes the outcomes of a run to the tables in docs/reliability.md, between markers."""
+"""Writes the outcomes of a run between the markers in docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def end_marker(table: str) -> str:
 
 
 def write(outcomes: Sequence[FaultOutcome], path: Path = PAGE) -> Path:
-    """Replace the rows of the faults in ``outcomes``, keep all others, and return the path. Raises LbdnsError."""
+    """Replace the rows of the faults in ``outcomes``, keep all other rows, and return the path. Raises LbdnsError."""
     text = _read(path)
     kept = rows_by_name(section(text, "faults"))
     kept |= {outcome.name: row(outcome) for outcome in outcomes}
@@ -43,13 +43,13 @@ def write(outcomes: Sequence[FaultOutcome], path: Path = PAGE) -> Path:
 
 
 def write_section(table: str, body: str, path: Path = PAGE) -> Path:
-    """Replace everything between the markers of ``table``, and return the path. Raises LbdnsError."""
+    """Replace the text between the markers of ``table``, and return the path. Raises LbdnsError."""
     path.write_text(with_section(_read(path), table, body))
     return path
 
 
 def row(outcome: FaultOutcome) -> str:
-    """Return an outcome's row of the table."""
+    """Return the row of the table for an outcome."""
     held = {"held": "yes", "FAILED": "**no**", "skipped": "skipped"}[outcome.verdict]
     if outcome.problems:
         held += ": " + "; ".join(outcome.problems)
@@ -66,12 +66,12 @@ def row(outcome: FaultOutcome) -> str:
 
 
 def rows_by_name(body: str) -> dict[str, str]:
-    """Return the rows of a table that ``write`` has written, by the fault's name."""
+    """Return the rows of a table that ``write`` has written, keyed by the fault's name."""
     return {line.split("`")[1]: line for line in body.splitlines() if line.startswith("| `")}
 
 
 def section(text: str, table: str) -> str:
-    """Return what is between the markers of ``table``. Raises LbdnsError if the markers are missing."""
+    """Return the text between the markers of ``table``. Raises LbdnsError if the markers are missing."""
     begin, end = _bounds(text, table)
     return text[begin:end]
 
@@ -84,7 +84,7 @@ def with_section(text: str, table: str, body: str) -> str:
 def _bounds(text: str, table: str) -> tuple[int, int]:
     first, last = begin_marker(table), end_marker(table)
     if text.count(first) != 1 or text.count(last) != 1:
-        raise LbdnsError(f"docs/reliability.md must contain the lines {first} and {last}, each once")
+        raise LbdnsError(f"docs/reliability.md must contain exactly one line {first} and one line {last}")
     return text.index(first) + len(first), text.index(last)
 
 

@@ -1,4 +1,4 @@
-"""A UDP relay between the agents and the collector that loses, delays, duplicates and keeps reports."""
+"""A UDP relay between the agents and the collector that drops, delays, duplicates and stores reports."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ KEPT: Final = 10_000  # datagrams at most
 
 
 class ReportRelay:
-    """Relays datagrams to a local port for the duration of a with statement. All settings may change at any time.
+    """A relay that forwards datagrams to a local port for the duration of a with statement.
 
-    ``loss`` and ``duplicates`` are probabilities; ``delay`` is the longest random delay of a datagram in seconds.
-    ``kept`` contains the newest datagrams, oldest first, as they arrived.
+    ``loss`` and ``duplicates`` are probabilities; ``delay`` is the maximum random delay of a datagram in seconds. All
+    three settings can be changed at any time. ``kept`` contains the newest datagrams in their order of arrival.
     """
 
     def __init__(self, to_port: int, chance: Random) -> None:
@@ -50,7 +50,7 @@ class ReportRelay:
         self._sock.close()
 
     def replay(self) -> int:
-        """Send every kept datagram once more, in the original order. Return their number."""
+        """Send every datagram in ``kept`` again, in the original order, and return the number of datagrams."""
         for datagram in self.kept:
             self._send(datagram)
         return len(self.kept)

@@ -1,4 +1,4 @@
-"""What faults need of this machine, and why a fault is skipped where something is missing."""
+"""The requirements of faults on this machine, and the reasons why faults are skipped."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def _lacks_faketime() -> str:
 
 
 def _lacks_mounts() -> str:
-    return "" if is_inside() else "needs a mount namespace; run as root"
+    return "" if is_inside() else "the fault needs a mount namespace; run the command as root"
 
 
 def _lacks_root() -> str:
-    return "" if os.geteuid() == 0 else "needs root"
+    return "" if os.geteuid() == 0 else "the fault needs root privileges; run the command as root"
 
 
 def _lacks_descriptors() -> str:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < DESCRIPTORS:
-        return f"needs {DESCRIPTORS} open files; the limit is {hard} (ulimit -Hn)"
+        return f"the fault needs {DESCRIPTORS} open files, but the limit is {hard} (ulimit -Hn)"
     return ""
 
 
@@ -50,5 +50,5 @@ _CHECKS: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def missing(needs: tuple[str, ...]) -> str:
-    """Return why a fault with these needs can't run here, or "" if it can."""
+    """Return the reason why a fault with these needs can't run here, or "" if the fault can run."""
     return "; ".join(filter(None, (_CHECKS[need]() for need in needs)))

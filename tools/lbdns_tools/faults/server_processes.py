@@ -18,7 +18,7 @@ SAMPLE_S: Final = 0.5  # s between two samples
 
 
 def children(pid: int) -> list[int]:
-    """Return the IDs of a process's children; none if the process has ended."""
+    """Return the IDs of a process's children, or an empty list if the process has ended."""
     found: list[int] = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -35,7 +35,7 @@ def is_alive(pid: int) -> bool:
 
 
 def open_descriptors(pid: int) -> int:
-    """Return the number of a process's open descriptors; 0 if the process has ended."""
+    """Return the number of a process's open descriptors, or 0 if the process has ended."""
     try:
         return len(list(Path(f"/proc/{pid}/fd").iterdir()))
     except OSError:
@@ -43,7 +43,7 @@ def open_descriptors(pid: int) -> int:
 
 
 def memory(pid: int) -> int:
-    """Return a process's memory in bytes, with its part of the shared pages (PSS); 0 if the process has ended."""
+    """Return the proportional set size (PSS) of a process in bytes, or 0 if the process has ended."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -52,7 +52,7 @@ def memory(pid: int) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time that a process has used, in seconds; 0 if the process has ended."""
+    """Return the CPU time that a process has used, in seconds, or 0 if the process has ended."""
     try:
         return sum(psutil.Process(pid).cpu_times()[:2])
     except psutil.Error:
@@ -61,7 +61,7 @@ def cpu_seconds(pid: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ServerProcesses:
-    """The IDs of a server's processes. At first, the first of the fork servers forks the workers."""
+    """The IDs of a server's processes. Initially, the first fork server in ``fork_servers`` forks the workers."""
 
     main: int
     fork_servers: tuple[int, ...]
@@ -73,7 +73,7 @@ class ServerProcesses:
 
 
 def find_processes(main: int) -> ServerProcesses:
-    """Return the processes of the server whose main process is ``main``. Processes that have ended are left out."""
+    """Return the running processes of the server whose main process is ``main``."""
     fork_servers, workers, left = [], [], children(main)
     while left:
         pid = left.pop()
@@ -89,7 +89,7 @@ def find_processes(main: int) -> ServerProcesses:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSample:
-    """The memory (bytes) and descriptors of all processes of a server together, at a monotonic time."""
+    """The total memory (in bytes) and number of descriptors of all processes of a server at a monotonic time."""
 
     at: float
     memory: int
@@ -97,7 +97,7 @@ class ResourceSample:
 
 
 class ResourceSampler:
-    """Samples the server's memory and descriptors in a thread for the duration of a with statement."""
+    """A sampler of the server's memory and descriptors that runs in a thread for the duration of a with statement."""
 
     def __init__(self, processes: Callable[[], ServerProcesses], period: float = SAMPLE_S) -> None:
         self.samples: list[ResourceSample] = []
@@ -116,7 +116,7 @@ class ResourceSampler:
         self.sample()
 
     def sample(self) -> ResourceSample:
-        """Take a sample now, keep it, and return it."""
+        """Take a sample now, append the sample to ``samples``, and return it."""
         pids = self._processes().all
         taken = ResourceSample(time.monotonic(), sum(map(memory, pids)), sum(map(open_descriptors, pids)))
         self.samples.append(taken)

@@ -1,4 +1,4 @@
-"""Clients that hold connections: idle ones, slow senders, and clients that never read. All from many addresses."""
+"""Clients that keep connections open: idle clients, slow senders, and clients that never read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONNECT_S: Final = 20.0  # s within which the connections of a batch should be e
 
 
 def allow_descriptors() -> None:
-    """Let this process open DESCRIPTORS files, if its hard limit permits."""
+    """Raise this process's limit of open files to DESCRIPTORS, or to the hard limit if that is lower."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < DESCRIPTORS:
         wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
@@ -31,14 +31,15 @@ def allow_descriptors() -> None:
 
 
 def source(number: int, is_local: bool) -> str:
-    """Return the address of client ``number``: 127.0.0.1, or one of many others on the loopback interface."""
+    """Return the address of client ``number``: 127.0.0.1 if ``is_local`` is set, otherwise another loopback address."""
     return "127.0.0.1" if is_local else loopback_address(1000 + number // PER_ADDRESS)
 
 
 class Connections:
-    """Many TCP connections to one port. Those that the server closes are opened again by ``renew``.
+    """A set of TCP connections to one port.
 
-    ``opened`` counts all connections so far. Close the object at the end.
+    ``renew`` reopens the connections that the server has closed. ``opened`` is the number of connections opened so far.
+    The caller must call ``close`` at the end.
     """
 
     def __init__(self, port: int, count: int, is_local: bool = False) -> None:
@@ -64,7 +65,8 @@ class Connections:
         return sock
 
     def _await_connected(self, fresh: list[socket.socket]) -> None:
-        """Wait until a batch is established, or until the server's backlog accepts no more of it."""
+        """Wait until all connections in ``fresh`` are established, or the server's backlog accepts no more
+        connections."""
         end, waiting = time.monotonic() + CONNECT_S, {sock.fileno() for sock in fresh}
         while waiting and time.monotonic() < end:
             poll = select.poll()
@@ -76,7 +78,7 @@ class Connections:
             waiting -= {descriptor for descriptor, _ in found}
 
     def renew(self) -> list[socket.socket]:
-        """Open the connections again that the server has closed, at most a batch, and return the new ones."""
+        """Reopen up to BATCH connections that the server has closed, and return the new sockets."""
         fresh = []
         for descriptor, _ in self._events.poll(0, BATCH):
             number, sock = self._sockets.pop(descriptor)
@@ -86,7 +88,7 @@ class Connections:
         return fresh
 
     def send(self, data: bytes) -> None:
-        """Send the same bytes on every connection."""
+        """Send ``data`` on every connection."""
         for _, sock in list(self._sockets.values()):
             with contextlib.suppress(OSError):
                 sock.send(data)
@@ -99,10 +101,10 @@ class Connections:
 
 @contextlib.contextmanager
 def held(connections: Connections, beginning: bytes, dribble: bytes, period: float) -> Iterator[None]:
-    """Hold connections in a thread, as an attacker does, for the duration of a with statement.
+    """Keep connections open from a thread, like an attacker, for the duration of a with statement.
 
-    Each connection begins with ``beginning``, also after the server has closed it and it was opened again. Then the
-    bytes of ``dribble`` follow one at a time, each after ``period`` seconds.
+    Each new or reopened connection first sends ``beginning``. Then each connection sends one byte of ``dribble`` every
+    ``period`` seconds.
     """
     over = threading.Event()
 
@@ -128,9 +130,9 @@ def held(connections: Connections, beginning: bytes, dribble: bytes, period: flo
 
 @contextlib.contextmanager
 def control_clients_that_never_read(path: Path, count: int, command: bytes) -> Iterator[None]:
-    """Hold ``count`` clients of the control socket that send ``command`` all the time and read no reply.
+    """Run ``count`` clients of the control socket that send ``command`` continuously and read no reply.
 
-    Each client connects again every RECONNECT_S, since a server stops reading from clients that do not read.
+    Each client reconnects every RECONNECT_S, because a server stops reading from clients that do not read.
     """
     over = threading.Event()
 
@@ -160,7 +162,7 @@ def control_clients_that_never_read(path: Path, count: int, command: bytes) -> I
 
 
 class Prober:
-    """Repeats a probe in a thread for the duration of a with statement, and keeps how long each success took."""
+    """A thread that repeats a probe for the duration of a with statement, and records the time of each success."""
 
     def __init__(self, probe: Callable[[], bool], period: float = 0.2) -> None:
         self.times: list[float] = []

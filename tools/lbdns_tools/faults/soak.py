@@ -1,4 +1,4 @@
-"""The soak: half the maximum load for an hour, with reports, reloads and faults from a seeded schedule."""
+"""The soak: half of the maximum load for an hour, during which random faults occur."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SHOWN: Final = 20  # unexplained lines or seconds that are shown
 
 @dataclass(slots=True)
 class EventWindow:
-    """An event that took place, the time in which its losses count, and what they were."""
+    """An event that occurred, the period in which losses count for this event, and the number of these losses."""
 
     event: SoakEvent
     begin: float
@@ -50,7 +50,7 @@ class EventWindow:
 
 @dataclass(frozen=True, slots=True)
 class LogPeriod:
-    """A period, in Unix seconds, in which log lines that match ``pattern`` are explained."""
+    """A period in Unix seconds during which log lines that match ``pattern`` are expected."""
 
     pattern: str
     begin: float
@@ -62,7 +62,7 @@ class LogPeriod:
 
 @dataclass(slots=True)
 class SoakOutcome:
-    """What the soak showed. ``problems`` is empty if everything held."""
+    """The outcome of a soak. ``problems`` is empty if all expectations held."""
 
     seconds: float
     rate: float
@@ -82,7 +82,7 @@ class SoakOutcome:
 
 
 def find_maximum(port: int, plan: FarmPlan) -> float:
-    """Return the highest of RATES that the server answers without loss and in time, in queries/s."""
+    """Return the highest rate in RATES, in queries/s, that the server answers in time and without loss."""
     best = RATES[0] / 2
     for rate in RATES:
         load = QueryLoad(port, rate, plan.queried, tuple(plan.hosts.values()))
@@ -97,7 +97,7 @@ def find_maximum(port: int, plan: FarmPlan) -> float:
 
 
 def run_soak(seconds: float, seed: int, say: Callable[[str], object], logs: Path | None = None) -> SoakOutcome:
-    """Run a soak and return its outcome. ``say`` receives a line for each event."""
+    """Run a soak and return its outcome. The function ``say`` is called with a line of text for each event."""
     plan = FarmPlan(server="", collector="max_interval = 60\n")
     with tempfile.TemporaryDirectory(prefix="lbdns-soak-", ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o755)
@@ -105,7 +105,10 @@ def run_soak(seconds: float, seed: int, say: Callable[[str], object], logs: Path
             farm.start()
             maximum = find_maximum(farm.port, plan)
             rate = min(maximum / 2, MOST)
-            say(f"maximum {maximum:g} queries/s (a multiple of 500), soak at {rate:g} queries/s for {seconds:g} s")
+            say(
+                f"the maximum is {maximum:g} queries/s (a multiple of 500); "
+                f"the soak sends {rate:g} queries/s for {seconds:g} s"
+            )
             outcome = SoakOutcome(seconds, rate, maximum, seed)
             soak = _Soak(farm, QueryLoad(farm.port, rate, plan.queried, tuple(plan.hosts.values())), outcome, say)
             soak.run(Random(seed))
@@ -123,7 +126,7 @@ class _Soak:
         self._bad: list[QueryRecord] = []  # lost or wrong
 
     def log_periods(self) -> list[LogPeriod]:
-        """Return the periods in which the events of this soak explain log lines."""
+        """Return the periods during which log lines are expected because of the events of this soak."""
         offset = time.time() - time.monotonic()
         return [
             LogPeriod(window.event.explains, offset + window.begin - 1, offset + window.end + LOG_AFTER_S)
@@ -152,10 +155,10 @@ class _Soak:
                 window.error = str(error)
             window.end = time.monotonic() + SETTLE_S
             if not self._farm.server.running:
-                raise LbdnsError(f"the server has ended after: {event.name}; {self._farm.server.last_line()}")
+                raise LbdnsError(f"the server ended after the event {event.name}; {self._farm.server.last_line()}")
         self._keep(begin + self._outcome.seconds)
         if wait_for(lambda: self._farm.usable() == set(self._farm.plan.agents), WELL_S) is None:
-            self._outcome.problems.append(f"at the end, only {sorted(self._farm.usable())} are usable")
+            self._outcome.problems.append(f"at the end, the only usable members are {sorted(self._farm.usable())}")
 
     def _keep(self, until: float) -> None:
         while (left := until - time.monotonic()) > 0:
@@ -163,7 +166,7 @@ class _Soak:
             self._take()
 
     def _take(self) -> None:
-        """Count the newest records, and keep only those that are lost or wrong."""
+        """Count the newest records, and keep only the records of lost or wrongly answered queries."""
         records = self._load.take()
         found: QueryFigures = figures(records)
         outcome = self._outcome
@@ -187,7 +190,7 @@ class _Soak:
             outcome.lost_by_event[window.event.name] += window.lost
             outcome.problems += self._window_problems(window)
         if left:
-            outcome.problems.append(f"{len(left)} queries lost or wrong outside all events")
+            outcome.problems.append(f"{len(left)} queries were lost or answered wrongly outside all events")
         if outcome.wrong:
             outcome.problems.append(f"{outcome.wrong} wrong answers")
         self._judge_resources(samples)
@@ -196,7 +199,9 @@ class _Soak:
         limit = round(window.event.lost_s * self._outcome.rate)
         problems = [f"{window.event.name}: {window.error}"] if window.error else []
         if window.lost > limit:
-            problems.append(f"{window.event.name}: {window.lost} queries lost; it explains {limit}")
+            problems.append(
+                f"{window.event.name}: {window.lost} queries were lost; the limit for this event is {limit}"
+            )
         return problems
 
     def _judge_resources(self, samples: Sequence[ResourceSample]) -> None:
@@ -213,7 +218,10 @@ class _Soak:
 
 
 def quarters(samples: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the medians of the values (time, value) in the first and last quarter of the time after the warm-up."""
+    """Return the median values in the first and last quarter of the time after the warm-up.
+
+    Each sample is a pair (time, value).
+    """
     if not samples:
         return 0.0, 0.0
     first, last = samples[0][0], samples[-1][0]
@@ -225,13 +233,14 @@ def quarters(samples: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def log_problems(log: str, periods: Sequence[LogPeriod]) -> list[str]:
-    """Return the problems of a log: a traceback, and lines that neither an event nor normal operation explains."""
+    """Return the problems in a log: tracebacks, and lines that are expected neither after an event nor in normal
+    operation."""
     strange = [line for line in log.splitlines() if not _is_explained(line, periods)]
     problems = [f"unexplained log line: {line}" for line in strange[:SHOWN]]
     if len(strange) > SHOWN:
-        problems.append(f"{len(strange) - SHOWN} more unexplained log lines")
+        problems.append(f"the log contains {len(strange) - SHOWN} more unexplained lines")
     if TRACEBACK.search(log):
-        problems.append("the log has a traceback")
+        problems.append("the log contains a traceback")
     return problems
 
 

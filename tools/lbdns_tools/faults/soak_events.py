@@ -1,4 +1,4 @@
-"""The faults of a soak: each is injected while the load goes on, and states which losses and log lines it explains."""
+"""The faults that occur during a soak, with the losses and log lines that each fault explains."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ NO_REPORT: Final = r"is (silent|usable)|fails open|fails? open"
 
 @dataclass(frozen=True, slots=True)
 class SoakEvent:
-    """An event of a soak. ``do`` injects the fault and removes it, which takes some seconds.
+    """An event of a soak. ``do`` injects a fault and removes the fault after some seconds.
 
-    ``lost_s`` is the loss that it explains, in seconds of the whole load; ``explains`` is a regular expression for the
-    log lines that it explains.
+    ``lost_s`` is the maximum loss that the event explains, in seconds of the whole load. ``explains`` is a regular
+    expression for the log lines that the event explains.
     """
 
     name: str
@@ -137,7 +137,10 @@ ALWAYS: Final = (
 
 
 def schedule(seconds: float, chance: Random) -> list[tuple[float, SoakEvent]]:
-    """Return the events with their times, in seconds after the beginning. Every event comes before one comes twice."""
+    """Return the events and their times in seconds after the beginning.
+
+    No event occurs a second time before all other events have occurred once.
+    """
     found: list[tuple[float, SoakEvent]] = []
     left: list[SoakEvent] = []
     at = 10.0

@@ -1,4 +1,4 @@
-"""Stand-ins for agents: they report the load that the measuring load's answers would bring to real web servers."""
+"""Simulated agents that report the load that the answers to the measuring load would cause on real web servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ Lie = Callable[[Metrics, int], tuple[Metrics, float]]
 
 
 class StandInAgent:
-    """One member's counters. Each answer that names the member is a request that takes ``cost_s`` of CPU time."""
+    """The simulated web server and agent of one member.
+
+    Each answer that names the member causes a request that needs ``cost_s`` seconds of CPU time on average.
+    """
 
     def __init__(self, host: str, cost_s: float, chance: Random) -> None:
         self.host, self._cost_s, self._chance = host, cost_s, chance
@@ -34,7 +37,7 @@ class StandInAgent:
         self._backlog_s = 0.0  # CPU time of requests that have arrived but are not finished
 
     def serve(self, arrived: int, seconds: float) -> Metrics:
-        """Return the true metrics after ``seconds`` in which ``arrived`` requests came."""
+        """Return the true metrics after a period of ``seconds`` in which ``arrived`` requests arrived."""
         self._backlog_s += sum(self._chance.expovariate(1 / self._cost_s) for _ in range(arrived))
         used_s = min(self._backlog_s, CORES * seconds)
         self._backlog_s -= used_s
@@ -49,7 +52,7 @@ class StandInAgent:
         }  # fmt: skip
 
     def report(self, metrics: Metrics) -> Report:
-        """Return the next report, with the lie if the agent lies."""
+        """Return the next report, which is false if ``lie`` is set."""
         interval = INTERVAL
         if self.lie:
             metrics, interval = self.lie(dict(metrics), self._lied)
@@ -59,12 +62,13 @@ class StandInAgent:
 
 
 class StandInAgents:
-    """Sends the reports of all members for the duration of a with statement. ``agents`` maps hosts to stand-ins."""
+    """A sender of all members' reports for the duration of a with statement. ``agents`` maps hosts to simulated
+    agents."""
 
     def __init__(
         self, port: int, key: MasterKey, load: QueryLoad, hosts: Sequence[str], cost_s: float, chance: Random
     ) -> None:
-        """``hosts`` are in the order of the positions in the load's records."""
+        """``hosts`` must be in the order of the members' positions in the load's records."""
         self.agents: Mapping[str, StandInAgent] = {host: StandInAgent(host, cost_s, chance) for host in hosts}
         self._keys = {host: key.agent_key(host) for host in hosts}
         self._port, self._load = port, load

@@ -1,4 +1,4 @@
-"""Waits for conditions, since a harness must never assume how long a step takes."""
+"""Waits for conditions, because a harness must never assume the duration of a step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STEP: Final = 0.02  # s between two checks
 
 
 def wait_for(condition: Callable[[], object], seconds: float, step: float = STEP) -> float | None:
-    """Wait until ``condition`` is true, and return the monotonic time at which it was; None after ``seconds``."""
+    """Wait until ``condition`` is true, and return the monotonic time, or None after ``seconds``."""
     end = time.monotonic() + seconds
     while True:
         if condition():

@@ -1,1 +1,1 @@
-"""A folder for PYTHONPATH: its sitecustomize.py makes Python work with a faked clock."""
+"""A directory for PYTHONPATH that contains a sitecustomize.py, with which Python works under a faked clock."""

@@ -1,7 +1,7 @@
-"""Loaded by Python programs that run with libfaketime: makes time.sleep() work there.
+"""Makes time.sleep() work in Python programs that run with libfaketime.
 
-Python sleeps with clock_nanosleep() until an absolute monotonic time, which libfaketime 0.9.10 takes for a wall-clock
-time: the call then returns EINVAL, or much too late.
+Python calls clock_nanosleep() with an absolute monotonic time. Because libfaketime 0.9.10 treats the argument as
+wall-clock time, the call returns EINVAL or returns much too late.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The faults, one module per family."""
+"""The faults, with one module per family of faults."""

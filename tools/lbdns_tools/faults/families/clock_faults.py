@@ -1,6 +1,7 @@
-"""Clocks that step by an hour, forwards and backwards, on the server or on one member.
+"""Clock faults: the clock of the server or of one member steps forwards or backwards by an hour.
 
-libfaketime changes the time that a single process reads; the machine's clock and the monotonic clock are untouched.
+libfaketime changes the wall-clock time that a single process reads. The machine's clock and the monotonic clock remain
+unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ VICTIM: Final = "frodo"
 
 
 def faked(path: Path) -> Mapping[str, str]:
-    """Return the environment of a process whose clock is off by the number of seconds in the file ``path``."""
+    """Return the environment of a process whose clock is wrong by the number of seconds in the file ``path``."""
     step(path, 0)
     return {
         "LD_PRELOAD": faketime_library() or "", "FAKETIME_TIMESTAMP_FILE": str(path), "FAKETIME_CACHE_DURATION": "1",
@@ -31,7 +32,7 @@ def faked(path: Path) -> Mapping[str, str]:
 
 
 def step(path: Path, seconds: int) -> None:
-    """Make the clocks that follow ``path`` wrong by ``seconds``."""
+    """Make the clocks of all processes that read ``path`` wrong by ``seconds``."""
     new = path.with_suffix(".new")
     new.write_text(f"{seconds:+d}\n")
     new.replace(path)
@@ -47,8 +48,8 @@ def server_clock_steps(seconds: int) -> Callable[[FaultBed], None]:
         bed.awaits(bed.answers, "queries are answered after the restart", 15)
         bed.begin()
         step(offset, seconds)
-        bed.awaits(bed.fails_open, "the pool fails open, since all reports seem to be an hour off", 6)
-        bed.expect(bed.farm.metric("lbdns_reports_total", result="clock"), "no report was rejected for its time")
+        bed.awaits(bed.fails_open, "the pool fails open, because all reports seem to be an hour off", 6)
+        bed.expect(bed.farm.metric("lbdns_reports_total", result="clock"), "no report was rejected because of its time")
         bed.keep(2.0)
         step(offset, 0)
         bed.ease()
@@ -64,7 +65,7 @@ def agent_clock_steps(seconds: int) -> Callable[[FaultBed], None]:
         bed.farm.agents[VICTIM].stop()
         bed.farm.agent_environment = faked(offset)
         bed.farm.start_agent(VICTIM)
-        bed.awaits(bed.all_usable, "all members are usable with the other agent", 15)
+        bed.awaits(bed.all_usable, "all members are usable after the agent's restart", 15)
         begin = bed.begin()
         step(offset, seconds)
         bed.awaits(bed.state_is(VICTIM, "silent"), f"{VICTIM} is silent", 6)
@@ -76,11 +77,11 @@ def agent_clock_steps(seconds: int) -> Callable[[FaultBed], None]:
     return run
 
 
-_SERVER: Final = "no query is lost or wrong; the pool fails open; members return with the right time"
-_AGENT: Final = "only this member is out; it returns with the right time"
+_SERVER: Final = "no query is lost, and no answer is wrong; the pool fails open; members return when the clock is right"
+_AGENT: Final = "only the member with the wrong clock leaves rotation; this member returns when the clock is right"
 FAULTS: Final = tuple(
-    Fault(f"clock.{side}-{name}", f"the clock of {whose} steps {name} by 1 h, and back", holds, run(seconds),
-          Limits(recover_s=6), quick=(side, name) == ("server", "back"), needs=("faketime",))
+    Fault(f"clock.{side}-{name}", f"the clock of {whose} steps {name} by 1 h and is later corrected", holds,
+          run(seconds), Limits(recover_s=6), quick=(side, name) == ("server", "back"), needs=("faketime",))
     for side, whose, holds, run in (
         ("server", "the server", _SERVER, server_clock_steps), ("agent", "one member", _AGENT, agent_clock_steps),
     )

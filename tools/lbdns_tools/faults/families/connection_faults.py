@@ -1,4 +1,4 @@
-"""Clients that hold connections and give nothing: idle, slow to send, or never reading."""
+"""Clients that keep connections open: idle clients, slow senders, and clients that never read."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _QUERY: Final = query_wire("best.hobbit")
 
 
 def judge(bed: FaultBed, prober: Prober, what: str) -> None:
-    """Expect that nearly all probes succeeded in time."""
+    """Record a problem unless nearly all probes succeeded in time."""
     late = sum(time > TIMELY_S for time in prober.times)
-    bed.expect(prober.count > 0, f"{what}: no probe was made")
+    bed.expect(prober.count > 0, f"{what}: the prober made no attempt")
     bed.expect(
         late + prober.failures <= MISSED * prober.count,
         f"{what}: {prober.failures} of {prober.count} probes failed, {late} took longer than {TIMELY_S:g} s",
@@ -93,7 +93,7 @@ def http_out_of_descriptors(bed: FaultBed) -> None:
         bed.keep(3.0)
     bed.ease()
     logged = bed.farm.log().count("\n") - lines
-    bed.expect(logged <= 15, f"{logged} log lines in 3 s")
+    bed.expect(logged <= 15, f"the server logged {logged} lines in 3 s")
     bed.recovers(bed.is_healthy, "/healthz responds with 200")
     bed.recovers(bed.all_usable, "all members are usable")
 
@@ -104,7 +104,7 @@ def control_never_read(bed: FaultBed) -> None:
         bed.keep(HELD_S)
     waits = sorted(record.waited for record in bed.load.between(bed.began))
     p99_ms = 1000 * waits[len(waits) * 99 // 100]
-    bed.expect(p99_ms <= LATENCY_MS, f"the 99th percentile of the answers took {p99_ms:.0f} ms")
+    bed.expect(p99_ms <= LATENCY_MS, f"the 99th percentile of the answers' latency is {p99_ms:.0f} ms")
     bed.ease()
     bed.recovers(lambda: bed.farm.control("overrides")["ok"], "the control socket answers")
 
@@ -113,19 +113,22 @@ _OPEN: Final = FarmPlan(web='allow = ["127.0.0.0/8"]\n')
 _DNS: Final = "UDP and TCP queries are answered"
 _HTTP: Final = "/healthz and pages respond within 3 s; no query is lost"
 FAULTS: Final = (
-    Fault("client.idle-tcp", f"{IDLE_TCP} idle TCP connections to DNS, from 100 addresses", _DNS, idle_tcp,
+    Fault("client.idle-tcp", f"{IDLE_TCP} idle TCP connections to the DNS port come from 100 addresses", _DNS, idle_tcp,
           quick=True, needs=("descriptors",)),
-    Fault("client.slow-tcp", "1500 TCP clients send a query a byte each half second", _DNS, slow_tcp),
-    Fault("client.idle-http", f"{IDLE_HTTP} idle HTTP connections from 50 addresses", _HTTP,
+    Fault("client.slow-tcp", "1500 TCP clients send one byte of a query every 0.5 s", _DNS, slow_tcp),
+    Fault("client.idle-http", f"{IDLE_HTTP} idle HTTP connections come from 50 addresses", _HTTP,
           http_clients(IDLE_HTTP, False, b"", b""), farm=_OPEN, quick=True, needs=("descriptors",)),
-    Fault("client.slow-http", f"{SLOW} HTTP clients send a head a byte each tenth of a second", _HTTP,
+    Fault("client.slow-http", f"{SLOW} HTTP clients send one byte of a request header every 0.1 s", _HTTP,
           http_clients(SLOW, False, _HEAD, b"x"), farm=_OPEN),
-    Fault("client.half-heads", f"{SLOW} HTTP clients send half a head and open again what is closed", _HTTP,
-          http_clients(SLOW, False, _HEAD, b""), farm=_OPEN),
-    Fault("client.slow-http-here", f"the same from this machine's own address ({SLOW})",
+    Fault("client.half-heads", f"{SLOW} HTTP clients send half of a request header, and reconnect when disconnected",
+          _HTTP, http_clients(SLOW, False, _HEAD, b""), farm=_OPEN),
+    Fault("client.slow-http-here", f"{SLOW} HTTP clients on the server's machine send a request header byte by byte",
           "/healthz responds within 3 s; no query is lost", http_clients(SLOW, True, _HEAD, b"x")),
-    Fault("client.http-no-descriptors", "the main process out of descriptors while 50 HTTP clients connect",
-          "no busy loop, no flood of log lines; pages are back", http_out_of_descriptors),
-    Fault("client.control-never-reads", f"{CONTROL} control clients that never read and connect again, with one worker",
-          f"99 % of the answers within {LATENCY_MS:g} ms", control_never_read, farm=FarmPlan(workers=1), quick=True),
+    Fault("client.http-no-descriptors",
+          "the main process cannot open more descriptors for 3 s, while 50 HTTP clients connect",
+          "the server logs at most 15 lines in that time; pages are served again afterwards", http_out_of_descriptors),
+    Fault("client.control-never-reads",
+          f"{CONTROL} clients of the control socket never read and often reconnect; the server has one worker",
+          f"99 % of the DNS answers arrive within {LATENCY_MS:g} ms", control_never_read, farm=FarmPlan(workers=1),
+          quick=True),
 )  # fmt: skip

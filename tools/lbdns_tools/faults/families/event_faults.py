@@ -1,4 +1,4 @@
-"""Many events at once: a thousand members that fall silent and return together."""
+"""Many events at once: a thousand members that become silent together and later return together."""
 
 from __future__ import annotations
 
@@ -45,9 +45,12 @@ def thousand_silent(bed: FaultBed) -> None:
     bed.ease()
     with _reporting(bed):
         bed.recovers(lambda: _usable(bed) == COUNT, f"{COUNT} members are usable again", SILENT_S, LOOK_S)
-        bed.awaits(lambda: _events(bed) >= LISTED, "the log of events contains the changes", 15, LOOK_S)
+        bed.awaits(lambda: _events(bed) >= LISTED, "the history contains the members' changes of state", 15, LOOK_S)
         history = bed.farm.status()["server"]["history"]
-        bed.expect(history["ok"] and history["dropped"] == 0, f"{history['dropped']} records were lost: {history}")
+        bed.expect(
+            history["ok"] and history["dropped"] == 0,
+            f"the history must not lose records, but lost {history['dropped']}: {history}",
+        )
 
 
 def _events(bed: FaultBed) -> int:
@@ -56,7 +59,7 @@ def _events(bed: FaultBed) -> int:
 
 
 FAULTS: Final = (
-    Fault("event.thousand-silent", f"{COUNT} members fall silent together, and return together",
+    Fault("event.thousand-silent", f"{COUNT} members become silent together and later return together",
           "no query is lost; every event is in the history", thousand_silent,
           Limits(recover_s=15, growth_mb=60, log_lines=900), FARM),
 )  # fmt: skip

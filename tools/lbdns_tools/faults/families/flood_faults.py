@@ -1,4 +1,4 @@
-"""Floods of malformed input on every port, at a rate that a busy machine can produce and a server must ignore."""
+"""Floods of malformed input on every port, at a rate that must not affect the server."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def http_request(chance: Random) -> bytes:
 
 
 def tcp_message(chance: Random) -> bytes:
-    """Return a malformed DNS message over TCP, some with a length that does not match."""
+    """Return a malformed DNS message for TCP, whose length prefix may be wrong."""
     message = chance.choice(list(malformed_flood.KINDS.values()))(chance)
     length = chance.choice((len(message), 0, 65535, len(message) // 2))
     return length.to_bytes(2, "big") + message
 
 
 def control_line(chance: Random) -> bytes:
-    """Return a malformed line for the control socket."""
+    """Return a malformed command line for the control socket."""
     return chance.choice((
         chance.randbytes(100) + b"\n", b"{}\n", b"[" * 5000 + b"\n", b'{"command": 5}\n', b"x" * 100_000 + b"\n",
         b'{"command": "drain"}\n', b'{"command": "drain", "member": {"a": 1}}\n',
@@ -78,7 +78,10 @@ def control_line(chance: Random) -> bytes:
 
 @contextlib.contextmanager
 def flood(send: Send, message: Message, chance: Random) -> Iterator[list[int]]:
-    """Send RATE messages/s in a thread for the duration of a with statement. Yields a list with the number sent."""
+    """Send RATE messages/s in a thread for the duration of a with statement.
+
+    Yields a list whose only item is the number of messages sent.
+    """
     prepared = [message(chance) for _ in range(PREPARED)]
     over, sent = threading.Event(), [0]
 
@@ -106,7 +109,7 @@ def to_udp(port: int) -> Send:
 
 
 def to_stream(connect: Callable[[], socket.socket]) -> Send:
-    """Return a function that sends data over a new connection and reads the beginning of the response, if any."""
+    """Return a function that sends data over a new connection and reads the beginning of any response."""
 
     def send(data: bytes) -> None:
         with connect() as sock:
@@ -157,16 +160,16 @@ def dns_datagram(chance: Random) -> bytes:
     return chance.choice(list(malformed_flood.KINDS.values()))(chance)
 
 
-_HOLDS: Final = "no query is lost; members stay usable; memory and log stay bounded"
+_HOLDS: Final = "no query is lost; members stay usable; memory use and log size stay within limits"
 FAULTS: Final = (
-    Fault("flood.dns-udp", f"{RATE:g} malformed queries/s over UDP", _HOLDS,
+    Fault("flood.dns-udp", f"{RATE:g} malformed queries/s arrive over UDP", _HOLDS,
           flooded(lambda bed: to_udp(bed.farm.port), dns_datagram), quick=True),
-    Fault("flood.dns-tcp", "malformed queries over TCP, each on a connection of its own", _HOLDS,
+    Fault("flood.dns-tcp", "malformed queries arrive over TCP, each on a separate connection", _HOLDS,
           flooded(lambda bed: to_tcp(bed.farm.port), tcp_message)),
-    Fault("flood.reports", f"{RATE:g} malformed, forged and unknown reports/s", _HOLDS,
+    Fault("flood.reports", f"{RATE:g} reports/s are malformed, forged or from unknown hosts", _HOLDS,
           flooded(lambda bed: to_udp(bed.farm.report_port), datagram_report), quick=True),
-    Fault("flood.http", "malformed HTTP requests, each on a connection of its own", _HOLDS,
+    Fault("flood.http", "malformed HTTP requests arrive, each on a separate connection", _HOLDS,
           flooded(lambda bed: to_tcp(bed.farm.http_port), http_request), Limits(log_lines=100), quick=True),
-    Fault("flood.control", "malformed lines on the control socket", _HOLDS,
+    Fault("flood.control", "malformed commands arrive at the control socket", _HOLDS,
           flooded(lambda bed: to_unix(str(bed.farm.control_path)), control_line), Limits(log_lines=100)),
 )  # fmt: skip

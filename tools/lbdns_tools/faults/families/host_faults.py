@@ -1,4 +1,4 @@
-"""Faults of the members' hosts: their agents and web servers."""
+"""Faults of agents and web servers on the members' hosts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def agent_killed(bed: FaultBed) -> None:
 def agent_ends(bed: FaultBed) -> None:
     bed.begin()
     bed.farm.agents[VICTIM].stop()
-    bed.awaits(bed.state_is(VICTIM, "silent"), f"{VICTIM} is silent at once", 1.0)
+    bed.awaits(bed.state_is(VICTIM, "silent"), f"{VICTIM} is silent immediately", 1.0)
     since = bed.ease()
     bed.keep(1.5)
     bed.forbid(VICTIM, since + 0.5, bed.ease())
@@ -132,21 +132,24 @@ def _fault(
     return Fault(f"host.{name}", done, holds, run, Limits(recover_s=recover_s), farm, quick)
 
 
-_OUT: Final = "no answer names it while it is out; it comes back"
+_OUT: Final = "no answer names the member until the member returns to rotation"
 FAULTS: Final = (
-    _fault("agent-killed", "an agent killed, later started again", f"out after 3 intervals; {_OUT}", agent_killed,
-           quick=True),
-    _fault("agent-ends", "an agent ended by SIGTERM, later started again", f"out at once; {_OUT}", agent_ends),
-    _fault("agent-stopped", "an agent stopped and continued", f"out after 3 intervals; {_OUT}", agent_stopped),
-    _fault("agent-flaps", "an agent killed and started, again and again", "no query is lost", agent_flaps),
-    _fault("all-silent", "all agents killed, later started again", "the pool fails open; all members are answered",
+    _fault("agent-killed", "an agent is killed and later restarted",
+           f"the member leaves rotation after 3 intervals; {_OUT}", agent_killed, quick=True),
+    _fault("agent-ends", "an agent is ended by SIGTERM and later restarted",
+           f"the member leaves rotation immediately; {_OUT}", agent_ends),
+    _fault("agent-stopped", "an agent is stopped by SIGSTOP and later continued",
+           f"the member leaves rotation after 3 intervals; {_OUT}", agent_stopped),
+    _fault("agent-flaps", "an agent is killed and restarted repeatedly", "no query is lost", agent_flaps),
+    _fault("all-silent", "all agents are killed and later restarted", "the pool fails open; answers name all members",
            all_silent),
-    _fault("web-killed", "a web server killed, later started again", f"out within {CHECKED_S:g} s; {_OUT}",
-           web_server_killed, quick=True, farm=WEB),
-    _fault("web-stopped", "a web server stopped and continued", f"out within {HUNG_S:g} s; {_OUT}",
+    _fault("web-killed", "a web server is killed and later restarted",
+           f"the member leaves rotation within {CHECKED_S:g} s; {_OUT}", web_server_killed, quick=True, farm=WEB),
+    _fault("web-stopped", "a web server is stopped by SIGSTOP and later continued",
+           f"the member leaves rotation within {HUNG_S:g} s; {_OUT}",
            web_server_stopped, farm=FarmPlan(web_servers=True, check="http://:{port}/")),
-    _fault("web-flaps", "a web server killed and started, again and again", "no query is lost", web_server_flaps,
+    _fault("web-flaps", "a web server is killed and restarted repeatedly", "no query is lost", web_server_flaps,
            farm=WEB),
-    _fault("all-web-servers", "all web servers killed, later started again",
-           "answers go on; all members come back", all_web_servers_killed, farm=WEB),
+    _fault("all-web-servers", "all web servers are killed and later restarted",
+           "queries are answered; all members return to rotation", all_web_servers_killed, farm=WEB),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Members with a valid key that send absurd reports, each kind in a pool of its own, beside honest pools."""
+"""Members that have a valid key but send absurd reports; each kind of absurd report has a separate pool."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ FARM: Final = FarmPlan(
 
 
 def _new_boot(agent: StandInAgent) -> None:
-    """Let an agent start again with a counter that stands high from the beginning."""
+    """Restart an agent with a request counter that is already very high."""
     agent.boot += 1
     agent.seq = 0
     agent.lie = _raised("requests_total", 0.0, 1e12)
@@ -84,7 +84,7 @@ def _capacities(bed: FaultBed) -> dict[str, float]:
 
 
 class PoolWatch:
-    """Reads the members' capacities each second, and computes means and shares of a period."""
+    """A recorder of the members' capacities that also computes mean capacities and shares of answers."""
 
     def __init__(self, bed: FaultBed) -> None:
         self._bed = bed
@@ -135,13 +135,15 @@ def _judge_lies(bed: FaultBed, watch: PoolWatch, before: tuple[float, float], ly
     for pool in (*LIES, "new-boot"):
         share = watch.share(pool, liar, *lying)
         bed.notes[f"share of {pool}"] = round(share, 3)
-        bed.expect(share <= most, f"{pool}: the liar has {share:.0%} of the answers; the limit is {most:.0%}")
+        bed.expect(
+            share <= most, f"{pool}: the lying member receives {share:.0%} of the answers; the limit is {most:.0%}"
+        )
         for other in _members(pool)[:liar]:
             was, now = watch.capacity(other, *before), watch.capacity(other, *lying)
             moved = abs(now / was - 1) if was else 0.0
             bed.notes[f"capacity of {other} moved"] = round(moved, 3)
             bed.expect(was > 0, f"{pool}: the capacity of {other} is unknown")
-            bed.expect(moved <= MOST_MOVED + NOISE, f"{pool}: the capacity of {other} moved by {moved:.0%}")
+            bed.expect(moved <= MOST_MOVED + NOISE, f"{pool}: the capacity of {other} changed by {moved:.0%}")
 
 
 def _judge_return(bed: FaultBed, watch: PoolWatch, after: tuple[float, float]) -> None:
@@ -151,12 +153,13 @@ def _judge_return(bed: FaultBed, watch: PoolWatch, after: tuple[float, float]) -
         bed.notes[f"share of {pool} afterwards"] = round(share, 3)
         off = abs(share * MEMBERS_EACH - 1)
         bed.expect(
-            off <= MOST_MOVED + 3 * NOISE, f"{pool}: 30 s after its last lie the liar's share is {share:.0%}, not 33 %"
+            off <= MOST_MOVED + 3 * NOISE,
+            f"{pool}: 30 s after its last lie, the lying member's share is {share:.0%}, not 33 %",
         )
 
 
 def long_interval(bed: FaultBed) -> None:
-    """One report with an interval of a day, then silence: the dead member must be out all the same."""
+    """Check that a member becomes silent in time after a last report with an interval of one day."""
     bed.farm.agents[VICTIM].stop(signal.SIGKILL)
     with StandInAgents(bed.farm.report_port, bed.farm.keys[0], bed.load, (VICTIM,), 0.01, bed.chance) as agents:
         agents.agents[VICTIM].boot = 2**63
@@ -164,7 +167,7 @@ def long_interval(bed: FaultBed) -> None:
         bed.keep(2.5)
     begin = bed.begin()
     bed.farm.agents["bilbo"].stop(signal.SIGKILL)
-    bed.awaits(bed.state_is("bilbo", "silent"), "bilbo, whose agent is killed too, is silent", 6)
+    bed.awaits(bed.state_is("bilbo", "silent"), "bilbo is silent after the end of its agent", 6)
     bed.awaits(bed.state_is(VICTIM, "silent"), f"{VICTIM} is silent", SILENT_AFTER_S)
     bed.keep(2.0)
     bed.expect(not bed.farm.status()["pools"][0]["fail_open"] or len(bed.farm.usable()) < 2, "the pool fails open")
@@ -177,10 +180,11 @@ def long_interval(bed: FaultBed) -> None:
 
 
 FAULTS: Final = (
-    Fault("liar.absurd", f"{len(LIES) + 1} kinds of absurd reports from one member of three, each in a pool of its own",
-          "other members' capacities move by at most 10 %, the liar gets at most 1.5 times an idle member's share, and "
-          "30 s later an equal one", all_lies, Limits(recover_s=60, log_lines=120), FARM, quick=True),
-    Fault("liar.interval", "a report that declares an interval of a day, then silence (max_interval = 2)",
-          "the member is silent within 8 s, and another one as usual", long_interval, Limits(recover_s=15),
-          FarmPlan(collector="max_interval = 2\n")),
+    Fault("liar.absurd", f"in each of {len(LIES) + 1} pools, one member sends a different kind of absurd report",
+          "other members' capacities change by at most 10 %; the lying member receives at most 1.5 times an idle "
+          "member's share; 30 s after its last lie, the lying member receives an equal share", all_lies,
+          Limits(recover_s=60, log_lines=120), FARM, quick=True),
+    Fault("liar.interval", "a member reports an interval of one day and sends no more reports (max_interval = 2)",
+          "the member becomes silent within 8 s, and another killed member after the usual time", long_interval,
+          Limits(recover_s=15), FarmPlan(collector="max_interval = 2\n")),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Faults of the server's log: a reader that stops reading, and one that goes away."""
+"""Faults of the server's log: the reader of the log stops reading or ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ LINES: Final = 400  # debug or event lines that are provoked: more than fill the
 
 
 class LogReader:
-    """Reads the server's standard error from a named pipe: only what ``read`` finds, or everything after ``drain``."""
+    """A reader of the server's standard error, which is a named pipe.
+
+    Until ``drain`` is called, only ``read`` reads from the pipe.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "log.fifo"
@@ -32,13 +35,13 @@ class LogReader:
         self._over = threading.Event()
 
     def read(self) -> None:
-        """Read everything that is in the pipe."""
+        """Read all data that the pipe contains."""
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self._descriptor, 65536):
                 self.text += data.decode(errors="replace")
 
     def drain(self) -> None:
-        """From now on, read whatever arrives, in a thread."""
+        """Start a thread that reads all further data from the pipe."""
         threading.Thread(target=self._drain, name="log-reader", daemon=True).start()
 
     def _drain(self) -> None:
@@ -53,7 +56,7 @@ class LogReader:
 
 
 def log_to_a_pipe(bed: FaultBed) -> LogReader:
-    """Restart the server with its standard error connected to a pipe, which is read until the fault begins."""
+    """Restart the server with a pipe as its standard error, and read the pipe until the fault begins."""
     farm, reader = bed.farm, LogReader(bed.folder)
     bed.resources.callback(reader.close)
     farm.server.stop()
@@ -66,7 +69,7 @@ def log_to_a_pipe(bed: FaultBed) -> LogReader:
 
 
 def provoke_lines(bed: FaultBed, seconds: float) -> None:
-    """Change weights for ``seconds``: each change is an event with its log line."""
+    """Change weights for ``seconds``, because the server logs a line for each change."""
     end, number = time.monotonic() + seconds, 0
     while number < LINES and time.monotonic() < end:
         for member in MEMBERS:
@@ -84,7 +87,7 @@ def log_stalls(bed: FaultBed) -> None:
     bed.ease()
     reader.drain()
     told = re.compile(r"reload: |lines? (was|were) lost")
-    bed.recovers(lambda: told.search(reader.text), "the line of the reload, or how many lines were lost, is read", 8)
+    bed.recovers(lambda: told.search(reader.text), "the log contains the reload, or the number of lost lines", 8)
     bed.recovers(bed.is_healthy, "/healthz responds with 200")
 
 
@@ -98,12 +101,14 @@ def log_closes(bed: FaultBed) -> None:
     bed.recovers(bed.all_usable, "all members are usable")
 
 
-_HOLDS: Final = "DNS, reports, control and /healthz go on"
+_HOLDS: Final = "DNS, reports, the control socket and /healthz keep working"
 FAULTS: Final = (
-    Fault("log.stalled", "nothing reads standard error (a full pipe of 4 kB), with 2 workers",
-          f"{_HOLDS}; lines wait, or their loss is told", log_stalls, Limits(), quick=True),
-    Fault("log.stalled-alone", "the same, with one worker", f"{_HOLDS}; lines wait, or their loss is told", log_stalls,
+    Fault("log.stalled", "nothing reads standard error (a full pipe of 4 kB); the server has 2 workers",
+          f"{_HOLDS}; delayed lines arrive, or a line states how many were lost", log_stalls, Limits(), quick=True),
+    Fault("log.stalled-alone", "nothing reads standard error (a full pipe of 4 kB); the server has one worker",
+          f"{_HOLDS}; delayed lines arrive, or a line states how many were lost", log_stalls, Limits(),
+          FarmPlan(workers=1)),
+    Fault("log.closed", "the reader of standard error ends; the server has 2 workers", _HOLDS, log_closes, Limits()),
+    Fault("log.closed-alone", "the reader of standard error ends; the server has one worker", _HOLDS, log_closes,
           Limits(), FarmPlan(workers=1)),
-    Fault("log.closed", "the reader of standard error goes away", _HOLDS, log_closes, Limits()),
-    Fault("log.closed-alone", "the same, with one worker", _HOLDS, log_closes, Limits(), FarmPlan(workers=1)),
 )  # fmt: skip

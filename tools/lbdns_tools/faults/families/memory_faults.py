@@ -1,4 +1,4 @@
-"""Memory that runs out: of the main process while it loads a large zone, and of a worker."""
+"""Memory faults: the server runs out of memory while it loads a large zone, or a worker is killed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def address_space(pid: int) -> int:
 
 @contextlib.contextmanager
 def little_memory(*pids: int) -> Iterator[None]:
-    """Limit the address space of processes to what they have, and MARGIN more."""
+    """Limit the address space of processes to its present size plus MARGIN."""
     before = {pid: resource.prlimit(pid, resource.RLIMIT_AS) for pid in pids}
     for pid in pids:
         resource.prlimit(pid, resource.RLIMIT_AS, (address_space(pid) + MARGIN, before[pid][1]))
@@ -45,7 +45,7 @@ def write_large_zone(bed: FaultBed) -> None:
 
 
 def reload_without_memory(bed: FaultBed) -> None:
-    """Where memory ends, any allocation may fail: the server may refuse the zone, or end and be restarted."""
+    """Reload a zone that needs too much memory: the server may reject the zone, or end and be restarted."""
     processes = bed.farm.processes()
     bed.begin()
     with service_manager(bed):
@@ -53,7 +53,7 @@ def reload_without_memory(bed: FaultBed) -> None:
             write_large_zone(bed)
             try:
                 bed.farm.control("reload")
-                bed.expect(False, "the reload of a zone that does not fit into the memory was not refused")
+                bed.expect(False, "the server accepted a zone that needs too much memory")
             except LbdnsError as error:
                 bed.notes["error"] = str(error)
             bed.farm.write_files()
@@ -62,11 +62,11 @@ def reload_without_memory(bed: FaultBed) -> None:
         bed.notes["main survived"] = bed.farm.processes().main == processes.main
         bed.recovers(bed.all_usable, "all members are usable")
         bed.recovers(bed.is_healthy, "/healthz responds with 200")
-        bed.expect(bed.farm.control("reload").get("ok"), "the small zone was refused afterwards")
+        bed.expect(bed.farm.control("reload").get("ok"), "the server rejected the small zone afterwards")
 
 
 def worker_killed_for_memory(bed: FaultBed) -> None:
-    """The kernel's OOM killer picks the process with the most memory, again and again."""
+    """Kill the worker with the most memory repeatedly, like the kernel's OOM killer."""
     bed.begin()
     for _ in range(4):
         workers = bed.farm.processes().workers
@@ -78,12 +78,13 @@ def worker_killed_for_memory(bed: FaultBed) -> None:
 
 
 FAULTS: Final = (
-    Fault("memory.reload", f"{MARGIN >> 20} MB of address space left (RLIMIT_AS), then a reload of {RECORDS} names",
-          "the old zone is served on, or the server ends and a service manager restarts it", reload_without_memory,
+    Fault("memory.reload",
+          f"each process may allocate {MARGIN >> 20} MB more (RLIMIT_AS); then a zone of {RECORDS} names is loaded",
+          "the server keeps the old zone, or ends and is restarted by a service manager", reload_without_memory,
           Limits(queries(6), queries(6), recover_s=8, growth_mb=80, log_lines=1000, has_clean_log=False)),
-    Fault("memory.worker-killed", "the largest worker killed each second, as the kernel does without memory",
-          "replaced each time", worker_killed_for_memory, Limits(lost=30, lost_after_retry=4)),
-    Fault("memory.worker-killed-large", "the same with a zone of 100,000 names", "replaced each time",
-          worker_killed_for_memory, Limits(queries(8), queries(6), recover_s=10),
+    Fault("memory.worker-killed", "the largest worker is killed every second, as if by the kernel's OOM killer",
+          "each killed worker is replaced", worker_killed_for_memory, Limits(lost=30, lost_after_retry=4)),
+    Fault("memory.worker-killed-large", "the largest worker is killed every second; the zone contains 100,000 names",
+          "each killed worker is replaced", worker_killed_for_memory, Limits(queries(8), queries(6), recover_s=10),
           FarmPlan(zone=address_records(f"host{number}" for number in range(100_000)))),
 )  # fmt: skip

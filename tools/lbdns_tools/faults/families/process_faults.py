@@ -61,7 +61,7 @@ def worker_hung_at_reload(bed: FaultBed) -> None:
 
 @contextlib.contextmanager
 def no_descriptors(pid: int) -> Iterator[None]:
-    """Forbid a process to open more descriptors than it has open now."""
+    """Prevent a process from opening more descriptors."""
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (open_descriptors(pid), before[1]))
     try:
@@ -84,7 +84,7 @@ def worker_without_descriptors(bed: FaultBed) -> None:
         logged = bed.farm.log().count("\n") - lines
     bed.ease()
     bed.expect(busy < 0.5, f"the worker used {busy:.0%} of a core while it could not accept connections")
-    bed.expect(logged <= 10, f"{logged} log lines in {seconds:g} s")
+    bed.expect(logged <= 10, f"the server logged {logged} lines in {seconds:g} s")
     bed.recovers(lambda: all(answers_over_tcp(bed.farm.port) for _ in range(8)), "TCP connections are answered")
     bed.recovers(bed.is_healthy, "/healthz responds with 200")
 
@@ -119,7 +119,8 @@ def worker_dies_while_main_has_no_descriptors(bed: FaultBed) -> None:
 
 @contextlib.contextmanager
 def service_manager(bed: FaultBed) -> Iterator[None]:
-    """Restart the server RESTART_S after it has ended, as a service manager does, until the with statement ends."""
+    """Restart the server RESTART_S after each end of the server, like a service manager, until the with statement
+    ends."""
     over = threading.Event()
 
     def restart() -> None:
@@ -168,7 +169,10 @@ def main_stopped(bed: FaultBed) -> None:
     bed.recovers(bed.all_usable, "all members are usable")
     bed.recovers(bed.is_healthy, "/healthz responds with 200")
     bed.keep(4.0)  # in which late heartbeats would cost workers their lives
-    bed.expect(bed.farm.processes().workers == before.workers, "workers were replaced although only main had stopped")
+    bed.expect(
+        bed.farm.processes().workers == before.workers,
+        "workers were replaced, although only the main process had stopped",
+    )
 
 
 def fork_server_killed(bed: FaultBed) -> None:
@@ -202,30 +206,33 @@ def _fault(name: str, done: str, holds: str, run: Callable[[FaultBed], None], li
 
 #: While one of two workers hangs or is missing, half of the queries and a quarter of the second tries are lost
 FAULTS: Final = (
-    _fault("worker-killed", "a worker killed, three times", "replaced at once; only queries in its hands are lost",
+    _fault("worker-killed", "three workers are killed, one after another",
+           "a new worker starts immediately; only queries that the killed worker had received are lost",
            workers_killed, Limits(lost=12, recover_s=3), True),
-    _fault("worker-hung", "a worker stopped (SIGSTOP)", "killed and replaced after 3 s; /healthz says so",
+    _fault("worker-hung", "a worker is stopped by SIGSTOP",
+           "the worker is killed and replaced after 3 s; /healthz responds with 503 meanwhile",
            worker_hung, Limits(queries(HANG_S, 0.65), queries(HANG_S, 0.45), recover_s=6), True),
-    _fault("worker-hung-at-reload", "a worker stopped, then a reload", "killed and replaced; the reload succeeds",
+    _fault("worker-hung-at-reload", "a worker is stopped by SIGSTOP, and then the server is reloaded",
+           "the worker is killed and replaced; the reload succeeds",
            worker_hung_at_reload, Limits(queries(HANG_S, 0.65), queries(HANG_S, 0.45), recover_s=7), False),
-    _fault("worker-no-descriptors", "a worker out of descriptors for 5 s, while 40 clients connect over TCP",
-           "UDP is answered; no busy loop; TCP is answered again", worker_without_descriptors, Limits(recover_s=5),
-           True),
-    _fault("main-no-descriptors", "the main process out of descriptors for 3 s; a worker dies meanwhile",
-           "/healthz is not 200; the worker is replaced, at the latest when descriptors are free",
+    _fault("worker-no-descriptors", "a worker cannot open more descriptors for 5 s, while 40 clients connect over TCP",
+           "UDP queries are answered; the worker runs no busy loop; TCP queries are answered again afterwards",
+           worker_without_descriptors, Limits(recover_s=5), True),
+    _fault("main-no-descriptors", "the main process cannot open more descriptors for 3 s, and a worker is killed",
+           "/healthz responds with 503 until the worker is replaced; descriptors are available again after 3 s",
            worker_dies_while_main_has_no_descriptors, Limits(queries(4, 0.65), queries(4, 0.45), recover_s=5), False),
-    _fault("main-killed", "the main process killed; a service manager restarts it",
-           "no worker survives; answers and members are back", main_killed, Limits(queries(6), queries(6), recover_s=8),
-           True),
-    _fault("main-flaps", "the main process killed every 2 s, four times; a service manager restarts it",
-           "answers and members are back each time", main_flaps, Limits(queries(10), queries(8), recover_s=8,
-           log_lines=120), False),
-    _fault("main-stopped", "the main process stopped for 6 s, then continued",
-           "workers answer on; no worker is replaced", main_stopped, Limits(recover_s=5), False),
-    _fault("fork-server-killed", "a fork server killed, and a second later a worker, twice",
-           "both are replaced; only queries in the worker's hands are lost", fork_server_killed,
-           Limits(lost=12, recover_s=3), False),
-    _fault("fork-server-stopped", "a fork server stopped; a worker dies meanwhile",
-           "/healthz is not 200; both are replaced after 3 s", fork_server_stopped,
+    _fault("main-killed", "the main process is killed, and a service manager restarts the server",
+           "all workers end; after the restart, queries are answered and all members are usable", main_killed,
+           Limits(queries(6), queries(6), recover_s=8), True),
+    _fault("main-flaps", "the main process is killed every 2 s, four times; a service manager restarts the server",
+           "after the last restart, queries are answered and all members are usable", main_flaps,
+           Limits(queries(10), queries(8), recover_s=8, log_lines=120), False),
+    _fault("main-stopped", "the main process is stopped by SIGSTOP for 6 s",
+           "the workers continue to answer; no worker is replaced", main_stopped, Limits(recover_s=5), False),
+    _fault("fork-server-killed", "a fork server is killed, and a worker 1 s later; this happens twice",
+           "both processes are replaced; only queries that the killed worker had received are lost",
+           fork_server_killed, Limits(lost=12, recover_s=3), False),
+    _fault("fork-server-stopped", "a fork server is stopped by SIGSTOP, and a worker is killed",
+           "/healthz responds with 503; the fork server and the worker are replaced after 3 s", fork_server_stopped,
            Limits(queries(HANG_S, 0.65), queries(HANG_S, 0.45), recover_s=6), False),
 )  # fmt: skip

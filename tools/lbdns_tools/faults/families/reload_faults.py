@@ -1,4 +1,4 @@
-"""Reloads of broken configurations: each is refused, and the old configuration stays in force."""
+"""Reloads of broken configurations: the server rejects each reload and keeps the old configuration."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ BROKEN: Final[dict[str, Callable[[FaultBed], object]]] = {
     "an empty file": lambda bed: bed.farm.config.write_text(""),
     "not UTF-8": lambda bed: bed.farm.config.write_bytes(b"\xff\xfe\x00"),
     "no file": lambda bed: bed.farm.config.unlink(),
-    "a folder instead of the file": _config_folder,
+    "a directory instead of the file": _config_folder,
     "an unknown key": lambda bed: _config(bed, "[web]", "[web]\ncolour = 1"),
     "a value of the wrong type": lambda bed: _config(bed, 'state_dir = "state"', "state_dir = 7"),
     "an unknown policy": lambda bed: _config(bed, "[[pool]]", '[[pool]]\nnames = { best = "worst" }'),
@@ -89,19 +89,23 @@ def broken_reloads(bed: FaultBed) -> None:
         break_it(bed)
         try:
             bed.farm.control("reload")
-            bed.expect(False, f"the reload was not refused: {name}")
+            bed.expect(False, f"the server accepted a broken configuration: {name}")
         except LbdnsError as error:
-            bed.expect("Traceback" not in str(error) and len(str(error)) < 2000, f"no proper error for {name}: {error}")
+            bed.expect(
+                "Traceback" not in str(error) and len(str(error)) < 2000,
+                f"the error for {name} must be short and without a traceback: {error}",
+            )
         bed.expect(bed.farm.health().status == 200, f"/healthz is not 200 after the reload: {name}")
         if bed.chance.random() < 0.3:  # SIGHUP takes the same way, but tells nobody
             os.kill(bed.farm.server.pid, signal.SIGHUP)
             bed.keep(0.2)
         _restore(bed)
     bed.ease()
-    bed.expect(bed.farm.control("reload").get("ok"), "the repaired configuration was refused")
+    bed.expect(bed.farm.control("reload").get("ok"), "the server rejected the repaired configuration")
     bed.recovers(bed.all_usable, "all members are usable")
     bed.expect(
-        bed.farm.metric("lbdns_config_last_reload_successful") == 1, "the metric shows a failed reload after the last"
+        bed.farm.metric("lbdns_config_last_reload_successful") == 1,
+        "the metric shows a failed reload, although the last reload succeeded",
     )
 
 
@@ -115,7 +119,7 @@ def reload_storm(bed: FaultBed) -> None:
 
 
 def reload_while_the_zone_is_written(bed: FaultBed) -> None:
-    """Reloads meet a zone file that another program is just writing, line by line."""
+    """Reload the server while a zone file is incomplete, as if another program were writing the file."""
     bed.begin()
     text = _zone_text(bed)
     for size in range(0, len(text), max(1, len(text) // 12)):
@@ -127,18 +131,18 @@ def reload_while_the_zone_is_written(bed: FaultBed) -> None:
         bed.expect(bed.all_usable(), f"a reload accepted the first {size} bytes of the zone and lost members")
     _restore(bed)
     bed.ease()
-    bed.expect(bed.farm.control("reload").get("ok"), "the complete zone was refused")
+    bed.expect(bed.farm.control("reload").get("ok"), "the server rejected the complete zone")
     bed.recovers(bed.all_usable, "all members are usable")
 
 
 FAULTS: Final = (
-    Fault("reload.broken", f"reloads of {len(BROKEN)} kinds of broken configuration, zone and key files",
-          "each is refused with an error; the old configuration stays", broken_reloads, Limits(log_lines=200),
-          quick=True),
-    Fault("reload.storm", "40 reloads in a row, each with a change", "no query is lost", reload_storm,
-          Limits(log_lines=300)),
-    Fault("reload.half-written", "reloads while the zone file is being written",
-          "no query is lost; half a zone is refused", reload_while_the_zone_is_written, Limits(log_lines=200)),
-    Fault("reload.storm-alone", "the same with one worker", "no query is lost", reload_storm, Limits(log_lines=300),
-          FarmPlan(workers=1)),
+    Fault("reload.broken", f"the server is reloaded with {len(BROKEN)} kinds of broken configuration or files",
+          "each reload is rejected with an error; the old configuration stays in force", broken_reloads,
+          Limits(log_lines=200), quick=True),
+    Fault("reload.storm", "a server with 2 workers is reloaded 40 times in a row, each time with a change",
+          "no query is lost", reload_storm, Limits(log_lines=300)),
+    Fault("reload.half-written", "the server is reloaded repeatedly while a zone file is being written",
+          "no query is lost; an incomplete zone is rejected", reload_while_the_zone_is_written, Limits(log_lines=200)),
+    Fault("reload.storm-alone", "a server with one worker is reloaded 40 times in a row, each time with a change",
+          "no query is lost", reload_storm, Limits(log_lines=300), FarmPlan(workers=1)),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Faults on the way of the reports from the agents to the collector, and of their keys."""
+"""Faults of the reports between the agents and the collector, and faults of the keys."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BACK_S: Final = 6.0
 
 @contextlib.contextmanager
 def relayed(bed: FaultBed) -> Iterator[ReportRelay]:
-    """Restart the agents behind a relay, and wait until all members are usable again."""
+    """Restart the agents with a relay as their collector, and wait until all members are usable again."""
     with ReportRelay(bed.farm.report_port, bed.chance) as relay:
         bed.farm.agent_port = relay.port
         for name, agent in list(bed.farm.agents.items()):
             agent.stop()
             bed.farm.start_agent(name)
-        bed.awaits(bed.all_usable, "all members are usable behind the relay", 15)
+        bed.awaits(bed.all_usable, "all members are usable with the relay", 15)
         yield relay
 
 
@@ -41,7 +41,7 @@ def reports_lost(share: float) -> Callable[[FaultBed], None]:
             relay.loss = 0.0
             bed.ease()
             bed.recovers(bed.all_usable, "all members are usable", BACK_S)
-            bed.expect(relay.dropped, "the relay has lost no report")
+            bed.expect(relay.dropped, "the relay dropped no report")
 
     return run
 
@@ -53,7 +53,7 @@ def reports_reordered(bed: FaultBed) -> None:
         end = time.monotonic() + (6.0 if bed.quick else 15.0)
         while time.monotonic() < end:
             bed.keep(0.5)
-            bed.expect(bed.all_usable(), "a member was not usable although its reports arrived within 3 s")
+            bed.expect(bed.all_usable(), "a member was not usable, although its reports arrived within 3 s")
         bed.expect(bed.farm.metric("lbdns_reports_total", result="replay"), "no report was counted as a replay")
         relay.delay = 0.0
         bed.ease()
@@ -65,7 +65,7 @@ def reports_duplicated(bed: FaultBed) -> None:
         bed.begin()
         relay.duplicates = 1.0
         bed.keep(5.0)
-        bed.expect(bed.all_usable(), "not all members are usable while each report arrives twice")
+        bed.expect(bed.all_usable(), "not all members are usable while every report arrives twice")
         bed.expect(bed.farm.metric("lbdns_reports_total", result="replay"), "no report was counted as a replay")
         relay.duplicates = 0.0
         bed.ease()
@@ -73,11 +73,11 @@ def reports_duplicated(bed: FaultBed) -> None:
 
 
 def replayed_after_restart(bed: FaultBed) -> None:
-    """The recorded reports of a member that has said bye must not bring it back, whatever the server has forgotten."""
+    """Check that replayed reports of a member do not return the member to rotation after a bye report."""
     with relayed(bed) as relay:
         bed.keep(3.0)
         bed.farm.agents[VICTIM].stop()
-        bed.awaits(bed.state_is(VICTIM, "silent"), f"{VICTIM} is silent after its bye", 3)
+        bed.awaits(bed.state_is(VICTIM, "silent"), f"{VICTIM} is silent after its bye report", 3)
         bed.keep(1.5)  # sequences may be a second old in state_dir
         bed.begin()
         bed.farm.server.stop()
@@ -86,7 +86,7 @@ def replayed_after_restart(bed: FaultBed) -> None:
         restarted = bed.ease()
         relay.replay()
         returned = wait_for(lambda: VICTIM in bed.farm.usable(), 2.0)
-        bed.expect(returned is None, f"{VICTIM} is usable again by replayed reports, although it had said bye")
+        bed.expect(returned is None, f"replayed reports made {VICTIM} usable again after its bye report")
         bed.forbid(VICTIM, restarted + 0.2, time.monotonic())
         bed.farm.start_agent(VICTIM)
         bed.recovers(bed.all_usable, "all members are usable", 10)
@@ -102,7 +102,7 @@ def keys_rotated(bed: FaultBed) -> None:
     old = farm.keys[0]
     farm.keys = [new_master_key(), old]
     write_keys(bed)
-    bed.expect(farm.control("reload").get("ok"), "the reload with both keys failed")
+    bed.expect(farm.control("reload").get("ok"), "the reload with the old and the new key failed")
     for name in MEMBERS:
         farm.agents[name].stop(signal.SIGTERM)
         farm.start_agent(name)
@@ -132,18 +132,21 @@ def wrong_key(bed: FaultBed) -> None:
     bed.recovers(bed.all_usable, "all members are usable", BACK_S)
 
 
-_NOTHING: Final = "no query is lost or wrong"
+_NOTHING: Final = "no query is lost, and no answer is wrong"
 FAULTS: Final = (
-    Fault("report.lost-10", "10 % of the reports lost", f"{_NOTHING}; all members are back", reports_lost(0.1)),
-    Fault("report.lost-50", "50 % of the reports lost", f"{_NOTHING}; all members are back", reports_lost(0.5),
-          quick=True),
-    Fault("report.reordered", "reports delayed by up to 2.5 s at random, out of order", "no member falls silent",
-          reports_reordered, farm=FarmPlan(collector="stale_after = 6\n")),
-    Fault("report.duplicated", "every report arrives twice", "the second is counted as a replay", reports_duplicated),
-    Fault("report.replayed", "an agent says bye; the server restarts; recorded reports are replayed",
-          "the member stays out", replayed_after_restart, Limits(1500, 1500, recover_s=12), quick=True),
-    Fault("report.keys-rotated", "keys rotated under traffic: both, agents one by one, the new one alone",
+    Fault("report.lost-10", "10 % of the reports are lost", f"{_NOTHING}; all members are usable afterwards",
+          reports_lost(0.1)),
+    Fault("report.lost-50", "50 % of the reports are lost", f"{_NOTHING}; all members are usable afterwards",
+          reports_lost(0.5), quick=True),
+    Fault("report.reordered", "reports arrive out of order, each with a random delay of up to 2.5 s",
+          "no member becomes silent", reports_reordered, farm=FarmPlan(collector="stale_after = 6\n")),
+    Fault("report.duplicated", "every report arrives twice", "the second copy of a report is counted as a replay",
+          reports_duplicated),
+    Fault("report.replayed", "an agent sends a bye report; the server restarts; recorded reports are replayed",
+          "the member stays out of rotation", replayed_after_restart, Limits(1500, 1500, recover_s=12), quick=True),
+    Fault("report.keys-rotated", "the server accepts a new key too; agents switch one by one; the old key is removed",
           "no report is rejected", keys_rotated, Limits(recover_s=6)),
-    Fault("report.wrong-key", "an agent with a wrong key", "out; counted; back with the right key", wrong_key,
-          Limits(recover_s=6)),
+    Fault("report.wrong-key", "an agent uses a wrong key for a while",
+          "the member leaves rotation until the agent uses the right key; reports with the wrong key are counted",
+          wrong_key, Limits(recover_s=6)),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Two servers on one machine that want the same ports or the same state_dir."""
+"""Two servers on one machine with the same ports or the same state_dir."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ REFUSED_S: Final = 20.0  # s within which a second server must end
 
 
 def same_configuration(bed: FaultBed) -> None:
-    """A second server with the same configuration must end with an error, and leave the first alone."""
+    """Check that a second server with the same configuration ends with an error and does not affect the first
+    server."""
     bed.begin()
     second = bed.farm.run("second", *THIS_VERSION.command("serve", "-c", str(bed.farm.config)))
     ended = wait_for(lambda: not second.running, REFUSED_S)
@@ -26,13 +27,13 @@ def same_configuration(bed: FaultBed) -> None:
     second.stop()
     bed.ease()
     bed.keep(1.0)
-    bed.expect(bed.farm.control_path.exists(), "the control socket of the first server is gone")
+    bed.expect(bed.farm.control_path.exists(), "the control socket of the first server does not exist any more")
     bed.expect(bed.farm.control("overrides").get("ok"), "the first server's control socket does not answer")
     bed.recovers(bed.all_usable, "all members are usable")
 
 
 def shared_port_and_state(bed: FaultBed) -> None:
-    """A second server that shares only the DNS port and state_dir: either refused, or harmless."""
+    """Check that a second server with the same DNS port and state_dir does no damage."""
     report_port, http_port = free_ports(2)
     text = bed.farm.configuration().replace(f":{bed.farm.report_port}", f":{report_port}")
     text = text.replace(f":{bed.farm.http_port}", f":{http_port}").replace('"control.sock"', '"second.sock"')
@@ -44,7 +45,7 @@ def shared_port_and_state(bed: FaultBed) -> None:
     bed.notes["second runs"] = second.running
     bed.notes["message"] = second.last_line()
     reply = bed.farm.control("weight", member="frodo", factor=0.5)
-    bed.expect(reply["kept"], "the first server cannot save overrides beside the second")
+    bed.expect(reply["kept"], "the first server cannot save overrides while the second server runs")
     bed.keep(6.0)
     second.stop()
     bed.ease()
@@ -52,19 +53,21 @@ def shared_port_and_state(bed: FaultBed) -> None:
     bed.load.stop()
     bed.farm.server.stop()
     overrides = json.loads((bed.farm.state / "overrides.json").read_text())["overrides"]
-    bed.expect(
-        len(overrides) == 1, f"overrides.json contains {len(overrides)} overrides instead of the one that was set"
-    )
+    bed.expect(len(overrides) == 1, f"overrides.json must contain one override, but contains {len(overrides)}")
     with sqlite3.connect(bed.farm.state / "history.db") as history:
         (result,) = history.execute("PRAGMA integrity_check").fetchone()
     bed.expect(result == "ok", f"history.db is damaged: {result}")
 
 
 FAULTS: Final = (
-    Fault("sharing.same-configuration", "a second server with the same configuration",
-          "it ends with an error; the first is untouched", same_configuration, Limits(), quick=True),
-    Fault("sharing.same-configuration-alone", "the same with one worker",
-          "it ends with an error; the first is untouched", same_configuration, Limits(), FarmPlan(workers=1)),
-    Fault("sharing.state-dir", "a second server on the same DNS port and state_dir, with other report and web ports",
-          "no query is lost or wrong; overrides and history are intact", shared_port_and_state, Limits()),
+    Fault("sharing.same-configuration", "a second server starts with the same configuration (2 workers)",
+          "the second server ends with an error; the first server is unaffected", same_configuration, Limits(),
+          quick=True),
+    Fault("sharing.same-configuration-alone", "a second server starts with the same configuration (one worker)",
+          "the second server ends with an error; the first server is unaffected", same_configuration, Limits(),
+          FarmPlan(workers=1)),
+    Fault("sharing.state-dir",
+          "a second server starts with the same DNS port and state_dir, but with other report and web ports",
+          "no query is lost, and no answer is wrong; overrides and history stay intact", shared_port_and_state,
+          Limits()),
 )  # fmt: skip

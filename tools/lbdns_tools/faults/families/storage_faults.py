@@ -1,4 +1,4 @@
-"""Faults of the disk below state_dir, and of the history file."""
+"""Faults of the disk that contains state_dir, and faults of the history file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIDE_FILES: Final = ("", "-wal", "-shm")
 
 
 def mount(folder: Path, *options: str) -> None:
-    """Mount a small tmpfs at ``folder``. It disappears with the mount namespace."""
+    """Mount a small tmpfs at ``folder``. The tmpfs disappears with the mount namespace."""
     subprocess.run(
         [installed_programs.path_of("mount"), "-t", "tmpfs", "-o", ",".join((f"size={DISK}", *options)), "lbdns-faults",
          str(folder)], check=True, capture_output=True,
@@ -35,7 +35,7 @@ def remount(folder: Path, option: str) -> None:
 
 
 def restart_on_small_disk(bed: FaultBed, *options: str) -> None:
-    """Restart the server with its state_dir on a disk of its own."""
+    """Restart the server with its state_dir on a separate small disk."""
     bed.farm.server.stop()
     mount(bed.farm.state, *options)
     bed.farm.start_server()
@@ -49,7 +49,7 @@ def history(bed: FaultBed) -> dict[str, object]:
 
 
 def records(bed: FaultBed) -> Callable[[], bool]:
-    """Return a condition: the history is well and contains values that are newer than this call."""
+    """Return a function that returns whether the history works and contains values newer than the present time."""
     server = bed.farm.status()["server"]
     began: float = server.get("started", 0.0) + server.get("uptime_s", 0.0)
 
@@ -62,7 +62,7 @@ def records(bed: FaultBed) -> Callable[[], bool]:
 
 
 def history_since(bed: FaultBed, begin: float, end: float = 0.0) -> Mapping[str, Any]:
-    """Return the recorded scores from Unix time ``begin`` on; an empty document if they cannot be read."""
+    """Return the scores recorded since Unix time ``begin``, or an empty document if the scores cannot be read."""
     until = f"&to={end}" if end else ""
     status, text = bed.farm.get(f"/api/v1/history?pool=web&metric=score&points=5000&from={begin}{until}")
     found: Mapping[str, Any] = json.loads(text) if status == 200 else {"series": {}}
@@ -70,12 +70,12 @@ def history_since(bed: FaultBed, begin: float, end: float = 0.0) -> Mapping[str,
 
 
 def has_values(document: Mapping[str, Any]) -> bool:
-    """Return whether a history document contains a known value."""
+    """Return whether a history document contains any value that is not null."""
     return any(value is not None for values in document["series"].values() for value in values)
 
 
 def fill(folder: Path) -> Path:
-    """Fill the disk of ``folder`` with one file, and return the file."""
+    """Fill the disk that contains ``folder`` with one file, and return the path of this file."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as output:
         try:
@@ -100,7 +100,7 @@ def disk_full(bed: FaultBed) -> None:
     filler.unlink()
     bed.recovers(records(bed), "the history is recorded again", RETRIED_S)
     reply = bed.farm.control("weight", member="frodo", factor=1)
-    bed.expect(reply["kept"], "overrides are not saved although the disk has room again")
+    bed.expect(reply["kept"], "overrides are not saved, although the disk has free space again")
 
 
 def disk_read_only(bed: FaultBed) -> None:
@@ -113,7 +113,7 @@ def disk_read_only(bed: FaultBed) -> None:
     remount(bed.farm.state, "rw")
     bed.recovers(records(bed), "the history is recorded", RETRIED_S)
     reply = bed.farm.control("weight", member="frodo", factor=1)
-    bed.expect(reply["kept"], "overrides are not saved although the disk is writable")
+    bed.expect(reply["kept"], "overrides are not saved, although the disk is writable")
 
 
 def await_history(bed: FaultBed) -> Path:
@@ -177,15 +177,17 @@ def state_dir_deleted(bed: FaultBed) -> None:
 
 
 _LIMITS: Final = Limits(recover_s=2 * RETRIED_S)
-_GOES_ON: Final = "no query is lost; the history is recorded again"
+_GOES_ON: Final = "no query is lost; the server resumes recording the history"
 FAULTS: Final = (
-    Fault("storage.full", "the disk of state_dir full, then freed",
-          f"{_GOES_ON}; commands say what is not saved", disk_full, _LIMITS, quick=True, needs=("mounts",)),
-    Fault("storage.read-only", "state_dir read-only at the start, later writable",
+    Fault("storage.full", "the disk that contains state_dir is full, and space is freed later",
+          f"{_GOES_ON}; replies to commands state that overrides are not saved", disk_full, _LIMITS, quick=True,
+          needs=("mounts",)),
+    Fault("storage.read-only", "state_dir is read-only at the start and becomes writable later",
           f"the server starts; {_GOES_ON}", disk_read_only, _LIMITS, needs=("mounts",)),
     Fault("storage.history-locked", "another process locks history.db for 8 s", _GOES_ON, history_locked, _LIMITS),
-    Fault("storage.history-corrupt", "half of each page of history.db overwritten", _GOES_ON, history_corrupt, _LIMITS),
-    Fault("storage.history-deleted", "history.db deleted", _GOES_ON, history_deleted, _LIMITS),
-    Fault("storage.state-dir-moved", "state_dir moved away, then an empty one in its place", _GOES_ON,
+    Fault("storage.history-corrupt", "half of each page of history.db is overwritten", _GOES_ON, history_corrupt,
+          _LIMITS),
+    Fault("storage.history-deleted", "history.db is deleted", _GOES_ON, history_deleted, _LIMITS),
+    Fault("storage.state-dir-moved", "state_dir is moved away, and an empty directory takes its place", _GOES_ON,
           state_dir_deleted, _LIMITS),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""An older version of lbdns beside this one: reports, state_dir, history, take-over and downgrade."""
+"""Tests an older version of lbdns with this version: reports, state_dir, history, take-over and downgrade."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAKEN_OVER_S: Final = 30.0
 
 
 def restart(bed: FaultBed, program: LbdnsProgram) -> None:
-    """Replace the server by one of another version, with the same files."""
+    """Replace the server with a server of another version that uses the same files."""
     bed.farm.server.stop()
     bed.farm.start_server(program=program)
     bed.awaits(bed.all_usable, "all members are usable after the restart", 15)
@@ -50,11 +50,11 @@ def new_agents(bed: FaultBed) -> None:
     bed.begin()
     bed.keep(4.0)
     bed.ease()
-    bed.recovers(bed.all_usable, "all members are usable at the older server")
+    bed.recovers(bed.all_usable, "all members are usable with the older server")
 
 
 def change_version(bed: FaultBed, first: LbdnsProgram, second: LbdnsProgram) -> None:
-    """Let ``second`` continue with the state_dir of ``first``: the override and the history must still be there."""
+    """Check that ``second``, started with the state_dir of ``first``, reads the override and the history."""
     restart(bed, first)
     began = time.time()
     bed.farm.control("weight", member="frodo", factor=0.5, reason="before the change")
@@ -68,7 +68,7 @@ def change_version(bed: FaultBed, first: LbdnsProgram, second: LbdnsProgram) -> 
     in_force = bed.farm.control("overrides")["in_force"]
     bed.expect(len(in_force) == 1, f"{len(in_force)} overrides are in force instead of 1")
     bed.awaits(lambda: has_values(history_since(bed, began, recorded)), "the recorded history can be read", 15)
-    bed.awaits(lambda: has_values(history_since(bed, recorded + 1)), "the history is recorded on", 25)
+    bed.awaits(lambda: has_values(history_since(bed, recorded + 1)), "the server continues to record the history", 25)
 
 
 def upgrade(bed: FaultBed) -> None:
@@ -80,7 +80,8 @@ def downgrade(bed: FaultBed) -> None:
 
 
 def take_over(bed: FaultBed, first: LbdnsProgram, second: LbdnsProgram, may_refuse: bool) -> None:
-    """Let ``second`` take over from ``first`` under traffic. Where that is refused, ``first`` must go on."""
+    """Let ``second`` take over from ``first`` under load. If ``second`` rejects the take-over, ``first`` must
+    continue."""
     if first is not THIS_VERSION:
         restart(bed, first)
     bed.farm.control("weight", member="frodo", factor=0.5)
@@ -89,10 +90,10 @@ def take_over(bed: FaultBed, first: LbdnsProgram, second: LbdnsProgram, may_refu
     bed.farm.start_server("--take-over", program=second, wait=False)
     after = bed.farm.server
     ended = wait_for(lambda: not (before.running and after.running), TAKEN_OVER_S)
-    bed.expect(ended is not None, f"after {TAKEN_OVER_S:g} s both servers still run")
+    bed.expect(ended is not None, f"both servers still run after {TAKEN_OVER_S:g} s")
     refused = not after.running
     bed.notes["refused"] = after.last_line() if refused else ""
-    bed.expect(may_refuse or not refused, f"the take-over was refused: {after.last_line()}")
+    bed.expect(may_refuse or not refused, f"the take-over was rejected: {after.last_line()}")
     if refused:
         bed.farm.server = before
     bed.ease()
@@ -116,17 +117,18 @@ _NEEDS: Final = ("old version",)
 _FARM: Final = FarmPlan(server='plane = "python"\n')
 _RESTART: Final = Limits(queries(5), queries(3), recover_s=25)
 FAULTS: Final = (
-    Fault("version.old-agents", "agents of an older version, one by one", "all members stay usable", old_agents,
-          Limits(), _FARM, needs=_NEEDS),
-    Fault("version.new-agents", "a server of an older version with agents of this one", "all members are usable",
-          new_agents, Limits(), _FARM, needs=_NEEDS),
-    Fault("version.upgrade", "this version continues with the state_dir of an older one",
-          "override and history are kept", upgrade, _RESTART, _FARM, needs=_NEEDS),
-    Fault("version.downgrade", "an older version continues with the state_dir of this one",
-          "override and history are kept", downgrade, _RESTART, _FARM, needs=_NEEDS),
-    Fault("version.take-over", "this version takes over from an older one", "no query is lost; the override is kept",
-          take_over_from_old, Limits(recover_s=10), _FARM, quick=True, needs=_NEEDS),
-    Fault("version.take-over-back", "an older version takes over from this one",
-          "no query is lost; the override is kept, or the take-over is refused", take_over_by_old,
+    Fault("version.old-agents", "the agents are replaced by agents of an older version, one by one",
+          "all members stay usable", old_agents, Limits(), _FARM, needs=_NEEDS),
+    Fault("version.new-agents", "a server of an older version receives reports from agents of this version",
+          "all members are usable", new_agents, Limits(), _FARM, needs=_NEEDS),
+    Fault("version.upgrade", "a server of this version starts with the state_dir of an older version",
+          "the override and the history are kept", upgrade, _RESTART, _FARM, needs=_NEEDS),
+    Fault("version.downgrade", "a server of an older version starts with the state_dir of this version",
+          "the override and the history are kept", downgrade, _RESTART, _FARM, needs=_NEEDS),
+    Fault("version.take-over", "a server of this version takes over from an older version",
+          "no query is lost; the override is kept", take_over_from_old, Limits(recover_s=10), _FARM, quick=True,
+          needs=_NEEDS),
+    Fault("version.take-over-back", "a server of an older version takes over from this version",
+          "no query is lost; the override is kept, or the take-over is rejected", take_over_by_old,
           Limits(recover_s=10), _FARM, needs=_NEEDS),
 )  # fmt: skip

@@ -155,8 +155,8 @@ def _common_change(costs: Sequence[RequestCost], speeds: Sequence[float]) -> flo
 def forget_changed(costs: Sequence[RequestCost]) -> None:
     """Discard the earlier observations of each member whose cost per request has changed by more than chance explains.
 
-    If all members' costs change in the same way, no observations are discarded (see ``_recent_speed_factor``). Within
-    seconds after a member's false reports end, its speed is therefore estimated correctly again.
+    If all members' costs change in the same way, no observations are discarded (see ``_recent_speed_factor``). When a
+    member's false reports end, its speed is therefore estimated correctly again within seconds.
     """
     if not any(cost.recent.requests > 0 for cost in costs):
         return

@@ -43,8 +43,8 @@ def operating_point(
 
     ``cores`` may contain fractions, because CPU quotas can be fractional; a fraction below one counts as one core. A
     rate above the total capacity is split in the same proportions as the highest rate that the pool can serve. At most
-    ``in_progress`` requests are in progress in the whole pool: if each client waits for a response before its next
-    request, the number of clients limits the load.
+    ``in_progress`` requests are in progress in the whole pool; such a limit exists if each client waits for a response
+    before its next request.
     """
     servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)

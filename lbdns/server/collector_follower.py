@@ -128,7 +128,7 @@ class CollectorFollower:
                     )
                 if response.status != 200 or response.content_type != "text/event-stream":
                     return (
-                        f"the program answered {response.status} {response.content_type}; "
+                        f"the server answered {response.status} {response.content_type}; "
                         "check whether it is an lbdns collector"
                     )
                 async for piece in response.content.iter_any():

@@ -30,7 +30,7 @@ class ReadWatch:
     """Checks sockets from its creation until ``stop`` is called. Creating an instance requires a running event loop.
 
     The event loop handles readable sockets before timers. If a socket is readable at two checks but was not read in
-    between, the socket's owner does not read at all, however busy the event loop is.
+    between, its owner has stopped reading. A busy event loop cannot cause such a result.
     """
 
     def __init__(self, sockets: Callable[[], Iterable[WatchedSocket]], every: float = EVERY) -> None:

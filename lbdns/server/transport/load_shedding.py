@@ -40,7 +40,7 @@ class LoadShedder:
     def sheds(self) -> bool:
         """Return whether to drop the next query that needs the slow path.
 
-        Call this method only until the time ``until``.
+        Do not call this method after the time ``until``.
         """
         self._left -= 1
         if self._left < 0:

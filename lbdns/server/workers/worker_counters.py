@@ -66,8 +66,8 @@ def read_answers(state: Any) -> AnswerTotals:
 class AnswerSharing:
     """Sends each worker the total number of answers from all other workers, by pool and policy.
 
-    Totals never decrease, because they include the answers of processes that have ended. A message that cannot be sent
-    does no harm, because the next message contains newer totals.
+    Totals never decrease, because they include the answers of processes that have ended. If a message cannot be sent,
+    no information is lost, because the next message contains newer totals.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:

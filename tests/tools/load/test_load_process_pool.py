@@ -41,8 +41,8 @@ def test_share_by_time_or_by_requests() -> None:
 
 
 def test_progress_as_text() -> None:
-    assert str(LoadProgress("x", 0.5, 2.0, 100, 3, 7)) == "100 requests, 50/s, 7 under way, 3 failed"
-    assert str(LoadProgress("x", 0.0, 0.0, 0, 0, 0)) == "0 requests, 0/s, 0 under way"
+    assert str(LoadProgress("x", 0.5, 2.0, 100, 3, 7)) == "100 requests, 50/s, 7 in progress, 3 failed"
+    assert str(LoadProgress("x", 0.0, 0.0, 0, 0, 0)) == "0 requests, 0/s, 0 in progress"
 
 
 def test_shares_come_to_the_whole() -> None:

@@ -1,1 +1,1 @@
-"""The load generator ``lbdns-load``, which simulates web clients and includes failed requests in its statistics."""
+"""The load generator ``lbdns-load``, which simulates web clients. All statistics include failed requests."""

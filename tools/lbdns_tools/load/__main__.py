@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.load``: another way to run ``lbdns-load``."""
+"""The entry point of ``python -m lbdns_tools.load``, which runs ``lbdns-load``."""
 
 from lbdns_tools.load.load_command import main
 

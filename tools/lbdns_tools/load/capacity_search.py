@@ -1,9 +1,10 @@
-"""A search for the highest load that a server can handle: double the load until a trial fails, then bisect. Sans-I/O.
+"""The search for the highest load that a server can handle. Sans-I/O.
 
-A trial that passes is not repeated. A trial that fails is repeated up to twice and the majority decides, because a
-single failure may be an outlier. The highest passing value must pass one more trial. If that trial fails, the search
-continues at lower values and repeats every later trial. If the load generator itself is the bottleneck, the search ends
-and reports this fact, because the server's limit remains unknown.
+The search doubles the load until a trial fails, and then bisects the range. If the first trial at a load passes, the
+search accepts the load. If the first trial fails, the majority of up to three trials decides, because a single failure
+may be an outlier. Finally, the highest accepted load must pass one more trial. If this trial fails, the search
+continues at lower loads, and from then on a load must pass at least two trials. If the load generator is the
+bottleneck, the search ends and reports the bottleneck, because the server's limit remains unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MAX_TRIALS: Final = 60  # per search: an hour if each takes 60 s
 
 @dataclass(frozen=True, slots=True)
 class FailureCriteria:
-    """The criteria by which trials pass or fail. A latency limit of 0 s accepts any latency. Raises ValueError."""
+    """The criteria that decide whether a trial passes. A ``limit_s`` of 0 s accepts any latency. Raises ValueError."""
 
     error_percent: float = 1.0  # highest share of errors that passes
     percentile: int = 99
@@ -39,14 +40,14 @@ class FailureCriteria:
         if not 0 <= self.error_percent <= 100:
             raise ValueError(f"the share of errors must be between 0 and 100 %, not {self.error_percent:g}")
         if not 0 <= self.achieved_share <= 1:
-            raise ValueError(f"the achieved share must be between 0 and 1, not {self.achieved_share:g}")
+            raise ValueError(f"the achieved share of the rate must be between 0 and 1, not {self.achieved_share:g}")
         if self.limit_s < 0:
             raise ValueError(f"the latency limit must be 0 s or more, not {self.limit_s:g}")
 
     def failing(self, figures: RunStatistics, rate: float) -> str:
-        """Return the reason why a trial with these figures fails, or "" if the trial passes.
+        """Return the reason why a trial with the statistics ``figures`` fails, or "" if the trial passes.
 
-        ``rate`` is the requested rate in requests/s, where 0 means as fast as possible.
+        ``rate`` is the requested rate in requests/s. A ``rate`` of 0 means that no rate was requested.
         """
         if figures.error_percent is None or figures.requests_per_s is None:
             return "no result"
@@ -97,10 +98,11 @@ class _CapacitySearch:
         return len(self.trials) >= MAX_TRIALS
 
     def decide(self, value: float) -> SearchTrial:
-        """Run trials at ``value`` and return a trial that represents the result.
+        """Run up to three trials at ``value``, and return a trial that agrees with the majority.
 
-        If the first trial passes, that trial is returned. If the first trial fails, the majority of up to three trials
-        decides, and a trial from the majority is returned. While ``doubted`` is set, one passing trial is not enough.
+        If the first trial passes, the method returns this trial without further trials. If ``doubted`` is set, the
+        method always runs at least two trials. If a trial shows that the load generator is the bottleneck, the method
+        returns this trial immediately.
         """
         failed: list[SearchTrial] = []
         passed: list[SearchTrial] = []
@@ -115,7 +117,7 @@ class _CapacitySearch:
         return passed[-1] if len(passed) > len(failed) else failed[-1]
 
     def between(self, good: float, bad: float) -> float | None:
-        """Return the next value to try between ``good`` and ``bad``, or None if they differ by less than the
+        """Return the next value to try between ``good`` and ``bad``, or None if the two values differ by less than the
         accuracy."""
         middle = (good + bad) / 2
         if self.is_whole:
@@ -177,7 +179,7 @@ def highest_rate(
 ) -> SearchResult:
     """Search for the highest rate from ``low`` to ``high`` (in requests/s) at which a trial passes.
 
-    ``accuracy`` is relative to the result. Raises ValueError if the range or the accuracy is invalid.
+    ``accuracy`` is a fraction of the result. Raises ValueError if the range or the accuracy is invalid.
     """
     return _CapacitySearch(try_rate, lambda rate, figures: criteria.failing(figures, rate), accuracy).run(low, high)
 
@@ -187,8 +189,7 @@ def highest_count(
 ) -> SearchResult:
     """Search for the highest number of connections or clients with which a trial passes at ``rate`` requests/s.
 
-    A ``rate`` of 0 means that trials run without a fixed rate. Raises ValueError if the range or the accuracy is
-    invalid.
+    If ``rate`` is 0, trials run without a fixed rate. Raises ValueError if the range or the accuracy is invalid.
     """
     search = _CapacitySearch(
         lambda count: try_count(int(count)), lambda _, figures: criteria.failing(figures, rate), accuracy, is_whole=True

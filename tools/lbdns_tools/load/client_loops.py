@@ -1,4 +1,4 @@
-"""The clients of the load generator: closed and open loops that look up hosts, connect, and send and count requests."""
+"""The load generator's clients, which run closed and open loops of DNS lookups, connections and HTTP requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a local failure, which 
 
 
 class RequestTimings:
-    """A request in progress: its times, its server, and the number of bytes received."""
+    """The times, the server and the number of received bytes of a request in progress."""
 
     __slots__ = ("bytes", "connect_s", "dns_s", "resolving", "server")
 
@@ -41,7 +41,7 @@ class LoadClient:
         self._kept: dict[tuple[str, int], list[HttpConnection]] = {}  # by address or name and port
 
     def take(self, use: tuple[str, int]) -> HttpConnection | None:
-        """Remove and return the most recently used idle connection that is still open, if any."""
+        """Remove and return the most recently used connection that is idle and open, or return None."""
         kept = self._kept.get(use)
         while kept:
             connection = kept.pop()
@@ -77,7 +77,8 @@ class ClientCrowd:
         self._begin = self._window = self._end = 0.0
 
     def start(self, begin: float) -> None:
-        """Schedule all phases. The run begins when the loop's clock reads ``begin``, and ends when no task is left."""
+        """Schedule all phases. The run begins at the time ``begin`` of the loop's clock, and ends when no task is
+        left."""
         self._begin = begin
         self._window, self._end = begin + self._run.warm_up_s, begin + self._run.seconds
         for place, phase in enumerate(self._run.phases):
@@ -97,7 +98,7 @@ class ClientCrowd:
     ) -> None:
         """Run one client of a closed loop.
 
-        ``budget`` contains the number of requests that all clients of the loop together may still send.
+        ``budget`` contains the number of requests that the loop's clients may still send in total.
         """
         loop, clock = self._loop, self._loop.clock
         client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
@@ -112,7 +113,7 @@ class ClientCrowd:
                 await loop.sleep_until(clock() + after)
 
     async def _run_open_loop(self, place: int, load: OpenLoop, begin: float) -> None:
-        """Start the requests of an open loop when they are due, or as soon as possible afterwards."""
+        """Start each request of an open loop at its due time, or as soon as possible afterwards."""
         loop, clock = self._loop, self._loop.clock
         chance = Random(f"mix {self._run.seed} {place} {self._run.part}")
         client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
@@ -215,7 +216,10 @@ class ClientCrowd:
                 timings.connect_s = connection.connect_s
 
     def _count(self, timings: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
-        """Count a request. Latency is measured from the due time, excluding the lookup unless the lookup failed."""
+        """Count a request. Latency excludes the DNS lookup, unless the lookup failed.
+
+        Latency is measured from the time at which the request was due.
+        """
         self.done += 1
         self.failed += error != ""
         self.last_end = end - self._begin
@@ -231,7 +235,7 @@ class ClientCrowd:
         self.tally.add(due_s, latency_s, timings.dns_s, timings.connect_s, timings.bytes, timings.server, error, late_s)
 
     def _give_turn(self) -> None:
-        """After a request completes, start the longest-waiting request, if any request is waiting."""
+        """After a request completes, resume the request that has waited longest, if any requests are waiting."""
         if self._waiting.under_way:
             task, _ = self._waiting.under_way.popitem(last=False)
             self._loop.call_at(self._loop.clock(), task.resume)

@@ -33,7 +33,8 @@ class FailureThreshold:
     limit: float
 
     def broken(self, figures: RunStatistics) -> str:
-        """Return the reason why ``figures`` fail, or "" if ``figures`` pass. Figures without results fail."""
+        """Return the reason why the statistics ``figures`` fail, or "" if they pass. Statistics without a result also
+        fail."""
         value = figures.number(self.name)
         if value is None or not figures.requests:
             return f"{self.text}: no result"

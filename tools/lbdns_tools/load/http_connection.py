@@ -1,4 +1,4 @@
-"""The load generator's HTTP connections: opening, reusing and closing connections, and sending requests over them."""
+"""Opens, reuses and closes the load generator's HTTP connections, and sends requests over the connections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _nowhere: Final = bytearray(_BLIND)  # MSG_TRUNC never writes to this buffer; it
 
 
 class RequestError(Exception):
-    """A request failed. ``kind`` is one of ``request_tally.ERRORS``."""
+    """The exception for a failed request. ``kind`` is one of ``request_tally.ERRORS``."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -31,13 +31,14 @@ class RequestError(Exception):
 
 
 class StaleError(Exception):
-    """The server closed a reused connection before sending any byte of a response."""
+    """The exception raised if the server closes a reused connection before sending any byte of a response."""
 
 
 class LoadConnections:
     """All connections of a process, including idle and closing connections, and their source addresses.
 
-    At most ``limit`` connections are open at a time, unless more requests are in progress. 0 means no limit.
+    At most ``limit`` connections are open at a time, unless more requests are in progress. A ``limit`` of 0 means no
+    limit.
     """
 
     def __init__(self, loop: EpollLoop, keep_alive: bool, sources: Sequence[str] = (), limit: int = 0) -> None:
@@ -75,7 +76,7 @@ class LoadConnections:
         return HttpConnection(self, sock, address, port)
 
     def failure(self, error: OSError) -> RequestError:
-        """Return the RequestError for an OSError, and count the error if its cause lies on this machine."""
+        """Return the RequestError for an OSError, and count the error if this machine caused the error."""
         code = error.errno or 0
         if code in _OURS:
             self.local[code] += 1
@@ -92,7 +93,10 @@ class LoadConnections:
 
 
 class HttpConnection(DescriptorWaiter):
-    """One HTTP connection, which took ``connect_s`` seconds to connect and has received ``used`` responses."""
+    """One HTTP connection.
+
+    ``connect_s`` is the time taken to connect, in seconds. ``used`` is the number of responses received.
+    """
 
     __slots__ = ("_began", "_sock", "_sockets", "address", "connect_s", "is_open", "port", "used")
 
@@ -107,8 +111,8 @@ class HttpConnection(DescriptorWaiter):
     async def exchange(self, request: bytes, response: HttpResponse) -> None:
         """Send a request and read the whole response.
 
-        Afterwards, the connection is idle, closing or closed. Raises RequestError, or StaleError if the server closed a
-        reused connection before responding.
+        When the method returns, the connection is idle, closing or closed. Raises RequestError, or StaleError if the
+        server closed a reused connection before responding.
         """
         self._sockets.idle.pop(self, None)
         ended = True
@@ -145,11 +149,11 @@ class HttpConnection(DescriptorWaiter):
             self._sockets.open -= 1
 
     def unexpected(self) -> None:
-        """Close the idle connection after the server has closed its end or has sent unexpected bytes."""
+        """Close the idle connection, because the server has closed its end or has sent unexpected bytes."""
         self.close()
 
     async def _send(self, request: bytes) -> None:
-        """Send the request without waiting for the connection, which is established immediately over loopback."""
+        """Send the request immediately if possible. Over loopback, connections are established without delay."""
         clock, rest = self._loop.clock, request
         while True:
             before = clock()
@@ -191,7 +195,7 @@ class HttpConnection(DescriptorWaiter):
                 return False
 
     def _await_end(self) -> None:
-        """Wait for the server to close the connection, which most servers have already done."""
+        """Close the connection as soon as the server has closed its end."""
         try:
             self._sock.recv(_PIECE)
         except BlockingIOError:

@@ -2,8 +2,8 @@
 Sans-I/O.
 
 Call ``HttpResponse.feed`` with each piece that arrives. ``feed`` returns True when the response is complete. Call
-``HttpResponse.end`` when the server closes the connection. Both methods raise ProtocolError if the bytes are not valid
-HTTP.
+``HttpResponse.end`` when the server closes the connection. Both ``feed`` and ``end`` raise ProtocolError if the bytes
+are not valid HTTP.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _IN_HEAD, _IN_BODY, _IN_CHUNKS, _UNTIL_CLOSE = range(4)
 
 
 class ProtocolError(Exception):
-    """The received bytes are not a valid and complete HTTP response."""
+    """The exception raised if the received bytes are not a valid and complete HTTP response."""
 
 
 def request_bytes(target: RequestTarget, keep_alive: bool) -> bytes:
@@ -61,13 +61,13 @@ class HttpResponse:
 
     @property
     def skippable(self) -> int:
-        """The number of subsequent bytes that belong to the body and do not require parsing."""
+        """The number of upcoming body bytes that require no parsing."""
         if self._state == _IN_BODY:
             return self._left
         return 1 << 20 if self._state == _UNTIL_CLOSE else 0
 
     def skip(self, count: int) -> bool:
-        """Count ``count`` of the ``skippable`` bytes as received, and return whether the response is complete."""
+        """Count ``count`` skippable bytes as received, and return whether the response is complete."""
         self.bytes += count
         if self._state == _UNTIL_CLOSE:
             return False
@@ -94,7 +94,8 @@ class HttpResponse:
         return self._left == 0
 
     def end(self) -> None:
-        """Handle the server's closing of the connection. Raises ProtocolError if the response is incomplete."""
+        """Finish the response after the server has closed the connection. Raises ProtocolError if the response is
+        incomplete."""
         if self._state != _UNTIL_CLOSE:
             raise ProtocolError("the server closed the connection in the middle of a response")
 
@@ -162,7 +163,7 @@ class HttpResponse:
             at, self._left = match.end(), size + 2
 
     def _take(self, data: bytes, at: int) -> int:
-        """Count a chunk's bytes in ``data``, excluding the final CRLF, and return the offset after the chunk."""
+        """Count the bytes of a chunk in ``data`` without the final CRLF, and return the offset after the chunk."""
         here = min(self._left, len(data) - at)
         self.bytes += max(0, min(here, self._left - 2))
         for place in range(max(0, self._left - 2), here):
@@ -194,8 +195,8 @@ class HttpResponse:
 
 
 def _framing(head: bytes, is_1_1: bool) -> tuple[int | None, list[bytes], bool]:
-    """Return the content length, the transfer codings, and whether the connection is persistent. ``head`` is
-    lower-case."""
+    """Return the content length, the transfer codings, and whether the connection is persistent. ``head`` must be in
+    lower case."""
     length: int | None = None
     codings: list[bytes] = []
     keeps = is_1_1  # RFC 9112 section 9.3

@@ -17,9 +17,8 @@ _OFFSET: Final = 1 - log(LOWEST) * PER_E
 
 
 class LatencyHistogram:
-    """Counts times in seconds.
-
-    ``sum`` and ``longest`` are exact. Percentiles between LOWEST and HIGHEST are accurate to within 0.5 %.
+    """A histogram of times in seconds. ``sum`` and ``longest`` are exact. Percentiles between LOWEST and HIGHEST are
+    accurate to within 0.5 %.
     """
 
     __slots__ = ("_counts", "longest", "sum")
@@ -58,7 +57,7 @@ class LatencyHistogram:
         return self.sum / count if count else None
 
     def percentile(self, percent: float) -> float | None:
-        """Return the given percentile of all times, in seconds, by nearest rank.
+        """Return a percentile of all times, in seconds, by the nearest-rank method.
 
         Returns None if the histogram is empty. Raises ValueError unless ``percent`` is between 0 and 100.
         """
@@ -75,7 +74,7 @@ class LatencyHistogram:
         raise AssertionError("the rank must not exceed the number of recorded times")
 
     def state(self) -> list[float]:
-        """Return a list of the sum, the longest time, and the index and count of each non-empty bucket."""
+        """Return a list that contains the sum, the longest time, and the index and count of each non-empty bucket."""
         places = [part for place, count in enumerate(self._counts) if count for part in (place, count)]
         return [self.sum, self.longest, *places]
 

@@ -1,4 +1,4 @@
-"""The program ``lbdns-load``: reads the options, runs a study or a search, and prints and saves the results."""
+"""The program ``lbdns-load``, which runs a study or a search, and prints and saves the results."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ Examples:
   lbdns-load --phases phases.toml --json -
   lbdns-load http://127.0.0.1:8080/ --search rate --connections 1000,10000 --range 100..5000
 
-At a given rate, latency is measured from the time when a request was due, so latencies include stalls. All statistics
-include failed requests. docs/reference/load.md explains options, files and columns.
+With --rate, --ramp or --trace, latency is measured from the time at which a request was due. Latency therefore
+includes any delay before the request was sent. All statistics include failed requests. docs/reference/load.md
+explains the options, files and columns.
 
 Exit status: 0 on success, 1 if a threshold is violated or no request succeeded, 2 if arguments are invalid."""
 
@@ -44,11 +45,11 @@ Exit status: 0 on success, 1 if a threshold is violated or no request succeeded,
 @load_options
 @click.version_option(__version__, prog_name="lbdns-load")
 def command(**options: Any) -> int:
-    """Put web servers under load, and measure how many requests they handle and how the requests are distributed.
+    """Send requests to web servers, and measure how many requests the servers handle and how load is distributed.
 
     Clients wait for each response (--clients), or send requests at a given rate regardless of response times (--rate,
-    --ramp, --trace). Use --phases to combine several loads. Request one URL, a list of URLs, or WebStone's set of
-    files.
+    --ramp, --trace). Use --phases to combine several loads. The clients request one URL, a list of URLs, or WebStone's
+    set of files.
     """
     check_options(options)
     _check_files(options)
@@ -82,7 +83,8 @@ def command(**options: Any) -> int:
 
 
 def _failures(options: Mapping[str, Any], rows: Sequence[ResultRow]) -> list[str]:
-    """Return one line per violated threshold. With several points or repetitions, each line states which one."""
+    """Return one line per violated threshold. If there are several loads or repetitions, each line begins with the load
+    or repetition."""
     several = len(result_rows.by_point(rows)) > 1
     failures = []
     for row in rows:
@@ -98,11 +100,15 @@ def _failures(options: Mapping[str, Any], rows: Sequence[ResultRow]) -> list[str
 
 
 def _check_files(options: Mapping[str, Any]) -> None:
-    """Raise ConfigError if a result file cannot be written. Called before the first run."""
+    """Raise ConfigError if a result file cannot be written. The check must precede the first run."""
     for name in ("csv", "json"):
         path = options[name]
         if path is not None and path != STDOUT and (path.is_dir() or not path.resolve().parent.is_dir()):
-            what = "is a folder, not a file" if path.is_dir() else f"there is no folder {path.resolve().parent}"
+            what = (
+                "is a directory, not a file"
+                if path.is_dir()
+                else f"the directory {path.resolve().parent} does not exist"
+            )
             raise ConfigError(f"--{name}: {path}: {what}")
     if options["plot"] is not None:
         plot_files.check_file(options["plot"])
@@ -153,5 +159,5 @@ def _write(option: str, path: Path, text: str) -> None:
 
 
 def main() -> None:
-    """Run the program ``lbdns-load``."""
+    """Run the program ``lbdns-load`` and exit with its status."""
     sys.exit(run(command, "lbdns-load"))

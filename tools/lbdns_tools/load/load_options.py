@@ -1,4 +1,4 @@
-"""The options of ``lbdns-load``: names, types, help texts, and which options require or exclude each other."""
+"""Defines the options of ``lbdns-load``, and checks which options require or exclude each other."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     # Targets
     click.argument("url", required=False),
     _file("--urls", "FILE", "Request the URLs in FILE, which lists one URL per line, optionally followed by a weight."),
-    click.option("--files", type=click.Choice(FILE_SETS), help="Request WebStone's files, weighted as in WebStone."),
-    click.option("--base", metavar="URL", help="Base URL of the files to request with --files."),
+    click.option("--files", type=click.Choice(FILE_SETS), help="Request WebStone's files with WebStone's weights."),
+    click.option("--base", metavar="URL", help="Base URL of the files that --files requests."),
     # Name resolution
     click.option(
         "--resolver",
@@ -53,7 +53,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--resolve",
         type=RESOLVE,
-        help="When clients look up names. [default: connection with --resolver, otherwise system]",
+        help="Rule for when clients look up names. [default: connection with --resolver, otherwise system]",
     ),
     # The load: clients that wait for responses, or a rate of requests
     click.option(
@@ -62,23 +62,27 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         help="Number of clients. Each client waits for a response before it sends its next request. [default: 20]",
     ),
     click.option(
-        "--think",
-        type=SECONDS,
-        help="Time for which each client pauses between a response and its next request. [default: 0]",
+        "--think", type=SECONDS, help="Pause of each client between a response and the next request. [default: 0]"
     ),
     click.option("--rate", type=RATES, help="Number of requests to send per second, regardless of response times."),
-    click.option("--ramp", type=RAMP, help="Rate that changes linearly over --seconds, for example 10..200."),
-    _file(
-        "--trace", "FILE.csv", "Read rates from a column of FILE.csv. Each rate lasts for an equal part of --seconds."
+    click.option(
+        "--ramp",
+        type=RAMP,
+        help="Change the rate linearly over --seconds, for example from 10 to 200 requests/s (10..200).",
     ),
-    click.option("--trace-column", metavar="NAME|N", help="Column to read if the --trace file has several columns."),
+    _file(
+        "--trace", "FILE.csv", "Read rates from a column of FILE.csv. Each rate applies for an equal part of --seconds."
+    ),
+    click.option(
+        "--trace-column", metavar="NAME|N", help="Column to read, required if the --trace file has several columns."
+    ),
     _rate("--min", "min_rate", False, "Scale the trace to a minimum rate of R requests/s. [default: 0 with --max]"),
     _rate("--max", "max_rate", True, "Scale the trace to a maximum rate of R requests/s."),
     _file("--phases", "FILE.toml", "Read the phases of the load from FILE.toml. Phases may overlap."),
     click.option(
         "--spacing",
         type=click.Choice(SPACINGS),
-        help="How requests are spaced: at even intervals, or at random as a Poisson process. [default: even]",
+        help="Spacing of the requests: even intervals, or random intervals (Poisson process). [default: even]",
     ),
     # How long, how often
     click.option(
@@ -99,7 +103,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         type=SECONDS,
         default="10",
         show_default=True,
-        help="Time after which an unanswered request counts as failed.",
+        help="Time after which a request without a complete response counts as failed.",
     ),
     click.option(
         "--max-connections",
@@ -112,7 +116,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "sources",
         type=ParsedValue(parsers.parse_source, "ADDRESS"),
         multiple=True,
-        help="Local address from which to connect. Each address provides about 28,000 ports. Repeatable.",
+        help="Local address from which clients connect. Each address provides about 28,000 ports. Repeatable.",
     ),
     click.option(
         "--processes",
@@ -132,7 +136,9 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--range", "span", type=ParsedValue(parsers.parse_span, "LOW..HIGH"), help="Range that --search covers."
     ),
     click.option(
-        "--connections", type=COUNTS, help="Numbers of connections; --search rate finds the highest rate for each."
+        "--connections",
+        type=COUNTS,
+        help="Numbers of connections for --search rate, which finds the highest rate for each number.",
     ),
     _percent("--accuracy", 0.1, "Tolerance of the --search result, in percent. [default: 5]"),
     _percent("--max-errors", 0, "Percentage of failed requests above which a --search trial fails. [default: 1]"),
@@ -146,7 +152,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option("--label", metavar="TEXT", help="Label for the runs in result files and plots."),
     _file("--csv", "FILE", "Write one CSV row per load and repetition to FILE (- for standard output)."),
     _file("--json", "FILE", "Write all statistics to FILE as JSON (- for standard output)."),
-    _file("--plot", "FILE", "Save a plot of the results to FILE, whose name ends in .png, .svg or .pdf."),
+    _file("--plot", "FILE", "Save a plot of the results to FILE, whose name must end in .png, .svg or .pdf."),
     click.option(
         "--fail-if",
         multiple=True,
@@ -183,7 +189,7 @@ SEARCH_EXCLUDES: Final[Mapping[str, tuple[str, ...]]] = {
 def check_options(options: Mapping[str, Any]) -> None:
     """Raise click.UsageError if a required option is missing or if two options cannot be combined.
 
-    ``options`` maps parameter names to values.
+    ``options`` maps the options' parameter names to their values.
     """
     options = {name: value for name, value in options.items() if value and (name, value) != ("repeat", 1)}
     if not any(name in options for name in (*TARGETS, "phases")):

@@ -1,4 +1,4 @@
-"""The plan of a load run: phases with closed and open loops, due times, and the resolve rule. Pure."""
+"""The plan of a load run: phases with closed or open loops, due times, and the resolve rule. Pure."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ _ROUNDING: Final = 1e-9  # of a request: 0.1/s for 30 s are 3 requests, despite 
 
 @dataclass(frozen=True, slots=True)
 class ResolveRule:
-    """Defines when clients look up names, and which ``server`` they query (None: the first one in resolv.conf).
+    """A rule that defines when clients look up names, and which DNS server the clients query.
 
-    Clients look up names before each request (mode ``request``), before each connection (``connection``), ``seconds``
-    after their last lookup (``every``), at random intervals (``webstone``), when the records expire (``ttl``), or when
-    they start (``once``). In mode ``system``, the operating system resolves each name once for all clients.
+    If ``server`` is None, clients query the first name server in resolv.conf. In the modes ``request`` and
+    ``connection``, clients look up a name before each request or connection. In mode ``every``, clients repeat a lookup
+    after ``seconds`` seconds. In mode ``webstone``, clients repeat a lookup at random intervals. In mode ``ttl``,
+    clients repeat a lookup after the records have expired. In mode ``once``, clients look up each name only once. In
+    mode ``system``, the operating system resolves each name once for all clients.
     """
 
     mode: ResolveMode
@@ -38,7 +40,8 @@ class ResolveRule:
     server: Endpoint | None = None
 
     def interval(self, chance: Random) -> float:
-        """Return the seconds until the next lookup: inf for ``once`` and ``system``, 0 if there is no interval."""
+        """Return the time in seconds until the next lookup: inf for ``once`` and ``system``, 0 for modes without an
+        interval."""
         if self.mode == "webstone":
             longest = self.seconds or WEBSTONE_LONGEST
             return chance.uniform(longest / 2, longest)
@@ -82,16 +85,17 @@ class ClosedLoop:
 
     @property
     def length_s(self) -> float:
-        """The seconds for which the loop sends requests, or infinity if only ``requests`` limits the loop."""
+        """The time in seconds for which the loop sends requests, or infinity if only ``requests`` limits the loop."""
         return self.seconds or (math.inf if self.clients else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """An open loop: sends requests at each of ``rates`` (requests/s) for ``step_s``, regardless of responses.
+    """An open loop, which sends requests at given rates regardless of responses.
 
-    With ``ramp``, the rate changes linearly from one of ``rates`` to the next during each step, so there is one step
-    fewer than there are rates. The loop sends at most ``requests`` requests (0: no limit).
+    The loop sends requests at each of ``rates`` (in requests/s) for ``step_s`` seconds. With ``ramp``, the rate instead
+    changes linearly between two consecutive ``rates`` during each step. The loop sends at most ``requests`` requests (0
+    means no limit).
     """
 
     rates: tuple[float, ...]
@@ -102,7 +106,7 @@ class OpenLoop:
 
     def __post_init__(self) -> None:
         if len(self.rates) < (2 if self.ramp else 1):
-            raise ValueError("a ramp requires two rates" if self.ramp else "a rate is required")
+            raise ValueError("a ramp requires at least two rates" if self.ramp else "a rate is required")
 
     @property
     def segments(self) -> tuple[tuple[float, float], ...]:
@@ -113,16 +117,16 @@ class OpenLoop:
 
     @property
     def length_s(self) -> float:
-        """Seconds from the start of the first step to the end of the last step."""
+        """The time in seconds from the start of the first step to the end of the last step."""
         return self.step_s * len(self.segments)
 
 
 def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
     """Yield every ``parts``-th due time of the loop in ascending order, in seconds since the start of the phase.
 
-    With the same random numbers, all parts together yield the whole sequence. If requests are evenly spaced, the first
-    request is due immediately: at 2 requests/s, requests are due after 0.0, 0.5 and 1.0 s. When the rate changes, the
-    intervals change too.
+    If all parts use the same random numbers, the parts together yield the whole sequence. If requests are evenly
+    spaced, the first request is due immediately. For example, evenly spaced requests at 2 requests/s are due after 0.0,
+    0.5 and 1.0 s. The intervals between requests change with the rate.
     """
     # Positions at a rate of 1/s, which the rates then stretch
     whole = map(float, count()) if load.spacing == "even" else _poisson(chance)
@@ -153,7 +157,7 @@ def _poisson(chance: Random) -> Iterator[float]:
 
 @dataclass(frozen=True, slots=True)
 class LoadPhase:
-    """A load that begins ``begin_s`` seconds after the run begins. Phases may overlap."""
+    """A load that begins ``begin_s`` seconds after the start of the run. Phases may overlap."""
 
     begin_s: float
     load: ClosedLoop | OpenLoop
@@ -166,9 +170,9 @@ class LoadRun:
     """One run of the load generator. A LoadRun without phases contains the settings that several runs share.
 
     Requests that are due in the first ``warm_up_s`` seconds are sent but not counted. ``seconds`` includes the warm-up.
-    At most ``max_connections`` connections (0: no limit) are open at a time across all processes. The same ``seed`` and
-    number of processes yield the same random numbers, except in DNS queries. ``parts`` is the number of processes.
-    ``part`` is the index of the process that runs this share.
+    Across all processes, at most ``max_connections`` connections are open at a time (0 means no limit). Two runs with
+    the same ``seed`` and ``parts`` use the same random numbers, except in DNS queries. ``parts`` is the number of
+    processes. ``part`` is the index of the process that runs this share.
     """
 
     resolve: ResolveRule
@@ -184,7 +188,8 @@ class LoadRun:
 
     @property
     def seconds(self) -> float:
-        """Seconds until the last phase stops sending requests, or infinity if only ``requests`` limits a phase."""
+        """The time in seconds until the last phase stops sending requests, or infinity if only ``requests`` limits a
+        phase."""
         return max((phase.begin_s + phase.load.length_s for phase in self.phases), default=0.0)
 
 
@@ -192,8 +197,8 @@ def split_run(run: LoadRun, processes: int) -> list[LoadRun]:
     """Return each process's share of a run. All shares have the same seed and the same phases in the same order.
 
     The clients and requests of closed loops, and ``max_connections``, are divided among the processes. Open loops are
-    not divided: each process sends its part of the sequence that ``arrivals`` yields, so the arrival times do not
-    depend on the number of processes.
+    not divided, because each process sends its own part of the sequence from ``arrivals``. The arrival times therefore
+    do not depend on the number of processes.
     """
     limits = shares(run.max_connections, processes)
     return [

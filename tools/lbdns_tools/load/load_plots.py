@@ -110,8 +110,8 @@ def _shares(axes: Axes, points: Points) -> None:
 def over_time(rows: Sequence[ResultRow]) -> Figure:
     """Plot the requests of one run over time, and the latency distribution of each repetition.
 
-    For each second of the first repetition, the upper panel shows how many requests succeeded, how many failed, and how
-    many started (in an open loop: were due).
+    For each second of the first repetition, the upper panel shows how many requests started, succeeded and failed. The
+    requests of an open loop are plotted as started at their due times.
     """
     figure, ((rates,), (latencies,)) = new(2, 1, 9.0, 7.0)
     for panel in (rates, latencies):
@@ -142,7 +142,7 @@ def over_time(rows: Sequence[ResultRow]) -> Figure:
 
 
 def frontier(edges: Sequence[FrontierPoint]) -> Figure:
-    """Plot the highest rate for each number of connections, and all trials, whether passed or failed."""
+    """Plot the highest rate for each number of connections, and all passed and failed trials."""
     figure, ((axes,),) = new(1, 1, 8.0, 5.0)
     tidy(axes)
     trials = [(edge.connections, trial) for edge in edges for trial in edge.found.trials]

@@ -1,7 +1,7 @@
-"""One process of the load generator: receives a share of a run from the parent, and returns the measurement.
+"""A process of the load generator, which receives a share of a run from its parent and returns the measurement.
 
-Standard input is one end of a socket pair (multiprocessing.Pipe), which carries the share and the measurement. The
-process ends when the other end is closed, so it never outlives its parent.
+The parent and the process exchange messages through a socket pair (multiprocessing.Pipe). One end of the socket pair is
+the process's standard input. If the parent exits, the socket pair is closed, and the process also exits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _GARBAGE: Final = 100_000  # allocations between garbage collections: hardly any
 
 
 class LoadProcess:
-    """Runs one share of a run in this process. Without ``sources``, the kernel selects the source addresses."""
+    """One share of a run, which this process executes. If ``sources`` is empty, the kernel selects the source
+    addresses."""
 
     def __init__(self, run: LoadRun, sources: Sequence[str], parent: Connection) -> None:
         self._run, self._parent = run, parent
@@ -84,7 +85,7 @@ class LoadProcess:
 
 
 def _fixed_addresses(run: LoadRun) -> tuple[dict[str, str], bool]:
-    """Return the addresses of hosts that need no lookup, and whether any other host needs one. Raises LbdnsError."""
+    """Return the hosts' fixed addresses, and whether any other host requires a DNS lookup. Raises LbdnsError."""
     hosts = {target.host for phase in run.phases for target in phase.mix.targets}
     fixed = {host: str(ipaddress.ip_address(host)) for host in hosts if Endpoint(host, 0).is_address}
     others = hosts - set(fixed)

@@ -1,4 +1,4 @@
-"""The pool of load processes: starts and synchronizes the processes, and collects their results."""
+"""Starts and synchronizes a pool of load processes, and collects the processes' results."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _AHEAD_EACH_S: Final = 0.002  # added for each process
 
 @dataclass(frozen=True, slots=True)
 class LoadPlace:
-    """Where a load process runs, and the local addresses from which it connects (used in turn).
+    """The place where a load process runs. The process connects from the local addresses ``sources`` in turn.
 
-    ``before`` is a prefix for the process's command, for example to enter a network namespace. The prefix must exec the
-    command, not start the command as a child process.
+    ``before`` is a prefix for the process's command, for example to enter a network namespace. The prefix must replace
+    itself with the command (exec) instead of starting a child process.
     """
 
     before: tuple[str, ...] = ()
@@ -56,11 +56,11 @@ class LoadProgress:
     def __str__(self) -> str:
         rate = self.requests / self.elapsed_s if self.elapsed_s > 0 else 0.0
         failed = f", {self.failed} failed" if self.failed else ""
-        return f"{self.requests} requests, {rate:.0f}/s, {self.under_way} under way{failed}"
+        return f"{self.requests} requests, {rate:.0f}/s, {self.under_way} in progress{failed}"
 
 
 def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
-    """Return the completed fraction (0 to 1) of a run, by time or by requests, whichever is larger."""
+    """Return the completed fraction of a run, from 0 to 1: the larger of the fractions by time and by requests."""
     shares = [elapsed_s / run.seconds] if run.seconds and math.isfinite(run.seconds) else []
     loads = [phase.load for phase in run.phases]
     if loads and all(isinstance(load, ClosedLoop) and load.requests for load in loads):
@@ -69,7 +69,7 @@ def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
 
 
 class _PoolMember:
-    """One load process, and what its messages have reported so far."""
+    """One load process, with the latest progress and the measurement that the process has sent."""
 
     def __init__(self, run: LoadRun, place: LoadPlace, errors: IO[bytes]) -> None:
         self.number = run.part + 1
@@ -130,7 +130,7 @@ class _PoolMember:
 
 
 class InterruptedRunError(Exception):
-    """Ctrl-C ended a run. ``row`` is the result up to that point."""
+    """The exception raised if Ctrl-C ends a run. ``row`` is the result up to the interruption."""
 
     def __init__(self, row: ResultRow) -> None:
         super().__init__("interrupted")
@@ -139,9 +139,10 @@ class InterruptedRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunMeasurement:
-    """Measures runs with ``processes`` load processes, which are assigned to ``places`` in turn.
+    """A setup for measuring runs with ``processes`` load processes, which are assigned to ``places`` in turn.
 
-    If ``processes`` is 0, :func:`_useful_processes` determines the number, but there is at least one process per place.
+    If ``processes`` is 0, :func:`_useful_processes` determines the number of processes. Each place then has at least
+    one process.
     """
 
     processes: int = 0
@@ -161,7 +162,7 @@ class RunMeasurement:
 
 
 def _useful_processes(run: LoadRun) -> int:
-    """Return the number of processors, or of clients if all phases are closed loops with fewer clients in total."""
+    """Return the number of processors, or the number of clients if all phases are closed loops with fewer clients."""
     processors = len(os.sched_getaffinity(0))
     clients = [phase.load.clients for phase in run.phases if isinstance(phase.load, ClosedLoop)]
     return min(processors, max(1, sum(clients))) if len(clients) == len(run.phases) else processors
@@ -175,8 +176,9 @@ def run(
 ) -> RunResult:
     """Execute ``run`` in ``processes`` processes and return the result.
 
-    On Ctrl-C, the run ends early, and the result so far is returned. Processes are assigned to ``places`` in turn.
-    Without places, the processes run without a prefix, and the kernel selects the source addresses. Raises LbdnsError.
+    On Ctrl-C, the run ends early, and the function returns the partial result. Processes are assigned to ``places`` in
+    turn. If ``places`` is empty, the processes run without a prefix, and the kernel selects the source addresses.
+    Raises LbdnsError.
     """
     if processes < 1:
         raise LbdnsError(f"the number of processes must be at least 1, not {processes}")
@@ -226,7 +228,8 @@ def _receive(
 ) -> Iterator[None]:
     """Read messages until all processes are done, yielding at least once per second.
 
-    Raises LbdnsError if a process fails. After ``limit_s`` seconds, raises LbdnsError with the message ``late``.
+    Raises LbdnsError if a process fails. If the processes take longer than ``limit_s`` seconds, raises LbdnsError with
+    the message ``late``.
     """
     end = time.monotonic() + limit_s
     while waiting := [member for member in pool if not is_done(member)]:

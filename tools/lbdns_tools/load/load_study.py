@@ -1,4 +1,4 @@
-"""Plans the runs that the options of ``lbdns-load`` request. Does not execute the runs."""
+"""Plans the runs that the options of ``lbdns-load`` request, without executing the runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEARCHES: Final = ("rate", "connections", "clients")
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A planned run, and the load that it measures (``point``)."""
+    """A planned run, and the load that the run measures (``point``)."""
 
     point: LoadPoint
     run: LoadRun
@@ -37,7 +37,8 @@ class PlannedRun:
 def plan(
     settings: LoadRun, label: str, *phases: LoadPhase, clients: int | None = None, rate: float | None = None
 ) -> PlannedRun:
-    """Return a planned run of ``phases``. Pass ``clients`` or ``rate`` only if it is constant during the run."""
+    """Return a planned run of ``phases``. Callers pass ``clients`` or ``rate`` only if the value is constant during the
+    run."""
     name = label if rate is None else f"{rate:g}/s"
     if clients is not None:
         name = f"{clients} clients"

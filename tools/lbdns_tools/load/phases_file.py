@@ -23,7 +23,7 @@ _NO_RATE: Final = OpenLoop((1.0,), 1.0)
 
 
 def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, ...]:
-    """Read a phases file. Phases without a target use ``mix``. Paths are relative to the phases file's folder.
+    """Read a phases file. Phases without a target use ``mix``. Paths are relative to the phases file's directory.
 
     Raises ConfigError with all errors in the file.
     """

@@ -20,7 +20,7 @@ _DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class StartLateness:
-    """Records how late requests start, by quarter of the time from the end of the warm-up to the end of sending."""
+    """The delays with which requests start, in each quarter of the time between the warm-up and the end of sending."""
 
     __slots__ = ("_begin_s", "_length_s", "counts", "sums")
 
@@ -79,13 +79,13 @@ def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, sto
 
 
 def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int, stopped_at: float = math.inf) -> float:
-    """Return the duration in seconds by which to divide request counts to obtain rates.
+    """Return the duration in seconds by which request counts are divided to calculate rates.
 
     Every request that starts before the end of sending counts, even if its response arrives later. If a server cannot
-    keep up, the last responses arrive long after the end of sending, and a single hanging request would distort the
-    duration. Therefore, the response rate is measured between the end of the warm-up and the end of sending, and the
-    duration is the time that all counted responses take at that rate. If ``requests`` ends the run, the duration is the
-    time until the last response.
+    keep up, the last responses arrive long after the end of sending. If the duration lasted until the last response, a
+    single slow request would distort the rates. Therefore, the response rate is measured between the end of the warm-up
+    and the end of sending. The duration is the time in which all counted responses would arrive at this response rate.
+    If ``requests`` ends the run, the duration is the time until the last response.
     """
     last_ok = max((part.last_ok for part in parts), default=0.0)
     last_end = max((part.last_end for part in parts), default=0.0)
@@ -102,7 +102,7 @@ def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int,
 def saturation(parts: Sequence[ProcessMeasurement]) -> str:
     """Return the reason why the load generator was the bottleneck, or "" if the generator was fast enough.
 
-    This check prevents the load generator's limits from being mistaken for the server's limits.
+    The check prevents users from mistaking the load generator's limits for the server's limits.
     """
     reasons = []
     ports, descriptors = (

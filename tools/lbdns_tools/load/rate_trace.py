@@ -1,4 +1,5 @@
-"""Reads a trace of arrival rates from a CSV column. Rates are in requests/s or, if they are scaled, in any unit."""
+"""Reads a trace of arrival rates from a CSV column. Rates are in requests/s, or in any unit if the caller scales the
+rates."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ TraceRow = tuple[int, list[str]]  # the line's number, and its cells
 
 
 def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = None) -> tuple[float, ...]:
-    """Return the rates in ``column`` of a CSV file, scaled to ``span`` (lowest, highest) if specified.
+    """Return the rates in ``column`` of a CSV file, scaled to the range ``span`` if specified.
 
     ``column`` is a heading or a column number, counted from 1. ``column`` may be omitted if the file has a single
-    column. The first line is a header if it contains a word in this column. Empty lines and ``# comments`` are skipped.
-    Raises ConfigError with one error per invalid line.
+    column. The first line is a header if the line's cell in this column is a word. Empty lines and ``# comments`` are
+    skipped. Raises ConfigError with one error per invalid line.
     """
     index, rows = _column(path, _rows(path), column)
     values: list[float] = []
@@ -47,7 +48,8 @@ def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = 
 
 
 def scale(rates: Sequence[float], least: float, most: float) -> tuple[float, ...]:
-    """Scale rates linearly to the range from ``least`` to ``most``. Constant rates become ``most``."""
+    """Scale rates linearly to the range from ``least`` to ``most``. If all rates are equal, return ``most`` for each
+    rate."""
     low, high = min(rates), max(rates)
     if high == low:
         return tuple(most for _ in rates)
@@ -60,7 +62,9 @@ def _rows(path: Path) -> list[TraceRow]:
         (number, line) for number, line in enumerate(read_lines(path), 1) if line.strip() and line.strip()[0] != "#"
     ]
     if len(lines) > MAX_ROWS:
-        raise ConfigError(f"{path}: {len(lines)} rows exceed the limit of {MAX_ROWS}; average groups of rows")
+        raise ConfigError(
+            f"{path}: {len(lines)} rows exceed the limit of {MAX_ROWS}; replace groups of rows with averages"
+        )
     if not lines:
         return []
     first = lines[0][1]

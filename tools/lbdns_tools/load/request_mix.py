@@ -1,4 +1,4 @@
-"""The request mix: weighted target URLs from a single URL, a file of URLs, or WebStone's set of files."""
+"""The request mix, which consists of a single URL, the weighted URLs in a file, or WebStone's set of files."""
 
 from __future__ import annotations
 
@@ -133,12 +133,12 @@ def _weighted(words: list[str]) -> RequestTarget:
 
 
 def file_set(name: str, base_url: str) -> RequestMix:
-    """Return a WebStone set of files under ``base_url``: html, cgi, or mixed (half of each). Raises ValueError."""
+    """Return WebStone's set of files under ``base_url``: html, cgi, or mixed (half of each). Raises ValueError."""
     if name not in FILE_SETS:
         raise ValueError(f"there is no set of files named {name!r}{nearest(name, FILE_SETS)}")
     base = parse_url(base_url)
     if "?" in base.path:
-        raise ValueError(f"{base_url!r}: the base URL must have no query string; write http://HOST[:PORT][/FOLDER]")
+        raise ValueError(f"{base_url!r}: the base URL must have no query string; write http://HOST[:PORT][/PATH]")
     folder = base.path.rstrip("/")
     targets: list[RequestTarget] = []
     if name in ("html", "mixed"):

@@ -1,4 +1,4 @@
-"""Counts requests and errors, in total, by server and by second, and records latencies. Sans-I/O."""
+"""Counts requests and errors (in total, by server and by second), and records latencies. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMES: Final = ("latency", "failed_latency", "dns", "connect", "late")
 
 
 class RequestTally:
-    """Counts and times of all completed requests, whether successful or failed. Times are in seconds."""
+    """The counts and times of all completed requests, both successful and failed. Times are in seconds."""
 
     __slots__ = (
         "bytes",  # of bodies, including those of failed requests
@@ -55,10 +55,10 @@ class RequestTally:
     ) -> None:
         """Count one completed request.
 
-        ``start_s`` is when the request started or, in an open loop, was due (in seconds since the start of the run).
-        ``latency_s`` is measured from ``start_s``. ``dns_s`` is 0.0 if the request needed no lookup. ``connect_s`` is
-        0.0 if the request opened no connection. ``server`` is the server's address, or "" if no server was reached.
-        ``error`` is one of ERRORS, or "" on success.
+        ``start_s`` is the start of the request in seconds since the start of the run. In an open loop, ``start_s`` is
+        the time at which the request was due. ``latency_s`` is measured from ``start_s``. ``dns_s`` is 0.0 if the
+        request needed no lookup. ``connect_s`` is 0.0 if the request opened no connection. ``server`` is the server's
+        address, or "" if no server was reached. ``error`` is one of ERRORS, or "" on success.
         """
         self.requests += 1
         self.bytes += bytes

@@ -1,4 +1,5 @@
-"""Result rows of the load generator, and their CSV and JSON forms. Each row is the result of one repetition of a load.
+"""The result rows of the load generator, and their conversion to CSV and JSON. Each row is the result of one repetition
+of a load.
 
 docs/reference/load.md describes every column.
 """
@@ -28,7 +29,7 @@ OTHERS: Final = tuple(name for name in NUMBERS if name not in WEBSTONE.values())
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """A load to be measured, and how clients resolve names and use connections."""
+    """A load to be measured, with the clients' resolve rule and use of keep-alive."""
 
     label: str  # name of the run or of its phases
     clients: int | None  # in closed loops; None without closed loops
@@ -58,7 +59,7 @@ class ResultRow:
 
 
 def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
-    """Group the rows by load point, keeping their order."""
+    """Group the rows by load point, and keep the order of the rows."""
     points: dict[LoadPoint, list[ResultRow]] = {}
     for row in rows:
         points.setdefault(row.point, []).append(row)
@@ -66,7 +67,8 @@ def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
 
 
 def swept(rows: Sequence[ResultRow]) -> str:
-    """Return the LoadPoint field that is set in all rows: "clients", "rate_per_s", or "" for neither."""
+    """Return the name of the field that is set in all rows, which is "clients" or "rate_per_s", or "" if neither field
+    is set."""
     names = ("clients", "rate_per_s")
     return next((name for name in names if all(getattr(row.point, name) is not None for row in rows)), "")
 
@@ -74,7 +76,7 @@ def swept(rows: Sequence[ResultRow]) -> str:
 def as_json(
     rows: Sequence[ResultRow], failures: Sequence[str] = (), edges: Sequence[FrontierPoint] = ()
 ) -> dict[str, Any]:
-    """Return the document that --json writes. Statistics without a result are null."""
+    """Return the document that --json writes. In the document, statistics without a result are null."""
     document: dict[str, Any] = {
         "points": [
             asdict(point) | asdict(spread([row.figures for row in runs])) | {"runs": [row.as_json() for row in runs]}
@@ -101,7 +103,7 @@ def found_json(found: SearchResult) -> dict[str, Any]:
 def columns(row: ResultRow) -> dict[str, Any]:
     """Return the values of the CSV columns in order, excluding the servers' shares.
 
-    A value of None means that there is no result or that the column does not apply.
+    None means that there is no result or that the column does not apply.
     """
     point, figures = row.point, row.figures
     return {

@@ -19,7 +19,7 @@ NO_RESULT: Final = "no result"
 FEW_SERVERS: Final = 5  # shares that fit next to each other in a terminal, under IPv4 addresses
 ENDINGS: Final = {
     "criteria": "failed above: {why}",
-    "top": "the end of the range",
+    "top": "end of the range",
     "bottom": "failed at the lowest value: {why}",
     "generator": "the load generator's own limit: {why}",
     "trials": "too many trials; last failure: {why}",
@@ -68,7 +68,7 @@ def _heading(rows: Sequence[ResultRow]) -> str:
 
 
 def _name(point: LoadPoint, rows: Sequence[ResultRow]) -> str:
-    """Return the text that identifies a point: its rate or number of clients, and its label if labels differ."""
+    """Return a point's rate or number of clients, followed by the point's label if labels differ between rows."""
     number = getattr(point, swept(rows), None)
     label = point.label if number is None or len({row.point.label for row in rows}) > 1 else ""
     return " ".join(part for part in (f"{number:g}" if number is not None else "", label) if part)

@@ -44,7 +44,8 @@ class RunStatistics:
         return self.requests - self.ok
 
     def number(self, name: str) -> float | None:
-        """Return the statistic ``name`` from NUMBERS, COUNTS or the kinds of error. Raises KeyError for other names."""
+        """Return the statistic ``name``, which must be in NUMBERS, COUNTS or ERRORS. Raises KeyError for other
+        names."""
         if name in self.errors:
             return self.errors[name]
         if name not in NUMBERS and name not in COUNTS:
@@ -110,7 +111,7 @@ def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> 
 
 @dataclass(frozen=True, slots=True)
 class RepetitionSpread:
-    """The mean and sample standard deviation of each statistic in NUMBERS across the repetitions of a run.
+    """The mean and the sample standard deviation of each statistic in NUMBERS, across the repetitions of a run.
 
     A mean is None if no repetition has a result. A deviation is None if fewer than two repetitions have a result.
     """
@@ -122,7 +123,8 @@ class RepetitionSpread:
 
 
 def spread(repetitions: Sequence[RunStatistics]) -> RepetitionSpread:
-    """Return the means and deviations across ``repetitions``. Raises ValueError if ``repetitions`` is empty."""
+    """Return the means and standard deviations across ``repetitions``. Raises ValueError if ``repetitions`` is
+    empty."""
     if not repetitions:
         raise ValueError("statistics across repetitions require at least one repetition")
     found = {name: [value for each in repetitions if (value := each.number(name)) is not None] for name in NUMBERS}

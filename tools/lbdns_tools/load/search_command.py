@@ -25,7 +25,11 @@ from lbdns_tools.load.run_statistics import RunStatistics
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """The outcome of a search: ``edges`` for rates, or ``found`` (pairs of description and result) for counts."""
+    """The outcome of ``--search``.
+
+    A search for rates sets ``edges``. A search for counts sets ``found``, which contains pairs of description and
+    result.
+    """
 
     criteria: FailureCriteria
     edges: tuple[FrontierPoint, ...] = ()
@@ -37,12 +41,13 @@ class SearchOutcome:
         return all(found.highest is not None for found in (*(e.found for e in self.edges), *(f for _, f in self.found)))
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return the results in ``found``. The frontier is omitted, because ``result_rows.as_json`` writes it."""
+        """Return the results in ``found``. The results in ``edges`` are omitted, because ``result_rows.as_json`` writes
+        them."""
         return [{"search": what, **found_json(found)} for what, found in self.found]
 
 
 def criteria_of(options: Mapping[str, Any]) -> FailureCriteria:
-    """Return the failure criteria from the command-line options, using defaults for options that are not set."""
+    """Return the failure criteria from the command-line options, with defaults for omitted options."""
     usual = FailureCriteria()
     percentile, limit_s = options["max_latency"] or (usual.percentile, usual.limit_s)
     return FailureCriteria(

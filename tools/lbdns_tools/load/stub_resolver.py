@@ -39,7 +39,7 @@ _question = cache(question)
 
 
 class NoAnswerError(Exception):
-    """No DNS answer arrived before an attempt timed out."""
+    """The exception raised if an attempt times out before a DNS answer arrives."""
 
 
 def system_server(path: Path = RESOLV_CONF) -> Endpoint:
@@ -58,7 +58,8 @@ def system_server(path: Path = RESOLV_CONF) -> Endpoint:
 
 
 def system_address(host: str) -> str:
-    """Resolve a host with the operating system's resolver and hosts file. This call blocks. Raises LbdnsError."""
+    """Resolve a host with the operating system's resolver and hosts file. The call blocks the current thread. Raises
+    LbdnsError."""
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except (OSError, UnicodeError) as error:
@@ -159,7 +160,7 @@ async def _over_tcp(sock: socket.socket, waiter: DescriptorWaiter, ident: int, a
 
 
 class ClientNames:
-    """One client's name cache: the addresses of hosts, and when these addresses expire."""
+    """The name cache of one client, which contains hosts' addresses and the times at which the addresses expire."""
 
     __slots__ = ("_chance", "_fixed", "_known", "_loop", "_resolver", "_rule")
 
@@ -179,7 +180,7 @@ class ClientNames:
         return address if self._loop.clock() < end else None
 
     async def look_up(self, host: str) -> str:
-        """Look up an address of ``host``, and cache the address as the resolve rule requires. Raises RequestError."""
+        """Look up an address of ``host``, and cache the address according to the resolve rule. Raises RequestError."""
         assert self._resolver is not None, "names need a resolver"
         answer = await self._resolver.look_up(host)
         interval = answer.ttl if self._rule.mode == "ttl" else self._rule.interval(self._chance)

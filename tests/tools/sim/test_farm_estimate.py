@@ -80,7 +80,7 @@ def test_without_answers_requests_are_the_rate() -> None:
 def test_without_counters_cores_are_all_there_is() -> None:
     found = estimate_farm(record({"a": {"cpu_count": 4.0}, "b": {}}, 10, (1, 1)), 0.010)
     assert [(server.speed, server.cores) for server in found.servers] == [(1.0, 4.0), (1.0, 4.0)]
-    assert any("1 assumed for all cores" in note for note in found.notes)
+    assert any("assumed to be 1 for all cores" in note for note in found.notes)
     assert any("b: 4 cores (unknown, assumed to match the other servers)" in note for note in found.notes)
 
 

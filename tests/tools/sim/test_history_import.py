@@ -77,7 +77,7 @@ def test_records_are_read_as_ever(tmp_path: Path) -> None:
     header = RecordingHeader("web", "hobbit", ("a",), {"best": "best"}, BEGIN)
     path.write_text(header_line(header) + event_line(RecordedAnswers(1.0, (5,)), ("a",)))
     assert read_record(path).answered == (5,)
-    with pytest.raises(ConfigError, match="can only be used with a history"):
+    with pytest.raises(ConfigError, match="--begin and --end require a history"):
         read_record(path, BEGIN)
 
 

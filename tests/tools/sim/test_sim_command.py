@@ -151,7 +151,7 @@ def test_what_goes_wrong_is_simulated(capsys: pytest.CaptureFixture[str]) -> Non
         (("--replay", "nowhere.jsonl"), "nowhere.jsonl: cannot read the file"),
         (("--from", "127.0.0.1:8053"), "is not a valid URL"),
         (("recrd",), "Did you mean 'record'?"),
-        (("--load", "0.5", "record", "http://127.0.0.1:1", "x"), "do not apply to the command 'record'"),
+        (("--load", "0.5", "record", "http://127.0.0.1:1", "x"), "cannot be combined with the command 'record'"),
     ],
 )
 def test_mistakes_end_with_2_and_say_what_instead(

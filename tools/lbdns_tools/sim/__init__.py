@@ -1,1 +1,1 @@
-"""The simulator ``lbdns-sim``, which runs lbdns's policies with simulated servers and clients in virtual time."""
+"""The simulator ``lbdns-sim``, which runs the policies of lbdns with simulated servers and clients in virtual time."""

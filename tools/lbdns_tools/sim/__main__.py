@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.sim``: another way to run ``lbdns-sim``."""
+"""The entry point of ``python -m lbdns_tools.sim``, which runs ``lbdns-sim``."""
 
 from lbdns_tools.sim.sim_command import main
 

@@ -1,4 +1,4 @@
-"""The command ``lbdns-sim acceptance``: checks the policy ``best`` against its acceptance criteria (demands)."""
+"""The command ``lbdns-sim acceptance``, which checks the policy ``best`` against its acceptance criteria."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ WIDE = 160  # columns of a table when standard output is not a terminal
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceVerdict:
-    """A criterion, its ``value`` averaged over all seeds, and the value's jackknife ``error`` (0 with one seed)."""
+    """The verdict on a criterion.
+
+    ``value`` is the criterion's figure, averaged over all seeds. ``error`` is the jackknife standard error of
+    ``value``, which is 0 if there is only one seed.
+    """
 
     demand: AcceptanceDemand
     value: float
@@ -43,7 +47,7 @@ class AcceptanceVerdict:
 
 
 def jobs_of(chosen: Sequence[AcceptanceDemand], seeds: int) -> list[SimulationJob]:
-    """Return the simulation runs that the criteria ``chosen`` require, without duplicates."""
+    """Return all simulation runs that the criteria ``chosen`` require. The result contains no duplicates."""
     cases = dict.fromkeys((case.scenario, case.policy) for demand in chosen for case in demand.cases)
     return [SimulationJob(scenario, policy, seed) for scenario, policy in cases for seed in range(1, seeds + 1)]
 
@@ -85,20 +89,20 @@ def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
     short_help="Check the policy 'best' against its acceptance criteria.",
     epilog="Example: lbdns-sim acceptance --quick\n\nExit status: 0 if all criteria are met, 1 if not.",
 )
-@click.option("--quick", is_flag=True, help="Check all groups of criteria, but with fewer cases and shorter runs.")
+@click.option("--quick", is_flag=True, help="Check all groups of criteria with fewer cases and shorter runs.")
 @click.option(
     "--seeds",
     type=click.IntRange(1, 100),
-    help="Number of runs to average for each case.  [default: 6, or 2 with --quick]",
+    help="Number of runs over which each case is averaged.  [default: 6, or 2 with --quick]",
 )
 @click.option("--processes", type=click.IntRange(1, 256), help="Number of parallel runs.  [default: one per processor]")
-@click.option("--only", metavar="TEXT", default="", help="Check only criteria whose group or case contains TEXT.")
+@click.option("--only", metavar="TEXT", default="", help="Check only the criteria whose group or case contains TEXT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 def command(quick: bool, seeds: int | None, processes: int | None, only: str, as_json: bool) -> None:
-    """Check the policy 'best' against its acceptance criteria, and print each one's measured value and verdict."""
+    """Check the policy 'best' against its acceptance criteria, and print the value and verdict of each criterion."""
     chosen = [d for d in demands(quick) if only.lower() in f"{d.row} {d.what}".lower()]
     if not chosen:
-        raise click.UsageError(f"no criterion contains {only!r}; run without --only to list all criteria")
+        raise click.UsageError(f"no criterion contains {only!r}; omit --only to list all criteria")
     seeds = seeds or (2 if quick else 6)
     began = time.monotonic()
     with count_bar(len(jobs_of(chosen, seeds)), "runs") as done:

@@ -1,4 +1,4 @@
-"""Defines the acceptance criteria (demands) for the policy ``best``: scenarios, figures and bounds, as plain data."""
+"""Defines the acceptance criteria for the policy ``best``: scenarios, figures and bounds."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ FigureOf = Callable[[AcceptanceCase, str], float]
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceDemand:
-    """A criterion: ``figure``, calculated from the results of ``cases``, must be at most (or at least) ``bound``.
+    """An acceptance criterion: ``figure`` must be at most (or at least) ``bound``.
 
-    With ``within_noise``, the criterion is also met if the figure is within two standard errors of the bound.
+    ``figure`` calculates the figure from the results of ``cases``. With ``within_noise``, the criterion is also met if
+    the figure is within two standard errors of the bound.
     """
 
     row: str
@@ -68,7 +69,8 @@ def ratio(
     at_least: bool = False,
     within_noise: bool = False,
 ) -> AcceptanceDemand:
-    """Require ``figure`` of ``case`` to be at most (or at least) ``bound`` times the same figure of ``other``."""
+    """Return the criterion that the ``figure`` of ``case`` must be at most (or at least) ``bound`` times the ``figure``
+    of ``other``."""
     what = f"{case.name}: {FIGURES[figure]} / {other.policy if other.policy != case.policy else other.name}"
 
     def quotient(look: FigureOf) -> float:
@@ -81,12 +83,12 @@ def ratio(
 
 
 def none_of(row: str, case: AcceptanceCase, figure: str, what: str) -> AcceptanceDemand:
-    """Require ``figure`` of ``case`` to be 0."""
+    """Return the criterion that the ``figure`` of ``case`` must be 0."""
     return AcceptanceDemand(row, f"{case.name}: {what}", (case,), lambda look: look(case, figure), 0.0)
 
 
 def demands(quick: bool = False) -> list[AcceptanceDemand]:
-    """Return all criteria. With ``quick``, each group of criteria has fewer cases and shorter runs."""
+    """Return all acceptance criteria. With ``quick``, each group of criteria has fewer cases and shorter runs."""
     groups = (
         _few, _alike, _unlike, _caches, _few_caches, _closed, _disturbed, _death, _neighbours, _crowds, _first_seconds,
         _overload,
@@ -97,14 +99,16 @@ def demands(quick: bool = False) -> list[AcceptanceDemand]:
 def _case(
     farm: str, workload: str, load: float, quick: bool, text: str | None = None, **changes: Any
 ) -> AcceptanceCase:
-    """Return a case. ``text`` replaces the load in the case's name, and ``changes`` sets other fields of the
-    scenario."""
+    """Return a case.
+
+    ``text`` replaces the load in the case's name. ``changes`` overrides fields of the scenario.
+    """
     fields = {"duration": 40.0 if quick else 120.0, **changes}
     return AcceptanceCase(f"{farm} {workload} {text or f'{load:g}'}", Scenario(FARMS[farm], workload, load, **fields))
 
 
 def _few(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "light traffic: the highest-scoring member is selected; mean response time no worse than with round robin"
+    row = "light traffic: select the member with the highest score, and respond at least as fast as round robin"
     duration = 300.0 if quick else 2000.0
     for farm in FARMS:
         for workload in ("cgi",) if quick else WORKLOADS:
@@ -190,7 +194,7 @@ def _death(quick: bool) -> Iterator[AcceptanceDemand]:
     for farm in ("U10",) if quick else FARMS:
         victim = FARMS[farm][-1].name
         case = _case(farm, "mix", 0.7, quick, f"0.7, {victim} dies", outages=(Outage(victim, 40.0),))
-        yield none_of(row, case, "late_answers", "answers that still named the dead server after stale_after")
+        yield none_of(row, case, "late_answers", "answers that named the dead server after stale_after had passed")
         if farm == "U10":
             yield ratio(row, case, "failed", case.by(RR), 1.2)
 
@@ -216,7 +220,7 @@ def _crowds(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _first_seconds(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "closed loop with a lookup before every request; the first 3 s are not measured"
+    row = "closed loop with a lookup before every request, measured after the first 3 s"
     for workload in ("html",) if quick else ("html", "cgi"):
         for count in (20, 60, 100):
             clients = SimulatedClients("closed", count, 0.0)
@@ -228,7 +232,7 @@ def _first_seconds(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _overload(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "more clients than the web servers have workers, with alarms"
+    row = "more clients than web server workers, with alarms"
     servers = tuple(replace(server, workers=50) for server in UNLIKE)
     for count in (700,) if quick else (700, 1400):
         clients = SimulatedClients("closed", count, 0.0)

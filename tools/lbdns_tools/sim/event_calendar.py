@@ -10,10 +10,10 @@ Callback = Callable[[float], None]
 
 
 class EventCalendar:
-    """Callbacks in chronological order. Callbacks for the same time run in the order in which they were added.
+    """A calendar of callbacks in chronological order.
 
-    ``events[0][0]`` is the time of the next event. The heap is never empty, because one event is always scheduled at
-    infinity.
+    Callbacks for the same time run in the order in which they were added. ``events[0][0]`` is the time of the next
+    event. One event is always scheduled at infinity, so the heap is never empty.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class EventCalendar:
         self._added = 0
 
     def at(self, when: float, do: Callback) -> None:
-        """Schedule the call ``do(when)`` for the virtual time ``when``."""
+        """Schedule the call ``do(when)`` at the virtual time ``when``."""
         self._added += 1
         heappush(self.events, (when, self._added, do))
 

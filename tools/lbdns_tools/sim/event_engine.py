@@ -1,4 +1,4 @@
-"""Simulates one scenario under one policy, with one seed, by processing events in order of virtual time."""
+"""Simulates one scenario with one policy and one seed by processing events in order of virtual time."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario
 
 
 def simulate(scenario: Scenario, policy: str, seed: int, scorer: ReportScorer | None = None) -> SimulationResult:
-    """Simulate ``scenario``, in which ``policy`` selects members, and return the result.
-
-    The same seed yields the same requests under every policy. ``scorer``, if specified, replaces the scenario's score.
+    """Simulate ``scenario`` with ``policy``, and return the result. With the same seed, all policies receive the same
+    requests. ``scorer``, if specified, replaces the scenario's score.
     """
     return _SimulationRun(scenario, policy, seed, scorer).run()
 
@@ -51,7 +50,7 @@ class _SimulationRun:
         self._moments: list[FarmMoment] = []
 
     def run(self) -> SimulationResult:
-        """Process all events in chronological order. At equal times, departures precede arrivals and other events."""
+        """Process all events in chronological order. Among simultaneous events, departures are processed first."""
         self._schedule()
         choose = self._start_requests()
         arrivals, flow, servers = self._arrivals, self._flow, self._servers

@@ -1,4 +1,4 @@
-"""Estimates a simulated farm from a recording: the servers' speeds, cores and other work, and the request rate."""
+"""Estimates the farm in a recording: the servers' speeds, cores and other work, and the request rate."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LEAST_BACKGROUND: Final = 0.05  # tasks; anything below is a passing cron job or
 class FarmEstimate:
     """An estimated farm.
 
-    ``rate`` is in visits/s, or None if unknown. A visit consists of all requests that follow one DNS answer. ``notes``
-    explain how each value was estimated.
+    ``rate`` is the number of visits per second, or None if unknown. A visit consists of all requests that follow one
+    DNS answer. ``notes`` explain how each value was estimated.
     """
 
     servers: tuple[ServerSpec, ...]
@@ -36,8 +36,8 @@ class FarmEstimate:
 def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
     """Return an estimate of the recorded farm.
 
-    If the mean work per request is ``mean_work`` seconds at speed 1, requests load the estimated farm as much as the
-    recorded requests loaded the real farm.
+    ``mean_work`` is the mean work per simulated request, in seconds at speed 1. The speeds are scaled so that simulated
+    requests and recorded requests cause the same load.
     """
     readings: dict[str, list[Reading]] = defaultdict(list)
     for event in recording.events:
@@ -62,7 +62,10 @@ def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
 
 
 def _work(reports: Sequence[Reading]) -> RequestCost:
-    """Return the total requests and CPU seconds in a member's reports, counted as in ``best`` but without decay."""
+    """Return the total requests and CPU seconds in a member's reports.
+
+    The policy ``best`` counts requests and CPU seconds in the same way, but with decay.
+    """
     total = RequestCost()
     for before, now in pairwise(reports):
         step = RequestCost()
@@ -87,7 +90,7 @@ def _rates(recording: Recording, series: Sequence[Sequence[Reading]]) -> tuple[f
             note += ", simulated as one visit"
         return ratio, answers, (note,)
     if answers > 0:
-        return 1.0, answers, (f"rate: {answers:.3g} answers/s counted, with an unknown number of requests per answer",)
+        return 1.0, answers, (f"rate: {answers:.3g} answers/s counted; the number of requests per answer is unknown",)
     if requests:
         note = f"rate: {requests:.3g} requests/s from requests_per_s, excluding one server-status request per report"
         return 1.0, requests, (note,)
@@ -104,7 +107,7 @@ def _requests_per_s(reports: Sequence[Reading]) -> float | None:
 
 
 def _background(reports: Sequence[Reading]) -> float:
-    """Return the mean number of runnable tasks other than busy workers."""
+    """Return the mean number of runnable tasks that are not busy workers of the web server."""
     beyond = [
         max(0.0, reading.metrics["run_queue"] - reading.metrics["busy_workers"])
         for reading in reports
@@ -124,9 +127,11 @@ def _speed_notes(
 ) -> tuple[str, ...]:
     notes = []
     if not known:
-        notes.append(f"speed: 1 assumed for all cores, because at most {ENOUGH:g} requests with CPU time were recorded")
+        notes.append(
+            f"speed: assumed to be 1 for all cores, because at most {ENOUGH:g} requests with CPU time were recorded"
+        )
     elif any(work.counted and work.work.cpu_seconds < PRIOR for work in works):
-        notes.append(f"speed: inaccurate for servers with less than {PRIOR:g} s of CPU time; record for longer")
+        notes.append(f"speed: inaccurate for servers with less than {PRIOR:g} s of CPU time; make a longer recording")
     for server, cores, work in zip(servers, counts, works, strict=True):
         parts = [f"{server.cores:g} cores ({'cpu_count' if cores else 'unknown, assumed to match the other servers'})"]
         if known:

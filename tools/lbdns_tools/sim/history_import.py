@@ -1,4 +1,4 @@
-"""Imports a recording from the per-second data in lbdns's history."""
+"""Converts per-second data in the history of lbdns into a recording."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ SQLITE: Final = b"SQLite format 3\0"  # the first bytes of a database file
 
 
 def read_record(what: Path, begin: float | None = None, end: float | None = None) -> Recording:
-    """Read a recording, or the part of a history (FILE or FILE:POOL) between two Unix times. Raises LbdnsError."""
+    """Read a recording, or the part of a history between two Unix times. Raises LbdnsError.
+
+    ``what`` is FILE or, for a history with several pools, FILE:POOL.
+    """
     before, colon, pool = str(what).rpartition(":")
     path, pool = (Path(before), pool) if colon and not what.exists() else (what, "")
     if _is_history(path):
         return _read_history(path, pool, 0.0 if begin is None else begin, 1e11 if end is None else end)
     if begin is not None or end is not None:
-        raise ConfigError(f"--begin and --end can only be used with a history, but {path} is a recording")
+        raise ConfigError(f"--begin and --end require a history, but {path} is a recording")
     return read_recording(what)
 
 
@@ -91,7 +94,7 @@ def _nothing(reader: HistoryReader, pool: str, begin: float, end: float) -> str:
 
 
 def _reports(moment: RawMoment, time: float) -> Iterator[RecordedReport]:
-    """Yield the reports that arrived during the second that ``moment`` describes."""
+    """Yield the reports that arrived in the second of ``moment``."""
     columns = moment.columns
     metrics = [name for name in columns if name not in OWN]
     unknown = [math.nan] * len(moment.members)

@@ -44,7 +44,8 @@ SAME_REPORT: Final = 0.1  # s; a report's times may differ by this (rounding, ne
 
 
 class LiveRecorder:
-    """Records one pool: calls ``begin`` once with the header, then ``take`` with each event in chronological order."""
+    """A recorder of one pool, which calls ``begin`` once with the header and ``take`` for each event in chronological
+    order."""
 
     def __init__(
         self,
@@ -67,9 +68,10 @@ class LiveRecorder:
         self._started = 0.0  # on the monotonic clock
 
     async def listen(self, stop: asyncio.Event, seconds: float | None = None) -> None:
-        """Record until ``stop`` is set, or for at most ``seconds`` if specified. Reopens broken connections.
+        """Record until ``stop`` is set, or for at most ``seconds`` if specified.
 
-        Raises LbdnsError if the first response does not come from an lbdns server.
+        If a connection breaks, the recorder connects again. Raises LbdnsError if the first response does not come from
+        an lbdns server.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=DEAD_AFTER)
         headers = {"User-Agent": f"lbdns-sim/{__version__}"}
@@ -208,14 +210,19 @@ def record_live(url: str, pool: str | None, seconds: float) -> Recording:
 @click.command("record", short_help="Record the reports and answers of a running lbdns for later replay.")
 @click.argument("url")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this many seconds.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Duration of the recording in seconds. [default: until Ctrl-C or SIGTERM]",
+)
 @click.option("--pool", metavar="NAME", help="Name of the pool to record, required if the server has several pools.")
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 def command(url: str, file: Path, seconds: float | None, pool: str | None, force: bool) -> None:
     """Record the reports and answers of a running lbdns until Ctrl-C or SIGTERM.
 
-    FILE receives one line per report, and one line per second with the number of answers per member. The format is
-    described in docs/reference/simulator.md. FILE can be replayed even if the recorder was killed.
+    For each report, the recorder writes one line to FILE. Once a second, the recorder writes a line with the number of
+    answers per member. docs/reference/simulator.md describes the format. If the recorder is killed, FILE can still be
+    replayed.
 
     \b
     Examples:
@@ -239,7 +246,7 @@ async def _record(url: str, pool: str | None, seconds: float | None, writer: _Re
 
 
 class _RecordingWriter:
-    """Writes a recording to a file, which is opened only when the header arrives, in case the URL is wrong."""
+    """A writer of a recording file. The writer creates the file only after the first response has arrived."""
 
     def __init__(self, path: Path, force: bool) -> None:
         self._path, self._force = path, force

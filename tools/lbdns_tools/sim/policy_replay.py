@@ -1,4 +1,4 @@
-"""Replays a recording to show how policies would have answered the recorded queries, given the recorded reports."""
+"""Replays a recording to calculate how policies would have answered the recorded queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ MIN_STEP: Final = 1.0  # s; the answers in a recording are counted once a second
 
 @dataclass(frozen=True, slots=True)
 class QuerySpan:
-    """A period from ``begin`` to ``end`` (s) with ``count`` queries, and the recorded number of answers per member."""
+    """A period from ``begin`` to ``end`` (in seconds) with ``count`` queries, and the recorded number of answers per
+    member."""
 
     begin: float
     end: float
@@ -27,7 +28,7 @@ class QuerySpan:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedPolicy:
-    """The answers per member that one policy would have given, in total and in steps of ``step`` seconds."""
+    """The numbers of answers that one policy would have given per member, in total and in steps of ``step`` seconds."""
 
     policy: str
     members: tuple[str, ...]
@@ -53,7 +54,10 @@ class ReplayedPolicy:
 
 
 def spans(recording: Recording) -> list[QuerySpan]:
-    """Return the periods in which queries arrived, based on the recorded answers or, if there are none, on requests."""
+    """Return the periods in which queries arrived.
+
+    The periods are based on the recorded answers or, if the recording contains no answers, on the recorded requests.
+    """
     if any(recording.answered):
         found, before = [], 0.0
         for event in recording.events:
@@ -78,13 +82,13 @@ def _requests(recording: Recording) -> Iterator[QuerySpan]:
 
 
 def look_ups(recording: Recording) -> tuple[float, ...]:
-    """Return one random time per query, within the query's span. Every call returns the same times."""
+    """Return one random time for each query, within the query's period. All calls return the same times."""
     chance = Random("1 look-ups")
     return tuple(sorted(chance.uniform(span.begin, span.end) for span in spans(recording) for _ in range(span.count)))
 
 
 def replay(recording: Recording, policy: str, stale_after: float, min_usable: float) -> ReplayedPolicy:
-    """Return how ``policy`` would have answered the recorded queries, with reports arriving at the recorded times."""
+    """Return the answers that ``policy`` would have given to the recorded queries, based on the recorded reports."""
     # The chooser's clock begins at 0, but reports from before the recording have negative times
     shift = -min(0.0, recording.events[0].time) if recording.events else 0.0
     dns = SimulatedDnsServer(recording.members, policy, stale_after, min_usable, Random(f"replay {policy}"), 1)
@@ -117,7 +121,7 @@ def answered(recording: Recording) -> ReplayedPolicy | None:
 
 
 def _counted(recording: Recording, policy: str, answers: Iterable[tuple[float, int, int]]) -> ReplayedPolicy:
-    """Sum ``answers``, which are (time, member, number) tuples, by step and member."""
+    """Sum the (time, member, number) tuples in ``answers`` by step and member."""
     step = max(MIN_STEP, recording.seconds / MAX_STEPS)
     counts = [[0] * len(recording.members) for _ in range(max(1, round(recording.seconds / step)))]
     for time, member, count in answers:
@@ -127,14 +131,14 @@ def _counted(recording: Recording, policy: str, answers: Iterable[tuple[float, i
 
 
 def _queries(found: Sequence[QuerySpan]) -> Iterator[float]:
-    """Yield query times in chronological order, evenly spaced within each span."""
+    """Yield the times of queries in chronological order, evenly spaced within each period."""
     times = (s.begin + (k + 0.5) / s.count * (s.end - s.begin) for s in found for k in range(s.count))
     # Spans of answers do not overlap, but spans of several web servers' requests do
     return times if found and found[0].answered is not None else iter(sorted(times))
 
 
 def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:
-    """Return the share of answers that would have gone to a different member, based on the counts per step."""
+    """Return the fraction of answers that would have named a different member, based on the counts per step."""
     gaps = whole = 0.0
     for one, other in zip(ours, theirs, strict=True):
         gaps += sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2

@@ -1,4 +1,5 @@
-"""Reads and writes lbdns-sim's recordings (format version 1): a pool's reports and answers as JSON lines."""
+"""Reads and writes recordings of lbdns-sim (format version 1), which contain a pool's reports and answers as JSON
+lines."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ MAX_LINE: Final = 2**20  # bytes; a report has at most 1200, the answers of a th
 
 @dataclass(frozen=True, slots=True)
 class RecordingHeader:
-    """A recording's first line: the pool, its members in order, and the start of the recording (Unix time)."""
+    """The first line of a recording: the pool, the pool's members in order, and the start as Unix time."""
 
     pool: str
     zone: str
@@ -42,7 +43,7 @@ class RecordedReport:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswers:
-    """The number of answers per member since the previous RecordedAnswers, or since the start of the recording."""
+    """The numbers of answers per member since the previous ``RecordedAnswers`` or the start of the recording."""
 
     time: float
     counts: tuple[int, ...]
@@ -91,7 +92,7 @@ def _line(values: Mapping[str, Any]) -> str:
 
 
 def read_recording(path: Path) -> Recording:
-    """Read a recording from a file. Raises ConfigError with the number of the invalid line."""
+    """Read a recording from a file. If a line is invalid, raises ConfigError with the line number."""
     try:
         with path.open("rb") as file:
             return parse_recording(iter(lambda: file.readline(MAX_LINE + 1), b""), str(path))
@@ -100,9 +101,8 @@ def read_recording(path: Path) -> Recording:
 
 
 def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
-    """Parse the lines of a recording, with their line endings. Raises ConfigError, with ``name`` as the file name.
-
-    An incomplete last line is ignored, because the recorder may have been killed while writing it.
+    """Parse the lines of a recording, including the line endings. Raises ConfigError, with ``name`` as the file name.
+    An incomplete last line is ignored, because the recorder may have been killed while writing the line.
     """
     header: RecordingHeader | None = None
     events: list[RecordedEvent] = []
@@ -110,7 +110,7 @@ def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
     for number, line in enumerate(lines, 1):
         try:
             if len(line) > MAX_LINE:
-                raise ValueError(f"the line exceeds {MAX_LINE} bytes; is this an lbdns-sim recording?")
+                raise ValueError(f"the line exceeds {MAX_LINE} bytes; check that the file is an lbdns-sim recording")
             try:
                 values = _object(line)
             except ValueError:
@@ -122,7 +122,7 @@ def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
                 continue
             event = _event(values, header.members)
             if event.time < before:
-                raise ValueError(f"t must not decrease, but {event.time:g} follows {before:g}")
+                raise ValueError(f"the time t must not decrease, but {event.time:g} follows {before:g}")
             before = event.time
             events.append(event)
         except ValueError as error:
@@ -150,7 +150,7 @@ def _header(values: Mapping[str, Any]) -> RecordingHeader:
     _check_keys(values, ("lbdns_record", "pool", "zone", "members", "policies", "started"))
     members, policies = values["members"], values["policies"]
     if not isinstance(members, list) or not members or not all(isinstance(name, str) and name for name in members):
-        raise ValueError("members must be a list of names")
+        raise ValueError("members must be a list of one or more names")
     if len(set(members)) < len(members):
         raise ValueError("members must not contain duplicate names")
     if not isinstance(policies, dict) or not all(isinstance(policy, str) for policy in policies.values()):

@@ -1,4 +1,4 @@
-"""Reads the TOML files of simulations: farm files ([[server]], [requests], [reports]) and scores ([score.NAME])."""
+"""Reads the simulator's TOML files: farm files ([[server]], [requests], [reports]) and score files ([score.NAME])."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEFAULT: Final = Scenario(())
 
 
 def read_farm(path: Path) -> tuple[Scenario, ...]:
-    """Return the scenarios that a farm file defines, one per load. Raises ConfigError with all errors in the file."""
+    """Return one scenario for each load in a farm file. Raises ConfigError with all errors in the file."""
     root = read_toml(path)
     servers = _servers(root)
     requests, reports = root.section("requests"), root.section("reports")
@@ -86,9 +86,9 @@ def _loads(table: TomlTable) -> tuple[float, ...]:
 
 
 def read_score(text: str) -> tuple[str, Mapping[str, Term] | None]:
-    """Return a score's name and terms. The terms of a built-in score are None. Raises ConfigError.
+    """Return the name and the terms of a score. For a built-in score, the terms are None. Raises ConfigError.
 
-    ``text`` is a built-in score, for example ``thesis``, a ``FILE.toml`` with one [score.NAME] table, or
+    ``text`` is the name of a built-in score such as ``thesis``, a ``FILE.toml`` with one [score.NAME] table, or
     ``FILE.toml:NAME``.
     """
     if text in SCORES:

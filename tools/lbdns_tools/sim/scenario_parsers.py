@@ -1,4 +1,4 @@
-"""Parsers for the scenario options of ``lbdns-sim``, such as farms, clients and loads. All raise ValueError."""
+"""Parsers for the scenario options of ``lbdns-sim``, such as farms, clients and loads. All parsers raise ValueError."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ MAX_DNS_SERVERS: Final = 100
 
 
 def parse_servers(text: str) -> tuple[ServerSpec, ...]:
-    """Parse a farm's name or a list of ``[NAME=]SPEEDxCORES``. The default names of servers are s1, s2, ..."""
+    """Parse the name of a farm, or a list of servers in the form ``[NAME=]SPEEDxCORES``. The default server names are
+    s1, s2, ..."""
     items = _items(text)
     if len(items) == 1 and re.fullmatch(r"[A-Za-z]\w*", items[0]):
         if (name := items[0].upper()) in FARMS:
@@ -58,7 +59,8 @@ def _server(text: str, number: int) -> ServerSpec:
 
 
 def parse_clients(text: str) -> SimulatedClients:
-    """Parse a client type: ``open``, ``closed:N``, ``closed:N:RESOLVE_S``, ``caches:N`` or ``caches:N:KEPT_S``."""
+    """Parse a client type, such as ``open``, ``closed:N``, ``closed:N:RESOLVE_S``, ``caches:N`` or
+    ``caches:N:KEPT_S``."""
     kind, *numbers = text.strip().split(":")
     if kind not in ("open", "closed", "caches"):
         raise ValueError(f"{kind!r} is not a valid client type{nearest(kind, ('open', 'closed', 'caches'))}")
@@ -84,7 +86,7 @@ def parse_clients(text: str) -> SimulatedClients:
 
 
 def _look_up(seconds: str, text: str) -> float:
-    """Parse the time in seconds for which a client uses an answer."""
+    """Parse a client's time between lookups, in seconds."""
     if re.fullmatch(r"0+(\.0*)?", seconds.strip()):
         return 0.0
     what = "but must be from 0 (a lookup before every request) to 1e+09"
@@ -104,23 +106,35 @@ def clients_text(clients: SimulatedClients) -> str:
 
 
 def parse_kill(text: str) -> Outage:
-    """Parse ``NAME@T`` or ``NAME@T-T2``: the host NAME fails at T and, if T2 is given, recovers at T2."""
+    """Parse an outage of a host in the form ``NAME@T`` or ``NAME@T-T2``.
+
+    The host NAME fails at T. If T2 is given, the host recovers at T2.
+    """
     return Outage(*_span(text, "NAME@T or NAME@T-T2, for example s1@60-90"))
 
 
 def parse_hang(text: str) -> Outage:
-    """Parse ``NAME@T`` or ``NAME@T-T2``: the web server on NAME fails at T, but the agent continues to report."""
+    """Parse an outage of a web server in the form ``NAME@T`` or ``NAME@T-T2``.
+
+    The web server on the host NAME fails at T, while the host's agent continues to report.
+    """
     return replace(parse_kill(text), service_only=True)
 
 
 def parse_surge(text: str) -> Surge:
-    """Parse ``FACTOR@T-T2``: from T to T2, requests arrive at FACTOR times the usual rate."""
+    """Parse a flash crowd in the form ``FACTOR@T-T2``.
+
+    From T to T2, requests arrive at FACTOR times the usual rate.
+    """
     factor, start, end = _span(text, "FACTOR@T-T2, for example 3@60-90", ends=True)
     return Surge(start, end, _number(factor, f"{text!r}: the factor", 1e6))
 
 
 def parse_other_work(text: str) -> OtherWork:
-    """Parse ``NAME:TASKS@T-T2``: the host NAME runs TASKS additional tasks from T to T2."""
+    """Parse other work in the form ``NAME:TASKS@T-T2``.
+
+    The host NAME runs TASKS additional tasks from T to T2.
+    """
     form = "NAME:TASKS@T-T2, for example s1:4@60-90"
     what, start, end = _span(text, form, ends=True)
     name, colon, tasks = what.rpartition(":")
@@ -130,12 +144,12 @@ def parse_other_work(text: str) -> OtherWork:
 
 
 def parse_alarm(text: str) -> str:
-    """Parse a condition of ``lbdns-agent --alarm``: ``METRIC[/cpu] > NUMBER``."""
+    """Parse an alarm condition in the syntax of ``lbdns-agent --alarm``, which is ``METRIC[/cpu] > NUMBER``."""
     return str(parse_alarm_condition(text, CATALOGUE))
 
 
 def parse_loads(text: str) -> tuple[float, ...]:
-    """Parse comma-separated loads, which are shares of the farm's capacity."""
+    """Parse comma-separated loads, each a fraction of the farm's capacity."""
     return tuple(_number(item, "a load", MAX_LOAD) for item in _items(text))
 
 
@@ -152,7 +166,8 @@ def parse_clients_list(text: str) -> tuple[SimulatedClients, ...]:
 
 
 def _span(text: str, form: str, ends: bool = False) -> tuple[str, float, float]:
-    """Return the text before the @ and the two times after the @. A missing second time is returned as infinity."""
+    """Return the text before the @ and the two times that follow the @. If the second time is missing, infinity is
+    returned in its place."""
     match = _SPAN.match(text.strip())
     if not match or (ends and not match[3]):
         raise ValueError(f"{text!r} is not valid; write {form}, with times in seconds since the start of the warm-up")

@@ -1,4 +1,4 @@
-"""The program ``lbdns-sim``: runs the requested simulations or replays, and prints and saves the results."""
+"""The program ``lbdns-sim``, which runs simulations and replays, and prints and saves the results."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ WIDE: Final = 200  # columns of a table when standard output is not a terminal
 @click.version_option(__version__, prog_name="lbdns-sim")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Simulate, in virtual time, how lbdns would balance load across your web servers.
+    """Simulate in virtual time how lbdns would balance load across your web servers.
 
-    The simulator uses the real DNS server's policies and scores. Web servers, agents, resolvers and clients are
-    simulated. Results are averages over several seeds. A request that receives no response within 10 s fails, and its
-    response time counts as 10 s.
+    The simulator uses the policies and scores of the real DNS server. Web servers, agents, resolvers and clients are
+    simulated. Results are averages over several seeds. A request fails if no response arrives within 10 s. The response
+    time of a failed request counts as 10 s.
 
     \b
     Examples:
@@ -66,7 +66,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """
     if ctx.invoked_subcommand is not None:
         if any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in options):
-            raise click.UsageError(f"simulation options do not apply to the command '{ctx.invoked_subcommand}'", ctx)
+            raise click.UsageError(
+                f"simulation options cannot be combined with the command '{ctx.invoked_subcommand}'", ctx
+            )
     elif options["preset"] == "list":
         _list_presets()
     else:
@@ -176,7 +178,10 @@ def _requested(options: Mapping[str, Any], recording: Recording | None) -> Reque
 
 
 def _replayed(recording: Recording, study: SimulationStudy) -> list[ReplayedPolicy]:
-    """Replay all policies except the oracle, because recordings lack the queue lengths that the oracle requires."""
+    """Replay the recording under all policies except the oracle.
+
+    The oracle requires queue lengths, which recordings do not contain.
+    """
     scenario = study.scenarios[0]
     policies = [policy for policy in study.policies if policy in POLICIES]
     return [replay(recording, policy, scenario.stale_after, scenario.min_usable) for policy in policies]

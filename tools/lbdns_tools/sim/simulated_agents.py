@@ -1,4 +1,4 @@
-"""Simulates agents: the metrics and alarms that ``lbdns-agent`` would report, report times, and lost reports."""
+"""Simulates agents, including their metrics, alarms, report times and lost reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ EARLY: Final = 0.1  # share of the interval after which an agent may report earl
 
 
 class SimulatedAgent:
-    """Samples a web server as the real agent does. The web server also counts the agent's server-status requests."""
+    """A simulated agent, which samples a web server. The web server also counts the agent's requests for
+    server-status."""
 
     __slots__ = ("_conditions", "_cpu", "_metrics", "_requests", "_server", "_status_requests", "_time", "alarm")
 
@@ -35,7 +36,8 @@ class SimulatedAgent:
         self._cpu = self._time = 0.0
 
     def check_alarm(self) -> Mapping[str, float] | None:
-        """If an overload has just begun, return the metrics to report at once; otherwise None. Call between reports."""
+        """If an overload has begun since the last report, return the metrics to report immediately, otherwise return
+        None."""
         if self.alarm or not self._metrics or not self._server.up:
             return None
         metrics = self._metrics | {"listen_queue": float(len(self._server.waiting))}
@@ -43,7 +45,7 @@ class SimulatedAgent:
         return metrics if self.alarm else None
 
     def sample(self, now: float) -> Mapping[str, float]:
-        """Return the metrics to report at ``now``, and set ``alarm``."""
+        """Return the metrics that the agent reports at the time ``now``, and set ``alarm``."""
         self._metrics = self._read(now)
         self.alarm = alarm_reason(self._conditions, self._metrics)
         return self._metrics
@@ -80,17 +82,17 @@ class SimulatedAgent:
 
 
 class ReportScorer(Protocol):
-    """Replaces the scenario's score. For each report, ``observe`` is called before ``of``."""
+    """A scorer that replaces the scenario's score. For each report, ``observe`` is called before ``of``."""
 
     def observe(self, member: str, metrics: Mapping[str, float], now: float) -> None: ...
     def of(self, metrics: Mapping[str, float]) -> int: ...
 
 
 class SimulatedReports:
-    """Samples all agents at their report times, scores the reports and delivers them to the DNS servers.
+    """The reports of all agents, which are sampled, scored and delivered to the DNS servers.
 
-    ``alive`` states which hosts are up; dead hosts send no reports. ``count`` is the number of reports
-    sent so far.
+    ``alive`` contains True for each host that is up. Dead hosts send no reports. ``count`` is the number of reports
+    that have been sent.
     """
 
     def __init__(

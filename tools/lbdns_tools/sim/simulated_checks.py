@@ -1,4 +1,4 @@
-"""Simulated checks: a DNS server's collector checks hosts whose reports are overdue, by the real check schedule."""
+"""Simulates the checks with which a DNS server's collector checks hosts with overdue reports, on the real schedule."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ STEP: Final = 0.01  # s between two looks at the schedule, as in the collector
 
 
 class SimulatedChecks:
-    """Checks the hosts ``names`` for one DNS server, whose newest readings ``reading`` returns.
+    """The checks of the hosts ``names`` by one DNS server. ``reading`` returns the DNS server's newest reading of a
+    host.
 
-    ``is_dead`` returns whether a host is dead, by its index. ``receive`` takes a reading that a check has changed.
+    ``is_dead`` returns whether the host with a given index is dead. ``receive`` is called with each reading that a
+    check has changed.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Simulates DNS in virtual time: lookups, lbdns servers with the real chooser and plan cursor, and the oracle."""
+"""Simulates DNS lookups in virtual time, with the real chooser and plan cursor of lbdns, or with the oracle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ ORACLE: Final = "oracle"
 
 
 class SimulatedDnsServer:
-    """A DNS server, one of ``servers``, that makes plans with ``policy``. Its ``cursor`` selects members."""
+    """A simulated DNS server, which makes plans with ``policy``. ``cursor`` selects members. ``servers`` is the number
+    of DNS servers."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class SimulatedDnsServer:
 
     @property
     def next_change(self) -> float:
-        """The time at which ``update`` must be called even if no report has arrived."""
+        """The time at which ``update`` must be called even if no report arrives earlier."""
         return self._chooser.next_change
 
     def reading(self, member: str) -> Reading | None:
@@ -59,7 +60,7 @@ class SimulatedDnsServer:
         self.update(now)
 
     def update(self, now: float) -> None:
-        """Make a new plan if reports or the passage of time have changed anything on which the plan depends."""
+        """Make a new plan if the current plan is outdated because of new reports or the passage of time."""
         if self._chooser.observe(self._snapshot, NO_POOL_OVERRIDES, now):
             self._plan(now)
 
@@ -75,7 +76,8 @@ class SimulatedDnsServer:
 
 
 class SimulatedLookups:
-    """Answers lookups using ``policy``. ``dead_since`` holds each host's time of death, or infinity for live hosts."""
+    """The simulated lookups, which are answered by ``policy``. ``dead_since`` contains the time of each host's failure,
+    or infinity for live hosts."""
 
     def __init__(self, scenario: Scenario, policy: str, seed: int, servers: Sequence[SimulatedWebServer]) -> None:
         self._scenario, self._servers = scenario, servers
@@ -103,7 +105,7 @@ class SimulatedLookups:
         self._recent: deque[float] = deque()  # times of answers
 
     def look_up(self, now: float) -> int:
-        """Answer one lookup, and return the index of the member in the answer."""
+        """Answer one lookup, and return the index of the member that the answer names."""
         if self._is_oracle:
             member = self._shortest_queue()
         else:
@@ -125,7 +127,8 @@ class SimulatedLookups:
                 dns.receive(self._names[member], reading, now)
 
     def schedule(self, calendar: EventCalendar) -> None:
-        """Schedule each DNS server's looks for missing reports and, if the pool has a check, its checks of members."""
+        """Schedule the search of each DNS server for overdue reports and, if the pool has a check, the checks of
+        members."""
 
         def look(dns: SimulatedDnsServer, now: float) -> None:
             if now >= dns.next_change:

@@ -1,4 +1,4 @@
-"""Simulates requests: their work, the clients that send them, and the counts of responses and failures."""
+"""Simulates requests, including workloads and clients, and counts responses and failures."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ LookUp = Callable[[float], int]
 
 @dataclass(frozen=True, slots=True)
 class RequestWorkload:
-    """The distribution of the work per request, in seconds at speed 1.
+    """A workload: the distribution of the work per request, in seconds at speed 1.
 
-    ``draw`` takes a random number generator and returns a function that draws the work for one request.
+    ``draw`` is a function that receives a random number generator and returns a function. The returned function draws
+    the work of one request.
     """
 
     mean: float
@@ -39,7 +40,7 @@ def exponential(mean: float) -> RequestWorkload:
 
 
 def hyperexponential(likely: float, mean: float, other: float) -> RequestWorkload:
-    """Return a mix of two exponential workloads: mean ``mean`` (with probability ``likely``) and mean ``other``."""
+    """Return a mix of two exponential workloads with the means ``mean`` (with probability ``likely``) and ``other``."""
 
     def draw(chance: Random) -> Callable[[], float]:
         random, log = chance.random, math.log
@@ -62,7 +63,8 @@ WORKLOADS: Final[Mapping[str, RequestWorkload]] = {
 
 
 class RequestArrivals:
-    """Open-loop arrivals, either Poisson or recorded. ``next`` is the time of the next arrival, or infinity."""
+    """The arrivals of open-loop requests, either Poisson or recorded. ``next`` is the time of the next arrival, or
+    infinity."""
 
     def __init__(self, rate: float, recorded: tuple[float, ...] | None, chance: Random) -> None:
         self._rate, self._chance = rate, chance
@@ -85,7 +87,8 @@ class RequestArrivals:
 
 
 def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -> LookUp:
-    """Return a lookup function that sends each lookup to a caching resolver, selected at random by Zipf's law."""
+    """Return a lookup function that sends each lookup to a caching resolver. Resolvers are selected at random by Zipf's
+    law."""
     weights = list(accumulate((k + 1) ** -clients.zipf for k in range(clients.count)))
     kept_for = [chance.uniform(clients.shortest, clients.longest) for _ in weights]
     until, members = [-math.inf] * clients.count, [0] * clients.count
@@ -101,7 +104,7 @@ def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -
 
 
 class ClosedClients:
-    """Closed-loop clients, each of which sends its next request when its previous request has been answered."""
+    """The clients of a closed loop. Each client sends its next request after the previous request has been answered."""
 
     def __init__(
         self,
@@ -122,7 +125,7 @@ class ClosedClients:
             calendar.at(chance.random() * START_SPREAD, partial(self.send_next, client))
 
     def send_next(self, client: int, now: float) -> None:
-        """Send a client's next request, after a lookup if one is due."""
+        """Send the next request of a client. If a lookup is due, the lookup precedes the request."""
         if now >= self._end:
             return
         if now >= self._resolved_until[client]:
@@ -133,13 +136,14 @@ class ClosedClients:
         self._send(now, self._resolved[client], self._size(), client)
 
     def time_out(self, client: int, when: float) -> None:
-        """At time ``when``, make a client give up on its request, repeat the lookup and send the next request."""
+        """Schedule a client's timeout at the time ``when``. The client then repeats the lookup and sends the next
+        request."""
         self._resolved_until[client] = -math.inf
         self._calendar.at(when, partial(self.send_next, client))
 
 
 class RequestFlow:
-    """Sends requests to servers, and counts the responses and failures after the warm-up."""
+    """The flow of requests to servers, with counts of the responses and failures after the warm-up."""
 
     def __init__(self, scenario: Scenario, servers: Sequence[SimulatedWebServer]) -> None:
         self._servers = servers
@@ -162,7 +166,7 @@ class RequestFlow:
         self._lose(now, now, client)
 
     def respond(self, request: SimulatedRequest, now: float) -> None:
-        """Count the response to ``request``, and let a closed-loop client send its next request."""
+        """Count the response to ``request``. In a closed loop, the client then sends its next request."""
         started, client = request
         seconds = now - started
         self.second_count += 1
@@ -182,7 +186,7 @@ class RequestFlow:
         self.ends[member] = math.inf
 
     def _lose(self, now: float, started: float, client: int) -> None:
-        """Count a request that was sent at ``started`` and will never be answered."""
+        """Count a lost request, which was sent at ``started``."""
         if self._begin <= started < self._end:
             self.responses.append(DEADLINE)
             self.failed += 1

@@ -15,12 +15,12 @@ IDLE_WORKERS: Final = 20  # the most spare workers that Apache keeps
 
 
 class SimulatedWebServer:
-    """A web server whose requests share the cores equally, with at most one core per request.
+    """A simulated web server, whose requests share the cores equally, with at most one core per request.
 
-    ``attained`` is the work that a request would have received if it had been running since the server was last idle. A
-    request ends when ``attained`` has increased by the request's size since the request started. A heap orders
-    departures by the value of ``attained`` at which each request ends, so an arrival or departure does not change other
-    entries.
+    ``attained`` is the work that a continuously running request would have received since the server was last idle. A
+    request ends when ``attained`` has increased by the request's size since the start of the request. A heap orders
+    requests by the value of ``attained`` at which each request ends. An arrival or departure therefore does not change
+    other entries in the heap.
     """
 
     __slots__ = (
@@ -53,7 +53,7 @@ class SimulatedWebServer:
         return len(self._jobs) + len(self.waiting)
 
     def expected(self) -> float:
-        """Return the time that a new request would take per second of work if no further requests arrived."""
+        """Return the time that a new request would take per second of work, without further arrivals."""
         tasks = self.present + 1 + self.background
         return max(1.0, tasks / self.spec.cores) / self.spec.speed
 
@@ -96,7 +96,7 @@ class SimulatedWebServer:
         return request
 
     def fail(self, now: float) -> list[SimulatedRequest]:
-        """Stop the web server, and return the requests that are lost."""
+        """Stop the web server, and return the lost requests."""
         self.advance(now)
         lost = [request for _, request in self._jobs] + [request for _, request in self.waiting]
         self._jobs.clear()

@@ -1,4 +1,4 @@
-"""Runs simulations or other work in parallel processes, and reports each completed item."""
+"""Runs simulations or other jobs in parallel processes, and reports the completion of each job."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def in_processes(
 ) -> list[R]:
     """Call ``do`` for each of ``items`` in parallel processes, and return the results in the order of the items.
 
-    ``on_done`` is called in the parent process with each completed item.
+    In the parent process, ``on_done`` is called with each completed item.
     """
     if processes <= 1 or len(items) <= 1:
         results = []

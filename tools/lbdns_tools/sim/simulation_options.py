@@ -1,4 +1,4 @@
-"""Defines the options of ``lbdns-sim``: names, types and help texts."""
+"""Defines the names, types and help texts of the options of ``lbdns-sim``."""
 
 from __future__ import annotations
 
@@ -45,14 +45,16 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Comma-separated servers in the form [NAME=]SPEEDxCORES, a named farm (T3, H10 or U10), or a farm file.",
     ),
     _option("--preset", "NAME|list", None, "Run a preset study. Other options override the preset's settings."),
-    _option("--from from_url", "URL", None, "Simulate the farm of a running lbdns, estimated from its reports."),
+    _option(
+        "--from from_url", "URL", None, "Estimate the farm of a running lbdns from its reports, and simulate this farm."
+    ),
     _option(
         "--replay",
         "FILE|history.db[:POOL]",
         PATH,
-        "Replay a recording or a server's history to show how policies would have answered the queries.",
+        "Replay a recording or a history to show how policies would have answered the recorded queries.",
     ),
-    _option("--begin", None, MOMENT, "Start of the period to replay from a history, in the same formats as --end."),
+    _option("--begin", None, MOMENT, "Start of the period to replay from a history, in a format that --end accepts."),
     _option(
         "--end",
         None,
@@ -60,8 +62,17 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "End of the period to replay from a history: Unix seconds, ISO 8601, or a relative time such as -10min.",
     ),
     _option("--record", "FILE", PATH, "Save the recording made with --from to FILE."),
-    _option("--pool", "NAME", None, "Pool to record with --from, required if the server has several pools."),
-    _option("--from-seconds", "S", POSITIVE, "Duration of the recording in seconds.", default=10.0, show_default=True),
+    _option(
+        "--pool", "NAME", None, "Name of the pool to record with --from, required if the server has several pools."
+    ),
+    _option(
+        "--from-seconds",
+        "S",
+        POSITIVE,
+        "Duration of the recording made with --from, in seconds.",
+        default=10.0,
+        show_default=True,
+    ),
     # Which requests
     _list(
         "--workload workloads",
@@ -73,15 +84,16 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--load loads",
         "SHARE,...",
         parsers.parse_loads,
-        "Comma-separated loads as shares of the farm's capacity. [default: 0.85]",
+        "Comma-separated loads, each a fraction of the farm's capacity. [default: 0.85]",
     ),
-    _option("--rate", "PER_S", POSITIVE, "Requests per second, instead of --load."),
+    _option("--rate", "PER_S", POSITIVE, "Number of requests per second, as an alternative to --load."),
     _list(
         "--clients",
         "open|closed:N[:S]|caches:N[:S]",
         parsers.parse_clients_list,
-        "open: Poisson arrivals. closed: N clients that repeat their lookup every S seconds (5 by default; 0: before "
-        "each request). caches: N resolvers that cache answers for S seconds (5 to 30 by default). [default: open]",
+        "open: requests arrive as a Poisson process. closed: N clients repeat their lookup every S seconds (5 by "
+        "default), or before each request if S is 0. caches: N resolvers cache answers for S seconds (5 to 30 by "
+        "default). [default: open]",
     ),
     _several(
         "--surge surges",
@@ -94,14 +106,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--policy policies",
         "NAME,...",
         parsers.parse_policies,
-        "Comma-separated policies to compare, which may include 'oracle'. [default: best,round_robin,oracle]",
+        "Comma-separated policies to compare; 'oracle' is also allowed. [default: best,round_robin,oracle]",
     ),
     _option("--interval", "S", click.FloatRange(0.01, 3600), "Report interval of the agents in seconds. [default: 1]"),
     _option(
         "--early",
         "REQUESTS",
         click.IntRange(1, 100_000),
-        "Change in a server's load (in requests) that makes its agent report early. [default: never]",
+        "Change in a server's requests (in progress or waiting) that triggers an early report. [default: never]",
     ),
     _several(
         "--alarm alarms",
@@ -113,7 +125,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--check",
         None,
         None,
-        "Check a host as soon as its report is overdue, as a pool with a check does (by ping).",
+        "Check a host by ping as soon as its report is overdue, as in a pool with a check.",
         is_flag=True,
         default=None,
     ),
@@ -130,7 +142,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--max-speed-gain",
         "FACTOR",
         click.FloatRange(1, 1000),
-        "The pool's max_speed_gain, for farms in which one server is far faster than all others. [default: 1.5]",
+        "The pool's max_speed_gain, which should be higher if one server is far faster than all others. [default: 1.5]",
     ),
     _option("--score", "thesis|FILE.toml[:NAME]", None, "Built-in score, or a file with [score.NAME] tables."),
     # What goes wrong
@@ -144,7 +156,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--hang",
         "NAME@T[-T2]",
         parsers.parse_hang,
-        "Make the web server on the host NAME fail at T, while the host's agent continues to report.",
+        "Make the web server on the host NAME fail at T, without affecting the host's agent.",
     ),
     _several(
         "--other-work",
@@ -157,7 +169,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--seeds",
         "N",
         click.IntRange(1, 10_000),
-        "Number of runs per simulation, each with different random numbers. [default: 3]",
+        "Number of runs of each simulation, each with different random numbers. [default: 3]",
     ),
     _option(
         "--duration",

@@ -60,7 +60,7 @@ def as_json(
 
 
 def as_csv(rows: Sequence[SimulationRow]) -> str:
-    """Return the rows as CSV, with one share column per server."""
+    """Return the rows as CSV with one share column for each server."""
     servers = dict.fromkeys(name for row in rows for name in row.cell.shares)
     columns = ["policy", *rows[0].labels(), "seeds", *FIGURES, *(f"share_{name}" for name in servers)]
     text = io.StringIO()
@@ -99,7 +99,8 @@ def show(rows: Sequence[SimulationRow], console: Console) -> None:
 
 
 def _varying(rows: Sequence[SimulationRow]) -> list[tuple[str, Callable[[SimulationRow], str]]]:
-    """Return columns that differ between rows, as pairs of a heading and a function that returns a cell's text."""
+    """Return the columns that differ between rows. Each column is a pair of a heading and a function that returns a
+    cell's text."""
     columns: Mapping[str, Callable[[SimulationRow], str]] = {
         "servers": lambda row: f"{len(row.scenario.servers)} of {row.scenario.capacity:.3g}",  # number, and capacity
         "workload": lambda row: row.scenario.workload,
@@ -119,7 +120,8 @@ def _shares(shares: Mapping[str, float]) -> str:
 
 
 def show_replay(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy], console: Console) -> None:
-    """Print each policy's answers per member in percent, and the share that differs from the recorded answers."""
+    """Print the percentage of each policy's answers that names each member, and the percentage that differs from the
+    recording."""
     first = replays[0]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
     table.title, table.title_justify, table.title_style = "Share of answers per member, %", "left", ""

@@ -30,7 +30,7 @@ Panel = tuple[str, Sequence[float], Sequence[Sequence[float]]]
 
 
 def figure_of(kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Scenario, SimulationResult]]) -> Figure:
-    """Return a figure of the given kind. ``runs`` contains only the runs with the first seed."""
+    """Return a plot of the given kind. ``runs`` must contain one run per row, with the first seed."""
     if kind == "response":
         return response(rows)
     scenario = runs[0][0]
@@ -39,7 +39,8 @@ def figure_of(kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Sce
 
 
 def response(rows: Sequence[SimulationRow]) -> Figure:
-    """Plot p95 and mean response time against load or number of clients, with one column per workload and farm."""
+    """Plot p95 and mean response times by load or number of clients, with one column of panels per workload and
+    farm."""
     by_clients = all(load_of(row.scenario) is None for row in rows)
     groups: dict[str, list[SimulationRow]] = defaultdict(list)
     for row in rows:
@@ -102,7 +103,7 @@ def shares(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
 
 
 def replayed_shares(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy]) -> Figure:
-    """Plot the recorded shares of answers over time and, below, the shares under each policy."""
+    """Plot the recorded shares of answers over time, and below them the shares under each policy."""
     everything = [*([("really answered", real)] if real else []), *((f"{r.policy} (replayed)", r) for r in replays)]
     series = [(name, [(i + 0.5) * r.step for i in range(len(r.timeline))], r.timeline) for name, r in everything]
     figure = _stacked(list(replays[0].members), series)
@@ -139,8 +140,8 @@ def _colour(number: int, of: int) -> Any:
 
 
 def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
-    """Plot each server's load over time, with one panel per policy. Herding shows as load that swings between
-    servers."""
+    """Plot each server's load over time, with one panel per policy. If a policy causes herding, the load oscillates
+    between servers."""
     begin, end = scenario.warm_up, min(scenario.end, scenario.warm_up + WINDOW)
     if scenario.outages or scenario.surges or scenario.other_work:
         begin, end = 0.0, scenario.end
@@ -160,7 +161,7 @@ def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
 
 
 def _shade(panels: Sequence[Axes], scenario: Scenario) -> None:
-    """Mark the start and end of each outage, surge and period of other work."""
+    """Mark the start and end of each outage, flash crowd and period of other work."""
     events: tuple[Outage | Surge | OtherWork, ...] = (*scenario.outages, *scenario.surges, *scenario.other_work)
     edges = [edge for event in events for edge in (event.start, event.end)]
     for panel in panels:

@@ -1,4 +1,4 @@
-"""The preset studies of ``lbdns-sim --preset``, which compare policies under various farms, workloads and failures."""
+"""The preset studies of ``lbdns-sim --preset``, which compare policies with various farms, workloads and failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_SEEDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class SimulationStudy:
-    """A study that runs each scenario under each policy with each seed. ``notes`` are printed with the results."""
+    """A study that runs each scenario with each policy and each seed. ``notes`` are printed with the results."""
 
     sentence: str  # the description of a preset in --preset list
     scenarios: tuple[Scenario, ...]
@@ -30,10 +30,10 @@ LOADS: Final = (0.5, 0.7, 0.85, 0.95)
 #: requests/s that the three servers of 1999 carried with 100 clients, under the better of two policies
 _CARRIED_1999: Final[Mapping[str, float]] = {"html": 219.12, "cgi": 93.46, "mix": 147.01}
 _NOTES_1999: Final = (
-    "requests/s measured in 1999 with round robin -> with the best score:",
-    "html 20 clients: 151 -> 165, 60: 191 -> 206, 100: 204 -> 219;",
-    "cgi 20: 69 -> 78, 60: 88 -> 92, 100: 89 -> 93; mix 20: 102 -> 112, 60: 130 -> 142, 100: 138 -> 147;",
-    "ratio of best score to round robin in all 27 measurements: 1.036 to 1.122, mean 1.078",
+    "Requests/s measured in 1999 with round robin -> with the best score:",
+    "html: 151 -> 165 with 20 clients, 191 -> 206 with 60 clients, 204 -> 219 with 100 clients",
+    "cgi: 69 -> 78, 88 -> 92 and 89 -> 93 with 20, 60 and 100 clients; mix: 102 -> 112, 130 -> 142 and 138 -> 147",
+    "ratios of the best score to round robin in all 27 measurements: 1.036 to 1.122, with a mean of 1.078",
 )
 
 
@@ -42,7 +42,7 @@ def _sweep(farm: str) -> tuple[Scenario, ...]:
 
 
 def _servers_1999(workload: str) -> tuple[ServerSpec, ...]:
-    """Return the servers of farm T3, scaled to the total speed of the 1999 machines under this workload."""
+    """Return the servers of farm T3, scaled to the total speed of the 1999 machines with this workload."""
     servers = FARMS["T3"]
     factor = _CARRIED_1999[workload] * WORKLOADS[workload].mean / Scenario(servers).capacity
     return tuple(
@@ -93,15 +93,15 @@ PRESETS: Final[Mapping[str, SimulationStudy]] = {
         (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0),)),),
     ),
     "hanging-server": SimulationStudy(
-        "Like 'dying-server', but only the web server fails, while the agent continues to report an idle host.",
+        "Like 'dying-server', but only the web server fails. The agent continues to report an idle host.",
         (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0, service_only=True),)),),
     ),
     "background-load": SimulationStudy(
-        "Three unequal servers at load 0.5. The largest also runs four other tasks for a minute.",
+        "Three unequal servers at load 0.5. The largest server also runs four other tasks for a minute.",
         (Scenario(T3, load=0.5, other_work=(OtherWork("s3", 60.0, 120.0, 4.0),)),),
     ),
     "report-loss": SimulationStudy(
-        "Ten unequal servers at load 0.85. 0%, 2% or 10% of all reports are lost.",
+        "Ten unequal servers at load 0.85, with 0 %, 2 % or 10 % of all reports lost.",
         tuple(Scenario(H10, loss=loss) for loss in (0.0, 0.02, 0.1)),
     ),
     "dns-servers": SimulationStudy(

@@ -12,7 +12,7 @@ FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "
 
 @dataclass(frozen=True, slots=True)
 class FarmMoment:
-    """One second of a run. The second ends at ``time``. ``answers`` and ``load`` contain one number per server."""
+    """One second of a run, which ends at ``time``. ``answers`` and ``load`` contain one number per server."""
 
     time: float
     answers: tuple[int, ...]
@@ -23,7 +23,8 @@ class FarmMoment:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """A policy's results after the warm-up. Times are in milliseconds, and a failed request counts as 10 s."""
+    """The results of a policy after the warm-up. Times are in milliseconds. The response time of a failed request
+    counts as 10 s."""
 
     policy: str
     mean_ms: float
@@ -51,7 +52,7 @@ class SimulationResult(RunFigures):
 
     @property
     def few_others(self) -> int:
-        """The number of answers that, while traffic was light, did not name a member with the highest score."""
+        """The number of answers in light traffic that named a member whose score was not the highest."""
         return self.few - self.highest
 
 

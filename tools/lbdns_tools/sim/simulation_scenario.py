@@ -1,4 +1,4 @@
-"""Defines the scenario of a simulation (farm, requests, clients, reports and failures), and the named farms."""
+"""Defines the scenario of a simulation (farm, requests, clients, reports and failures) and the named farms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ DEADLINE: Final = 10.0  # s; a request without a response within this time fails
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """A web server. ``speed`` is one core's speed. The capacity is ``speed * cores`` seconds of work per second."""
+    """A web server. ``speed`` is the speed of one core. The capacity is ``speed * cores`` seconds of work per
+    second."""
 
     name: str
     speed: float = 1.0
@@ -32,10 +33,10 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """An outage: a server fails at ``start`` and recovers at ``end`` (s).
+    """An outage, in which a server fails at ``start`` and recovers at ``end`` (in seconds).
 
-    With ``service_only``, only the web server fails: connections are refused and server-status fails, but the agent
-    continues to report.
+    With ``service_only``, only the web server fails, and connections are refused. The agent continues to report, but
+    without the values from server-status.
     """
 
     server: str
@@ -46,7 +47,8 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """A flash crowd: requests arrive at ``factor`` times the usual rate between ``start`` and ``end`` (s)."""
+    """A flash crowd, in which requests arrive at ``factor`` times the usual rate from ``start`` to ``end`` (in
+    seconds)."""
 
     start: float
     end: float
@@ -55,7 +57,7 @@ class Surge:
 
 @dataclass(frozen=True, slots=True)
 class OtherWork:
-    """Other work: a host has ``tasks`` additional runnable tasks between ``start`` and ``end`` (s)."""
+    """Other work, in which a host runs ``tasks`` additional tasks from ``start`` to ``end`` (in seconds)."""
 
     server: str
     start: float
@@ -65,11 +67,11 @@ class OtherWork:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedClients:
-    """The clients of a scenario: how requests arrive, and how long clients use an answer.
+    """The clients of a scenario, including the arrival of requests and the caching of answers.
 
-    With ``open``, requests arrive as a Poisson process, each after a separate lookup. With ``caches``, requests arrive
-    as a Poisson process, and lookups go through caching resolvers. With ``closed``, each client sends its next request
-    when the previous request has been answered.
+    With the kind ``open``, requests arrive as a Poisson process, and each request follows a separate lookup. With the
+    kind ``caches``, requests arrive as a Poisson process, and lookups go through caching resolvers. With the kind
+    ``closed``, each client sends its next request after the previous request has been answered.
     """
 
     kind: Literal["open", "closed", "caches"] = "open"
@@ -82,7 +84,7 @@ class SimulatedClients:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """All settings of a simulation run except policy and seed. Times are in virtual seconds since the run's start."""
+    """All settings of a simulation run except the policy and the seed. Times are in virtual seconds since the start."""
 
     servers: tuple[ServerSpec, ...]
     workload: str = "mix"  # a key of WORKLOADS

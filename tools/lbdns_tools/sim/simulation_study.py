@@ -1,4 +1,4 @@
-"""Builds a simulation study from options: a farm or a preset, and settings that override those of the preset."""
+"""Builds a simulation study from a farm or a preset, and from settings that override the preset's settings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RequestedStudy:
 
 
 def make_study(requested: RequestedStudy) -> SimulationStudy:
-    """Return the study that ``requested`` specifies. Raises ConfigError."""
+    """Return the study that the options in ``requested`` specify. Raises ConfigError."""
     study = _base(requested)
     scenarios = _grid(study.scenarios, requested)
     for scenario in scenarios:
@@ -73,7 +73,8 @@ def _base(requested: RequestedStudy) -> SimulationStudy:
 def _fitted(study: SimulationStudy, requested: RequestedStudy, recording: Recording) -> SimulationStudy:
     if len(requested.workloads) > 1:
         raise ConfigError(
-            "--workload: only one workload can be specified with --from or --replay, because estimates depend on it"
+            "--workload: only one workload can be specified with --from or --replay, because estimates depend "
+            "on the workload"
         )
     workload = (requested.workloads or (Scenario(()).workload,))[0]
     farm = estimate_farm(recording, WORKLOADS[workload].mean)
@@ -98,7 +99,8 @@ def _with(study: SimulationStudy, **changes: Any) -> SimulationStudy:
 
 
 def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Scenario, ...]:
-    """Return one scenario per combination of requested workloads, loads and clients, with other options applied."""
+    """Return one scenario for each combination of the requested workloads, loads and clients. All other options apply
+    to every scenario."""
     if requested.loads or requested.rate is not None:
         scenarios = [replace(scenario, rate=requested.rate) for scenario in scenarios]
     grid = {"workload": requested.workloads, "load": requested.loads, "clients": requested.clients}
@@ -113,13 +115,17 @@ def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Sce
 
 
 def _having(scenarios: Sequence[Scenario], name: str, value: Any) -> Sequence[Scenario]:
-    """Return the scenarios whose ``name`` is ``value`` or, if none, copies of all with ``name`` set to ``value``."""
+    """Return the scenarios whose field ``name`` equals ``value``.
+
+    If no scenario matches, return copies of all scenarios with the field ``name`` set to ``value``.
+    """
     having = [scenario for scenario in scenarios if getattr(scenario, name) == value]
     return having or _distinct([replace(scenario, **{name: value}) for scenario in scenarios])
 
 
 def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
-    """Return the scenarios without duplicates. Overrides can make two scenarios of a preset identical."""
+    """Return the scenarios without duplicates. Options that override a preset's settings can make two scenarios
+    identical."""
     found: list[Scenario] = []  # a list, because a scenario with a custom score cannot be hashed
     for scenario in scenarios:
         if scenario not in found:
@@ -128,22 +134,22 @@ def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
 
 
 def check_scenario(scenario: Scenario) -> None:
-    """Raise ConfigError if an event names an unknown server, or if an outage begins after the end of the run."""
+    """Raise ConfigError if an event names an unknown server, or if an outage begins at or after the end of the run."""
     names = [server.name for server in scenario.servers]
-    for option, events in (("kill or hang", scenario.outages), ("other work", scenario.other_work)):
+    for option, events in (("--kill or --hang", scenario.outages), ("option --other-work", scenario.other_work)):
         for name in (event.server for event in events):
             if name not in names:
                 raise ConfigError(f"{option}: there is no server named {name!r}{nearest(name, names)}")
     for outage in scenario.outages:
         if outage.start >= scenario.end:
             raise ConfigError(
-                f"kill or hang: {outage.server}@{outage.start:g}: the outage must begin before the run ends at "
+                f"--kill or --hang: {outage.server}@{outage.start:g}: the outage must begin before the run ends at "
                 f"{scenario.end:g} s"
             )
 
 
 def load_of(scenario: Scenario) -> float | None:
-    """Return the load as a share of the farm's capacity, or None for closed-loop clients and recorded arrivals."""
+    """Return the load as a fraction of the farm's capacity, or None for closed-loop clients and recorded arrivals."""
     if scenario.clients.kind == "closed" or scenario.arrivals is not None:
         return None
     if scenario.rate is None:

@@ -96,7 +96,7 @@ def test_nothing_measured_is_a_failure(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.txt").touch()
     assert done("--out", str(tmp_path)) == 2
-    assert f"--out: {tmp_path} is not empty; specify a new folder" in capsys.readouterr().err
+    assert f"--out: {tmp_path} is not empty; specify a new directory" in capsys.readouterr().err
     assert done("--out", str(tmp_path), "--force") == 0
     assert (tmp_path / "mine.txt").exists()
 
@@ -131,7 +131,7 @@ def test_what_is_not_installed(tmp_path: Path, machine: pytest.MonkeyPatch, caps
     assert done("--out", str(tmp_path / "x"), "--farm", str(tmp_path / "farm.toml")) == 1
     assert capsys.readouterr().err == (
         "not installed: apache2, haproxy, unbound, Python's pyroute3; "
-        "run `make deps-lab` as root to install all of the lab's dependencies\n"
+        "run `make deps-lab` as root to install all dependencies of the lab\n"
     )
     assert not (tmp_path / "x").exists()
 
@@ -238,7 +238,7 @@ def test_once_is_enough(number: signal.Signals, capsys: pytest.CaptureFixture[st
             os.kill(os.getpid(), number)
         os.kill(os.getpid(), signal.SIGINT)  # while everything is put away
         os.kill(os.getpid(), signal.SIGTERM)
-    assert capsys.readouterr().err == "already shutting down; please wait a few seconds\n" * 2
+    assert capsys.readouterr().err == "lbdns-lab is already shutting down; please wait a few seconds\n" * 2
     assert [signal.getsignal(each) for each in SIGNALS] == before
 
 

@@ -47,7 +47,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         (("--repeat", "0"), "0 is not in the range 1<=x<=1000"),
         (("--clients", "0"), "is not a whole number from 1"),
         (("--clients", "20..10/5"), "must not be less than the first"),
-        (("--selections", "best,"), "'best,': a name is empty"),
+        (("--selections", "best,"), "'best,': names must not be empty"),
         (("--farm", "none.toml"), "File 'none.toml' does not exist"),
         (("--sed", "1"), "No such option"),
     ],

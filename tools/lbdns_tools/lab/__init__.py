@@ -1,1 +1,1 @@
-"""The lab: builds a farm of web servers on one machine and runs load-balancing studies on that farm."""
+"""The lab, which builds a farm of web servers on one machine and runs load-balancing studies on the farm."""

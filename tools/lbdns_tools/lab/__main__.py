@@ -1,4 +1,4 @@
-"""Runs the command ``lbdns-lab`` as ``python -m lbdns_tools.lab``."""
+"""The entry point of ``python -m lbdns_tools.lab``, which runs ``lbdns-lab``."""
 
 from lbdns_tools.lab.lab_command import main
 

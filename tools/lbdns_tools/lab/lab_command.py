@@ -1,4 +1,4 @@
-"""The command ``lbdns-lab``: builds farms, runs studies on these farms, and cleans up after killed labs."""
+"""The command ``lbdns-lab``, which builds farms, runs studies on the farms, and cleans up after killed labs."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def command() -> None:
 
 
 @command.command(context_settings=CONTEXT)
-@click.option("--all", "everything", is_flag=True, help="Also remove labs that are still running.")
+@click.option("--all", "everything", is_flag=True, help="Remove all labs, including running labs.")
 def clean(everything: bool) -> None:
-    """Remove everything left behind by labs that were killed.
+    """Remove all namespaces, control groups, processes and files that killed labs left behind.
 
     Example: lbdns-lab clean
     """
@@ -130,7 +130,7 @@ def _keep(lab: Lab) -> int:
 
 
 def whereabouts(lab: Lab) -> Iterable[str]:
-    """Yield lines of text that list the lab's machines, addresses and namespaces, and some commands to try."""
+    """Yield lines of text that list the lab's machines, addresses and namespaces, and some example commands."""
     for name, place in lab.places.items():
         yield f"{place.machine.kind:9}{name:20}{place.machine.address:16}{place.machine.address6:24}{place.namespace}"
     client = shlex.join(("ip", "netns", "exec", lab.clients()[0].namespace))
@@ -175,13 +175,14 @@ for _preset in PRESETS.values():
 
 @contextmanager
 def ends_once() -> Iterator[None]:
-    """Raise KeyboardInterrupt only on the first Ctrl-C or SIGTERM, so that later signals cannot interrupt cleanup."""
+    """Raise KeyboardInterrupt only on the first Ctrl-C or SIGTERM, so that later signals cannot interrupt the
+    cleanup."""
     interrupted = False
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal interrupted
         if interrupted:
-            print("already shutting down; please wait a few seconds", file=sys.stderr)
+            print("lbdns-lab is already shutting down; please wait a few seconds", file=sys.stderr)
             return
         interrupted = True
         raise KeyboardInterrupt
@@ -214,7 +215,7 @@ def _need_root() -> None:
 
 
 def _need(farms: Iterable[LabFarm]) -> None:
-    """Raise an LbdnsError that lists the required programs and modules that are not installed, if there are any."""
+    """If required programs or modules are not installed, raise an LbdnsError that lists them."""
     programs = {"apache2", "perl", "nsenter", "unshare"}
     for each in farms:
         programs |= {proxy for proxy in each.proxies if proxy != "pound"}  # Debian 12 has no package of Pound
@@ -223,7 +224,7 @@ def _need(farms: Iterable[LabFarm]) -> None:
     missing += [f"Python's {name}" for name in MODULES if not importlib.util.find_spec(name)]
     if missing:
         raise LbdnsError(
-            f"not installed: {', '.join(missing)}; run `make deps-lab` as root to install all of the lab's dependencies"
+            f"not installed: {', '.join(missing)}; run `make deps-lab` as root to install all dependencies of the lab"
         )
 
 
@@ -240,7 +241,7 @@ def _new_folder(path: Path, force: bool) -> Path:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()) and not force:
             raise ConfigError(
-                f"--out: {path} is not empty; specify a new folder, or add --force to use this folder anyway"
+                f"--out: {path} is not empty; specify a new directory, or add --force to use this directory anyway"
             )
     except OSError as error:
         raise ConfigError(f"--out: cannot create {path}: {error.strerror}") from None

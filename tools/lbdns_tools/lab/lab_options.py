@@ -1,4 +1,4 @@
-"""Defines the options of ``lbdns-lab`` studies (--out, --quick, --farm, ...) and converts them to StudySettings."""
+"""Defines the options of studies (--out, --quick, --farm, ...), and converts the options to StudySettings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from lbdns_tools.load.load_option_parsers import parse_counts
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Return the names in a comma-separated list such as ``a,b``, without duplicates. Raises ValueError."""
+    """Return the names in a comma-separated list such as ``a,b``. The result contains no duplicates. Raises
+    ValueError."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise ValueError(f"{text!r}: a name is empty; separate names with single commas, as in round_robin,best")
+        raise ValueError(
+            f"{text!r}: names must not be empty; separate names with single commas, for example round_robin,best"
+        )
     return tuple(dict.fromkeys(names))
 
 
@@ -30,19 +33,23 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         type=click.Path(file_okay=False, path_type=Path),
         metavar="DIR",
         required=True,
-        help="New folder for the report, results and samples.",
+        help="New directory for the report, results and samples.",
     ),
-    click.option("--force", is_flag=True, help="Write into DIR even if it is not empty."),
-    click.option("--quick", is_flag=True, help="Take fewer measurements, and finish in a few minutes."),
+    click.option("--force", is_flag=True, help="Write to DIR even if DIR is not empty."),
+    click.option(
+        "--quick",
+        is_flag=True,
+        help="Run a short version of the study with fewer measurements, which takes a few minutes.",
+    ),
     click.option("--farm", type=FARM_FILE, metavar="FILE.toml", help="Farm file. [default: built-in farm]"),
     click.option("--seconds", type=SECONDS, help="Duration of each measurement, excluding the warm-up."),
     click.option("--warm-up", "warm_up_s", type=SECONDS, help="Duration of the warm-up before each measurement."),
-    repeat_option("Number of times to take each measurement."),
+    repeat_option("Number of repetitions of each measurement."),
     SEED_OPTION,
     click.option(
         "--clients",
         type=ParsedValue(parse_counts, "N[..M/STEP],..."),
-        help="Numbers of concurrent clients or connections to measure with.",
+        help="Numbers of concurrent clients or connections to test.",
     ),
     click.option(
         "--selections",
@@ -53,7 +60,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--only",
         default="",
         metavar="PATTERN",
-        help="Run only the steps whose names match the regular expression PATTERN, and the steps that they require.",
+        help="Run only the steps whose names match the regular expression PATTERN, and all required steps.",
     ),
 )
 
@@ -62,7 +69,7 @@ study_options: Final = add_options(OPTIONS)
 
 
 def settings_of(given: Mapping[str, Any]) -> StudySettings:
-    """Return the study settings specified by the command-line options."""
+    """Return the study settings that the command-line options specify."""
     alike: dict[str, Any] = {name: given[name] for name in ("quick", "seconds", "warm_up_s", "seed", "only")}
     clients, selections = given["clients"] or (), given["selections"] or ()
     return StudySettings(repetitions=given["repeat"], clients=clients, selections=selections, **alike)

@@ -1,4 +1,4 @@
-"""Runs a lab: builds the machines of a farm, starts lbdns, agents, web servers and balancers, and cleans up."""
+"""Builds the machines of a lab, starts lbdns, agents, web servers and balancers, and cleans up."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ POLL_S: Final = 0.2
 
 
 class Lab:
-    """A context manager that builds a farm on entry and removes every trace of it on exit. Needs root.
+    """A context manager that builds a farm on entry and completely removes the farm on exit. Needs root.
 
     ``groups`` maps machine names to the control groups that can be sampled. If agents run outside their hosts' limits,
-    the agent on host NAME runs in a separate group, ``NAME-agent``. All methods raise LbdnsError.
+    the agent on the host NAME runs in the separate group ``NAME-agent``. All methods raise LbdnsError.
     """
 
     def __init__(self, farm: LabFarm) -> None:
@@ -94,7 +94,7 @@ class Lab:
             self.start_agent(host.name)
 
     def _use_resolvers(self, *servers: str) -> None:
-        """Assign ``servers`` in turn to the client hosts as resolvers. All other machines query lbdns directly."""
+        """Assign the resolvers ``servers`` to the client hosts in turn. All other machines query lbdns directly."""
         for number, place in enumerate(self.clients()):
             server = self.machines[servers[number % len(servers)]]
             place.resolv_conf(f"nameserver {server.address}", "options timeout:2 attempts:3")
@@ -126,16 +126,18 @@ class Lab:
         self._agents[name] = self.programs.start(f"{name}-agent", place.command(*command, group=group))
 
     def stop_agent(self, name: str, kill: bool = False) -> None:
-        """Stop a host's agent with SIGTERM, so that it reports its shutdown, or (if ``kill`` is true) with SIGKILL."""
+        """Stop a host's agent. With ``kill``, the agent receives SIGKILL instead of SIGTERM and cannot report its
+        shutdown."""
         self._agents.pop(name).stop(signal.SIGKILL if kill else signal.SIGTERM)
 
     def run_in(self, machine: str, name: str, *command: str) -> LabProgram:
-        """Start a program on a machine, subject to its CPU and memory limits. The caller must stop the program."""
+        """Start a program under a machine's CPU and memory limits. The caller must stop the program."""
         return self.programs.start(name, self.places[machine].command(*command))
 
     @contextmanager
     def proxy(self, name: str, method: str = balancer_programs.ROUND_ROBIN) -> Iterator[str]:
-        """Run a balancer in front of all web hosts for the duration of the context. Yield the balancer's address."""
+        """Run a balancer in front of all web hosts for the duration of the context, and yield the balancer's
+        address."""
         backends = [self.machines[host] for host in self.farm.host_names]
         running = balancer_programs.start(self.programs, name, method, self.places[name], backends, self.folder / name)
         try:
@@ -154,7 +156,7 @@ class Lab:
             self._use_resolvers(DNS)
 
     def fresh(self) -> None:
-        """Restart lbdns and the agents without any saved state, so that lbdns forgets what it has learned."""
+        """Restart lbdns and the agents without saved state. lbdns then has to learn the hosts' capacities again."""
         for name in list(self._agents):
             self.stop_agent(name)
         if self._lbdns:

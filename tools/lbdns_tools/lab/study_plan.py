@@ -1,4 +1,4 @@
-"""Defines the elements of a lab study: settings, farms, steps, and the function that returns the report's sections."""
+"""Defines the elements of a study: settings, farms, steps, and the function that returns the report's sections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES: Final = 10  # the approximate number of step names in the error messag
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """A study's settings from the command line. None or an empty value selects the study's default."""
+    """The settings of a study from the command line. For None or an empty value, the study's default applies."""
 
     quick: bool = False
     seconds: float | None = None  # length of a measurement, without its warm-up
@@ -37,9 +37,9 @@ class StudySettings:
 class StudyStep:
     """One or more related measurements in a lab.
 
-    ``farm`` is the name of one of the study's farms. Consecutive steps on the same farm share one lab. ``do`` must
-    yield each outcome as soon as it is measured, so that a later failure does not lose the outcome, and must restore
-    the lab's state.
+    ``farm`` is the name of a farm in the study. Consecutive steps on the same farm share one lab. ``do`` must yield
+    each outcome immediately after the measurement, because a later failure would otherwise discard the outcome. ``do``
+    must also restore the lab's state.
     """
 
     name: str
@@ -52,7 +52,7 @@ class StudyStep:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """The farms and steps of a study, determined before the study starts. ``farms`` maps names to farms."""
+    """The farms and steps of a study, which are known before the study starts. ``farms`` maps names to farms."""
 
     farms: dict[str, LabFarm]
     steps: tuple[StudyStep, ...]
@@ -63,7 +63,8 @@ class StudyPlan:
         return sum(step.seconds for step in self.steps)
 
     def only(self, pattern: str) -> StudyPlan:
-        """Return a copy of the plan that contains only the steps whose names match ``pattern`` and their prerequisites.
+        """Return a copy of the plan with only the steps whose names match ``pattern``, and the steps that these steps
+        require.
 
         Raises ConfigError.
         """
@@ -90,7 +91,8 @@ class StudyPlan:
 class StudyPreset:
     """A study that ``lbdns-lab NAME`` can run.
 
-    ``plan`` is called with the settings and the farm specified by --farm (None for the study's built-in farm).
+    ``plan`` is called with the settings and the farm from --farm. Without --farm, the farm is None, and the study uses
+    its built-in farm.
     """
 
     name: str

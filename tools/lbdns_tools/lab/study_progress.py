@@ -1,4 +1,4 @@
-"""Displays the progress of a running study: a progress bar on a terminal, and a line for every measurement."""
+"""Displays the progress of a running study with a line for every measurement and, on a terminal, a progress bar."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ ESTIMATED_OVER: Final = 600.0
 
 
 class StudyProgress:
-    """Writes a study's progress to a console. Without a progress bar, it also writes the start of each step."""
+    """A display of a study's progress on a console. Without a progress bar, the display also reports the start of each
+    step."""
 
     def __init__(self, console: Console, study: StudyPlan, bar: Progress | None) -> None:
         self._console, self._study, self._bar = console, study, bar
@@ -52,7 +53,7 @@ class StudyProgress:
 
 
 def in_a_line(outcome: MeasuredOutcome) -> str:
-    """Return a single line that describes a case and its main figures, or states "no result"."""
+    """Return a line of text with a case and its main figures or, without figures, "no result"."""
     case, point, figures = outcome.case, outcome.row.point, outcome.row.figures
     load = f"{point.clients} clients" if point.clients else f"{point.rate_per_s:g}/s" if point.rate_per_s else ""
     what = ", ".join(word for word in (case.farm, case.selection, case.workload, case.resolve, load) if word)
@@ -66,7 +67,7 @@ def in_a_line(outcome: MeasuredOutcome) -> str:
 
 @contextmanager
 def watching(study: StudyPlan, console: Console) -> Iterator[StudyProgress]:
-    """Yield a progress display, which includes a progress bar if the console is a terminal."""
+    """Yield a progress display. If the console is a terminal, the display includes a progress bar."""
     if not console.is_terminal:
         yield StudyProgress(console, study, None)
         return

@@ -1,6 +1,6 @@
-"""Runs a study: builds its labs, runs its steps in order, saves every measurement, and writes the report.
+"""Builds the labs of a study, runs the steps in order, saves every measurement, and writes the report.
 
-If a step fails or Ctrl-C is pressed, the results so far are still written, and the labs are removed.
+If a step fails or the user presses Ctrl-C, the runner writes all results so far and removes the labs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_FAILURES: Final = 3
 class StudyResult:
     """The outcomes and failures of a study.
 
-    ``error`` is the exception that ended the study early, or None. The caller must raise this exception.
+    ``error`` is the exception that ended the study early, or None. The caller must raise ``error``.
     """
 
     outcomes: list[MeasuredOutcome] = field(default_factory=list)
@@ -53,7 +53,7 @@ def run(
     make_lab: MakeLab,
     watcher: StudyProgress,
 ) -> StudyResult:
-    """Run a study, and write its results and report to an existing folder. Raises LbdnsError."""
+    """Run a study, and write the results and the report to an existing directory. Raises LbdnsError."""
     document = report_manifest.begin(preset.name, asdict(settings), study.farms)
     with ResultFiles(folder, preset.name, study.farms.values()) as results:
         done = take_steps(study, make_lab, results.add, watcher)
@@ -86,7 +86,7 @@ class _StepRunner:
     done: StudyResult = field(default_factory=StudyResult)
 
     def take(self, name: str, farm: LabFarm, left: list[StudyStep]) -> None:
-        """Run the remaining steps (``left``) on one farm, in order."""
+        """Run the remaining steps ``left`` on one farm in order."""
         consecutive_failures = 0
         while left and consecutive_failures < MOST_FAILURES:
             self.watcher.building(name)
@@ -121,7 +121,7 @@ class _StepRunner:
 
 
 def summary(study: StudyPlan) -> Iterator[str]:
-    """Yield lines of text that describe a study's farms, number of steps and expected duration."""
+    """Yield lines of text with a study's farms, number of steps and expected duration."""
     minutes = study.seconds / 60
     for name, farm in study.farms.items():
         hosts = ", ".join(f"{host.name} {host.cpu:g}" for host in farm.hosts)

@@ -47,9 +47,9 @@ def ramp(selection: str, until: int) -> MeasuredOutcome:
 @pytest.mark.parametrize(
     ("best", "said"),
     [
-        (24, "'best' carried 230 requests/s and 'round_robin' 110 requests/s (ratio 2.09)."),
-        (9, "'best' carried 80 requests/s and 'round_robin' 110 requests/s (ratio 0.73). 'round_robin' was better."),
-        (30, "best carried the whole ramp."),
+        (24, "'best' sustained 230 requests/s, 'round_robin' 110 requests/s (ratio 2.09)."),
+        (9, "'best' sustained 80 requests/s, 'round_robin' 110 requests/s (ratio 0.73). 'round_robin' was better."),
+        (30, "best sustained the whole ramp."),
     ],
 )
 def test_what_is_said_of_a_ramp(best: int, said: str) -> None:
@@ -74,4 +74,4 @@ def test_service_time_beside_the_formula(tmp_path: Path) -> None:
 
 
 def test_without_the_one_client_there_is_no_result() -> None:
-    assert "the single-client service time was not measured" in words_of(PRESET.plan(QUICK, None).sections([]))
+    assert "the service time with a single client was not measured" in words_of(PRESET.plan(QUICK, None).sections([]))

@@ -61,12 +61,12 @@ def test_proxies_beside_best() -> None:
     assert list(rows) == ["direct", "round_robin", "best", "haproxy"]
     proxy = rows["haproxy"]
     assert (proxy["/ best"], proxy["p95 / best"]) == (0.5, about(4.0))
-    assert (proxy["CPU of balancer or lbdns, % of one core"], proxy["its CPU ms/request"]) == (20.0, about(2.0))
-    assert (rows["best"]["CPU of balancer or lbdns, % of one core"], rows["direct"]["its CPU ms/request"]) == (
+    assert (proxy["CPU use of balancer or lbdns, % of one core"], proxy["its CPU ms/request"]) == (20.0, about(2.0))
+    assert (rows["best"]["CPU use of balancer or lbdns, % of one core"], rows["direct"]["its CPU ms/request"]) == (
         5.0,
         None,
     )
-    assert section.words[-1] == "pound was omitted because it is not installed or not part of the farm."
+    assert section.words[-1] == "pound was omitted, because the program is not installed or not part of the farm."
 
 
 def test_workloads_are_drawn_in_parts_of_their_most() -> None:

@@ -77,7 +77,7 @@ def test_the_table_of_ab(measure: FakeMeasure) -> None:
 def test_rates_are_parts_of_what_is_carried(measure: FakeMeasure) -> None:
     measure.throughput = 80.0
     study = PRESET.plan(StudySettings(selections=("best", "haproxy")), None)
-    do(study, "the carried rate")
+    do(study, "the sustained rate")
     measure.calls.clear()
     lab, outcomes = do(study, f"{RATES} rates, haproxy")
     rates = [planned.point.rate_per_s for _, planned, _ in measure.calls]
@@ -92,7 +92,7 @@ def test_rates_are_parts_of_what_is_carried(measure: FakeMeasure) -> None:
 
 def test_a_rate_sweep_ends_where_most_fails(measure: FakeMeasure) -> None:
     study = PRESET.plan(StudySettings(selections=("best",)), None)
-    do(study, "the carried rate")
+    do(study, "the sustained rate")
     measure.error_percent = 60.0
     _, outcomes = do(study, "10 rates, best")
     assert len(outcomes) == 1

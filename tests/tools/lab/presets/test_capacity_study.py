@@ -91,11 +91,11 @@ def test_the_report(lab: FakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     study = PRESET.plan(QUICK, None)
     sections = study.sections(do(study, lab, Server(CARRIES), monkeypatch))
     words = words_of(sections)
-    assert "With 'best', the farm carried 3.00 times as many requests/s as with 'round_robin'" in words
+    assert "With 'best', the farm served 3.00 times as many requests/s as with 'round_robin'" in words
     assert str(CRITERIA) in words
     assert (
-        "CPU cost of host selection at 300/s, the highest rate that all selections carried, as a percentage of one core"
-        in words
+        "CPU cost of host selection at 300/s, the highest rate that all selections sustained, as a percentage of one"
+        " core" in words
     )
     assert len(draw(sections, tmp_path)) == 4
 

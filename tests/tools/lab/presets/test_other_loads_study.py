@@ -185,7 +185,7 @@ def test_farms_with_resolvers() -> None:
 @pytest.mark.parametrize("settings", [StudySettings(), QUICK])
 def test_resolvers_alone_are_loaded_by_what_was_found_out_without_them(settings: StudySettings) -> None:
     names = [step.name for step in PRESET.plan(settings, None).only("best, resolvers").steps]
-    assert names[1] == "what round_robin carries"
+    assert names[1] == "the sustained rate with round_robin"
     assert names[-1] == "best, resolvers that keep"
 
 
@@ -202,15 +202,15 @@ def test_what_is_left_out_if_it_has_to_be_quick() -> None:
         ({}, "no result, because the measurement ended before the host died"),
         (
             {"died_s": 5.0, "handed_out_for_s": 1.25},
-            "including the host 1.2 s after its death; the host did not return before the end of the measurement",
+            "naming the host 1.2 s after its death; the host did not return before the end of the measurement",
         ),
         (
             {"died_s": 5.0, "handed_out_for_s": 0.0, "back_s": 9.0},
-            "no answer included the host after its death; no answer included the host again",
+            "no answer named the host after its death; no answer named the host again",
         ),
         (
             {"died_s": 5.0, "back_s": 9.0, "handed_out_after_s": 2.0},
-            "including the host; answers included the host again 2 s after its return",
+            "naming the host; answers named the host again 2 s after its return",
         ),
     ],
 )

@@ -47,22 +47,22 @@ def by_heading(outcomes: list[MeasuredOutcome]) -> dict[str, ReportSection]:
 
 def test_every_part_is_there() -> None:
     assert list(by_heading(study())) == [
-        "Demands",
-        "Unequal hosts, resolving per connection: best versus round robin",
-        "Unequal hosts, resolving at WebStone's intervals: best versus round robin",
-        "Equal hosts, resolving per connection: best versus round robin",
+        "Requirements",
+        "Unequal hosts, lookups per connection: best versus round robin",
+        "Unequal hosts, lookups at WebStone's intervals: best versus round robin",
+        "Equal hosts, lookups per connection: best versus round robin",
         "The literal rule of 1999",
         "Beside 1999",
         "Tables: a single server",
-        "Tables: resolving per connection",
-        "Tables: resolving at WebStone's intervals",
+        "Tables: lookups per connection",
+        "Tables: lookups at WebStone's intervals",
         "The CPU cost of lbdns and its agents",
     ]
 
 
 def test_demands_are_judged() -> None:
-    section = by_heading(study())["Demands"]
-    assert section.words[0] == "Of 11 demands: met: 9; within chance: 0; not met: 0; not measured: 2."
+    section = by_heading(study())["Requirements"]
+    assert section.words[0] == "Verdicts on 11 requirements: met: 9; within chance: 0; not met: 0; not measured: 2."
     (table,) = section.tables
     rows = {str(row[0]): row[1:] for row in table.rows}
     assert rows["highest mean CPU use of any agent in any run, as a percentage of one core"] == (
@@ -72,12 +72,12 @@ def test_demands_are_judged() -> None:
         None,
         "met",
     )
-    of_alone = rows["unequal hosts, resolving at WebStone's intervals: throughput, best / sum of single hosts, minimum"]
+    of_alone = rows["unequal hosts, lookups at WebStone's intervals: throughput, best / sum of single hosts, minimum"]
     assert of_alone == ("at least 0.95", pytest.approx(104 / 92.5), 4, None, "met")
 
 
 def test_each_point_and_all_of_them() -> None:
-    section = by_heading(study())["Unequal hosts, resolving per connection: best versus round robin"]
+    section = by_heading(study())["Unequal hosts, lookups per connection: best versus round robin"]
     over_all, points = section.tables
     assert over_all.caption == "Ratios of best to round robin over 4 points"
     assert [row[0] for row in over_all.rows] == ["mean", "least", "most"]
@@ -85,7 +85,7 @@ def test_each_point_and_all_of_them() -> None:
     first = dict(zip(points.columns, points.rows[0], strict=True))
     assert first["1999"] == pytest.approx(164.60 / 151.27)
     assert (first["workload"], first["clients"], first["ratio"]) == ("html", 20, 2.5)
-    assert first["/ sum of single hosts"] == pytest.approx(250 / 92.5)
+    assert first["ratio to sum of single hosts"] == pytest.approx(250 / 92.5)
     assert first["its error"] is None, "measured once"
 
 
@@ -106,13 +106,13 @@ def test_repetitions_tell_the_error() -> None:
         for selection, throughput in (("round_robin", rotation), ("best", best))
     ]
     found = by_heading(outcomes)
-    over_all, points = found["Unequal hosts, resolving at WebStone's intervals: best versus round robin"].tables
+    over_all, points = found["Unequal hosts, lookups at WebStone's intervals: best versus round robin"].tables
     scatter = 0.09 * 2**0.5 / 0.99  # of one ratio, as a part of it
     assert dict(zip(points.columns, points.rows[0], strict=True))["its error"] == pytest.approx(0.99 * scatter / 2**0.5)
     assert over_all.rows[-1][:2] == ("error of the mean", pytest.approx(0.99 * scatter / 18**0.5))
     assert over_all.rows[-1][2:] == (0.0, 0.0, None, None)
-    words, rows = found["Demands"].words, {str(row[0]): row[1:] for row in found["Demands"].tables[0].rows}
-    least = rows["unequal hosts, resolving at WebStone's intervals: throughput, best / round robin, minimum"]
+    words, rows = found["Requirements"].words, {str(row[0]): row[1:] for row in found["Requirements"].tables[0].rows}
+    least = rows["unequal hosts, lookups at WebStone's intervals: throughput, best / round robin, minimum"]
     assert least[1] == pytest.approx(0.99)
     assert str(least[3]).startswith("0.8")
     assert (least[2], least[4]) == (9, "met")
@@ -146,7 +146,7 @@ def test_ratios_beside_those_of_1999() -> None:
 
 def test_tables_are_those_of_1999() -> None:
     found = by_heading(study())
-    single, connection = (found[f"Tables: {what}"].tables for what in ("a single server", "resolving per connection"))
+    single, connection = (found[f"Tables: {what}"].tables for what in ("a single server", "lookups per connection"))
     assert [table.caption for table in single] == ["single, html (Table 2 of 1999)", "single, cgi (Table 3 of 1999)"]
     assert [table.caption.split(" (")[0] for table in connection] == [
         "round_robin, html", "round_robin, cgi", "best, html", "best, cgi",
@@ -167,13 +167,13 @@ def test_a_farm_of_ones_own_has_no_demands_but_the_agents() -> None:
     assert [row[0] for row in first.tables[0].rows] == [
         "highest mean CPU use of any agent in any run, as a percentage of one core"
     ]
-    assert ratios.heading == "Own hosts, resolving per connection: best versus round robin"
+    assert ratios.heading == "Own hosts, lookups per connection: best versus round robin"
     assert ratios.tables[1].rows[0][5] is None  # 1999 had other hosts
 
 
 def test_a_study_of_which_nothing_was_measured_still_has_a_report() -> None:
     (only,) = sections([], FARMS)
-    assert only.heading == "Demands"
+    assert only.heading == "Requirements"
 
 
 def test_the_page_with_its_pictures(tmp_path: Path) -> None:

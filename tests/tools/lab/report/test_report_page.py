@@ -159,7 +159,7 @@ def test_digits_of_a_table() -> None:
     [
         (
             {"interrupted": True},
-            "The study was interrupted: this report holds only the measurements made before the interruption.",
+            "The study was interrupted. This report contains only measurements from before the interruption.",
         ),
         ({"failed": ["pound: not found"]}, "pound: not found"),
     ],

@@ -31,10 +31,10 @@ CLIENT_ADDRESSES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class WebHost:
-    """A web server, limited to ``cpu`` cores (usually less than one) and ``memory`` bytes (0 means no limit).
+    """A web host, which is limited to ``cpu`` cores (usually less than one) and ``memory`` bytes (0 means no limit).
 
     ``workers`` is the number of Apache processes (MaxRequestWorkers). Each process serves one connection at a time.
-    Additional connections wait in the accept queue.
+    Further connections wait in the accept queue.
     """
 
     name: str
@@ -45,14 +45,14 @@ class WebHost:
 
 @dataclass(frozen=True, slots=True)
 class LabFarm:
-    """The description from which a lab is built.
+    """The description of the farm that a lab builds.
 
     ``clients`` is the number of hosts that generate load. ``resolvers`` is the number of caching resolvers between
-    clients and lbdns. Resolvers cache each answer for its TTL, but for at least ``resolver_min_ttl`` seconds.
-    ``proxies`` contains names from PROXIES. ``interval`` is the time between an agent's reports, in seconds. If
-    ``agents_inside`` is set, each agent runs under its host's CPU quota. An agent uses the same CPU time on every host,
-    so it uses ten times as large a share of the quota on a host with a tenth of the CPU. ``check`` is the pool's check.
-    Without ``alarms``, agents send no alarms and do not watch their web servers.
+    clients and lbdns. Resolvers cache each answer for its TTL, or for ``resolver_min_ttl`` seconds if the TTL is
+    shorter. ``proxies`` contains names from PROXIES. ``interval`` is the time between an agent's reports, in seconds.
+    If ``agents_inside`` is set, each agent runs under its host's CPU quota. An agent uses the same CPU time on every
+    host. If an agent runs on a host with a tenth of the CPU, the agent's share of the quota is ten times larger.
+    ``check`` is the pool's check. If ``alarms`` is not set, agents send no alarms and do not watch their web servers.
     """
 
     hosts: tuple[WebHost, ...]
@@ -91,7 +91,8 @@ class LabMachine:
 
 
 def machines(farm: LabFarm) -> tuple[LabMachine, ...]:
-    """Return a farm's machines, with the hub first. Machine names are unique, and web hosts keep their names."""
+    """Return a farm's machines, with the hub first. Machine names are unique. The machine name of a web host is the
+    host's name in the farm."""
     names = {
         "web": [host.name for host in farm.hosts],
         "proxy": list(farm.proxies),

@@ -1,4 +1,4 @@
-"""Reads a lab farm from a TOML file with ``[[host]]`` and ``[farm]`` tables; unknown keys are errors."""
+"""Reads a lab farm from a TOML file with ``[[host]]`` and ``[farm]`` tables. Unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _check(table: TomlTable) -> str:
 
 
 def beyond(farm: LabFarm, processors: int) -> str:
-    """Return a warning if the hosts have more cores in total than this machine, or "" if they do not."""
+    """Return a warning if the hosts have more cores in total than this machine, or "" otherwise."""
     if farm.cpu <= processors:
         return ""
     return (
@@ -99,7 +99,9 @@ def _name(table: TomlTable, others: Sequence[str]) -> str:
     if not name:
         return name
     if not _LABEL.match(name):
-        table.wrong("name", f"must be 1 to 63 of a-z, 0-9 and -, with no leading or trailing -; found {name!r}")
+        table.wrong(
+            "name", f"must be 1 to 63 letters a-z, digits or hyphens, without a hyphen at either end; found {name!r}"
+        )
     elif name in NAMES or _TAKEN.match(name):
         table.wrong("name", f"{name!r} is reserved for the lab; choose another name for the host")
     elif name in others:
@@ -116,8 +118,9 @@ def _cpu(table: TomlTable, period: float) -> float:
     if cpu * period < LEAST_QUOTA * (1 - 1e-9):
         table.wrong(
             "cpu",
-            f"{cpu:g} cores correspond to {1000 * cpu * period:.3g} ms of CPU time per {1000 * period:g} ms period, "
-            f"but the kernel's minimum is {1000 * LEAST_QUOTA:g} ms; increase cpu here or cpu_period in [farm]",
+            f"{cpu:g} cores correspond to {1000 * cpu * period:.3g} ms of CPU time per period of {1000 * period:g} "
+            f"ms, but the kernel's minimum is {1000 * LEAST_QUOTA:g} ms; increase this host's cpu, or cpu_period in "
+            "[farm]",
         )
     return cpu
 

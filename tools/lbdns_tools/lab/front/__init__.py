@@ -1,1 +1,2 @@
-"""The programs between clients and web hosts: lbdns, balancers (HAProxy, nginx, Pound) and caching resolvers."""
+"""The programs between the clients and the web hosts: lbdns, balancers (HAProxy, nginx, Pound) and caching
+resolvers."""

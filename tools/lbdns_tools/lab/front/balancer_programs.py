@@ -1,9 +1,9 @@
 """Configures and starts HAProxy, nginx and Pound in front of the lab's web hosts, for comparison with lbdns.
 
-The settings are the defaults of the Debian packages, except where a default would distort the measurements: the
-connection limit is raised (one study has 1,401 clients), and requests are not logged. Balancers do not reuse
-connections to the web hosts, because Apache closes each connection after use. Session affinity is disabled, because
-all clients on a client host share that host's addresses.
+The settings are the defaults of the Debian packages, with two exceptions that prevent distorted measurements. The
+connection limit is raised, because one study has 1,401 clients. Requests are not logged. Balancers do not reuse
+connections to the web hosts, because Apache closes each connection after one request. Session affinity is disabled,
+because all clients on a client host share that host's addresses.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ _POUND_HOST: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class BalancerProgram:
-    """A balancer. ``template`` is the configuration file's template; ``host`` is the template for a web host's entry.
+    """A balancer and its configuration.
+
+    ``template`` is the template of the configuration file. ``host`` is the template of a web host's entry.
 
     ``methods`` maps each balancing method to its configuration text. ``arguments`` are the command-line arguments that
     start the balancer in the foreground with the configuration file ``{config}``.
@@ -149,7 +151,7 @@ ALL: Final[Mapping[str, BalancerProgram]] = {
 def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Path) -> Path:
     """Write a balancer's configuration file into ``folder`` and return its path.
 
-    The balancer need not be installed. Raises ConfigError.
+    The balancer does not have to be installed. Raises ConfigError.
     """
     proxy = ALL.get(name)
     if proxy is None:
@@ -171,7 +173,8 @@ def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Pa
 def start(
     programs: LabPrograms, name: str, method: str, place: PlacedMachine, hosts: Sequence[LabMachine], folder: Path
 ) -> LabProgram:
-    """Start a balancer, with its files in ``folder``, and wait until it forwards requests. Raises LbdnsError."""
+    """Start a balancer with its files in ``folder``, and wait until the balancer forwards requests. Raises
+    LbdnsError."""
     config = write_config(name, hosts, method, folder)
     arguments = [argument.format(config=config, folder=folder) for argument in ALL[name].arguments]
 

@@ -1,4 +1,4 @@
-"""Configures and starts a lab's DNS servers: lbdns (with its zone and keys), and unbound as a caching resolver."""
+"""Configures and starts a lab's DNS servers, which are lbdns and, as a caching resolver, unbound."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def zone_text(machines: Sequence[LabMachine]) -> str:
 def config_text(farm: LabFarm, own: LabMachine) -> str:
     """Return the text of lbdns.toml for the DNS server on the machine ``own``.
 
-    The configuration defines a single pool that contains all web hosts and has one DNS name per policy.
+    The configuration defines a single pool, which contains all web hosts and has one DNS name for each policy.
     """
     return _CONFIG.format(
         listen=_strings(f"{own.address}:{DNS_PORT}", f"[{own.address6}]:{DNS_PORT}"),
@@ -134,7 +134,7 @@ class DnsServerFiles:
 
     @property
     def state(self) -> Path:
-        """The server's state_dir."""
+        """The directory that the server uses as its state_dir."""
         return self.folder / "state"
 
     def agent_key(self, host: str) -> Path:
@@ -143,7 +143,7 @@ class DnsServerFiles:
 
 
 def write_site(farm: LabFarm, machines: Sequence[LabMachine], folder: Path) -> DnsServerFiles:
-    """Write the DNS server's configuration file, zone file and new keys into ``folder``."""
+    """Write the configuration file, the zone file and new keys of the DNS server to ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     own = next(machine for machine in machines if machine.kind == "dns")
     site = DnsServerFiles(folder, own.address)
@@ -182,9 +182,9 @@ def _write_private(path: Path, line: str) -> None:
 def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Path) -> str:
     """Return the text of unbound.conf for a resolver on ``machine`` that queries the server on ``dns``.
 
-    The resolver caches each answer for its TTL, but for at least ``min_ttl`` seconds. Because unbound counts time in
-    whole seconds, unbound reuses even an answer with a TTL of 0 until the current second ends. In a test with 20
-    queries in 6 s, only 7 queries reached lbdns.
+    The resolver caches each answer for its TTL, or for ``min_ttl`` seconds if the TTL is shorter. Unbound measures time
+    in whole seconds, and therefore caches even an answer with a TTL of 0 until the current second ends. In a test,
+    unbound forwarded only 7 of 20 queries in 6 s to lbdns.
     """
     return _UNBOUND_CONF.format(
         address=machine.address,
@@ -202,7 +202,8 @@ def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Pat
 def start_resolver(
     programs: LabPrograms, place: PlacedMachine, dns: LabMachine, farm: LabFarm, folder: Path
 ) -> LabProgram:
-    """Start the resolver on a machine, with its files in ``folder``, and wait until it responds. Raises LbdnsError."""
+    """Start the resolver on a machine with its files in ``folder``, and wait until the resolver responds. Raises
+    LbdnsError."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "unbound.conf"
     config.write_text(unbound_conf(place.machine, dns, farm.resolver_min_ttl, folder))

@@ -1,1 +1,1 @@
-"""The loads and disturbances to which studies subject a farm."""
+"""The loads and the disturbances that studies apply to a farm."""

@@ -1,4 +1,4 @@
-"""Puts a farm under load for a study: defines targets, warm-ups, durations, calibration, and the learning load."""
+"""Applies a study's loads to a farm, and defines targets, durations, the calibration, and the learning load."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ FRESH_S: Final = 5.0  # s until every host is usable after a restart of lbdns an
 
 @dataclass(frozen=True, slots=True)
 class MeasurementLength:
-    """The durations, in seconds, of a measurement's warm-up and of the measured part that follows it."""
+    """The durations of a measurement's warm-up and of the measured part after the warm-up, in seconds."""
 
     warm_up_s: float
     seconds: float
@@ -81,7 +81,8 @@ class MeasurementLength:
         return self.warm_up_s + self.seconds + OVERHEAD_S + TAIL_S.get(workload, 0.0)
 
     def with_settings(self, settings: StudySettings) -> MeasurementLength:
-        """Return a copy of these durations, overridden by --warm-up and --seconds if given."""
+        """Return a copy of these durations in which the options --warm-up and --seconds, if given, replace the
+        values."""
         return MeasurementLength(
             self.warm_up_s if settings.warm_up_s is None else settings.warm_up_s,
             self.seconds if settings.seconds is None else settings.seconds,
@@ -94,7 +95,7 @@ def dns_name(policy: str) -> str:
 
 
 def chosen(requested: Sequence[str], known: Sequence[str], usual: Sequence[str]) -> tuple[str, ...]:
-    """Return the ``requested`` selections, or the ``usual`` selections if none were requested.
+    """Return the ``requested`` selections, or the ``usual`` selections if ``requested`` is empty.
 
     Raises ConfigError if a requested selection is unknown.
     """
@@ -110,7 +111,8 @@ def strongest(farm: LabFarm) -> WebHost:
 
 
 def front_group(selection: str) -> str | None:
-    """Return the control group of the program that chooses hosts (a proxy or lbdns), or None if there is none."""
+    """Return the control group of the proxy or lbdns that selects hosts, or None if clients address one host
+    directly."""
     if selection in FRONTS:
         return FRONTS[selection][0]
     return None if selection in (ALONE, DIRECT) else DNS
@@ -123,12 +125,15 @@ def target_of(lab: Lab, selection: str) -> str:
 
 
 def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -> AbstractContextManager[str]:
-    """Return a context manager that runs ``balancer`` (program, method), if given, and yields the clients' target."""
+    """Return a context manager that yields the clients' target.
+
+    If ``balancer`` (program, method) is given, the context manager also runs this balancer.
+    """
     return lab.proxy(*balancer) if balancer else nullcontext(target_of(lab, selection))
 
 
 class CarriedRates(dict[str, float]):
-    """The rate that the farm carries with each selection. Raises LbdnsError for an unmeasured selection."""
+    """The rate that the farm sustains with each selection. Reading an unmeasured selection raises LbdnsError."""
 
     def learn(self, selection: str, outcome: MeasuredOutcome) -> None:
         if rate := outcome.row.figures.requests_per_s:
@@ -136,17 +141,17 @@ class CarriedRates(dict[str, float]):
 
     @property
     def highest(self) -> float:
-        """The highest of the rates that the farm carries with the measured selections."""
+        """The highest rate that the farm sustains with any measured selection."""
         return max(self.values()) if self else self[""]
 
     def __missing__(self, selection: str) -> float:
-        which = f"the farm carries with {selection}" if selection else "the farm carries"
+        which = f"the farm sustains with {selection}" if selection else "the farm sustains"
         raise LbdnsError(f"cannot determine the load, because the rate that {which} was not measured")
 
 
 @dataclass(frozen=True, slots=True)
 class FarmLoad:
-    """The settings shared by a study's measurements, and the carried rates. Calling an instance runs a measurement.
+    """The settings that a study's measurements share, and the sustained rates. Calling an instance runs a measurement.
 
     If ``page`` is empty, clients request WebStone's files for ``workload`` (html, cgi or mixed).
     """
@@ -164,7 +169,7 @@ class FarmLoad:
         return QUICK_WARM_UP_S if self.settings.quick else WARM_UP_S
 
     def seconds(self, usual: float, quick: float) -> float:
-        """Return a measurement's duration: --seconds if given, otherwise ``quick`` (with --quick) or ``usual``."""
+        """Return the duration of a measurement, which is --seconds if given, ``quick`` with --quick, or ``usual``."""
         return self.settings.seconds or (quick if self.settings.quick else usual)
 
     def mix(self, target: str) -> RequestMix:
@@ -173,7 +178,8 @@ class FarmLoad:
         return replace(one_url(f"http://{target}{self.page}"), name=self.workload)
 
     def planned(self, target: str, load: Load) -> PlannedRun:
-        """Return a planned run. If ``load`` is callable, it receives the mix and the first phase's start in seconds."""
+        """Return a planned run. If ``load`` is callable, ``load`` receives the mix and the first phase's start in
+        seconds."""
         resolve, mix = ResolveRule("connection"), self.mix(target)
         usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)
         if isinstance(load, ClosedLoop):
@@ -193,18 +199,22 @@ class FarmLoad:
         target: str = "",
         repetition: int = 1,
     ) -> MeasuredOutcome:
-        """Run a measurement with ``load``; return the outcome. Only balancers require ``target``. Raises LbdnsError."""
+        """Run a measurement with ``load``, and return the outcome. Raises LbdnsError.
+
+        ``target`` is required only for balancers.
+        """
         target = target or target_of(lab, selection)
         resolve = "connection" if selection in NAMES.values() else ""
         case = MeasuredCase(selection, self.workload, resolve, target, farm, more)
         return case_measurement.measure(lab, case, self.planned(target, load), repetition)
 
     def learning_step(self, farm: str = FARM, what: str = "") -> StudyStep:
-        """Return the step in which lbdns learns this workload; ``what`` describes the workload. See ``learning``."""
+        """Return the step in which lbdns learns this workload. ``what`` describes the workload. See ``learning``."""
         return learning(farm, what or self.workload, self.mix(dns_name("best")), self.settings)
 
     def calibration_step(self, selection: str, balancer: tuple[str, str] | None = None) -> StudyStep:
-        """Return a step that measures the rate that the farm carries when clients send requests without pause."""
+        """Return a step that measures the rate that the farm sustains. In this step, clients send requests without
+        pause."""
         load_s = self.seconds(CALIBRATION_S, QUICK_CALIBRATION_S)
 
         def do(lab: Lab) -> Iterable[MeasuredOutcome]:
@@ -215,7 +225,9 @@ class FarmLoad:
             self.carried.learn(selection, outcome)
             yield outcome
 
-        return StudyStep(f"what {selection} carries", FARM, load_s + self.warm_up_s + AROUND_S, do, needed=True)
+        return StudyStep(
+            f"the sustained rate with {selection}", FARM, load_s + self.warm_up_s + AROUND_S, do, needed=True
+        )
 
     def steps(
         self,
@@ -238,7 +250,7 @@ class FarmLoad:
 
 
 def learning(farm: str, what: str, mix: RequestMix, settings: StudySettings) -> StudyStep:
-    """Return a step in which a restarted lbdns learns the workload ``mix``; the step's results are discarded."""
+    """Return a step in which a restarted lbdns learns the workload ``mix``. The results of the step are discarded."""
     seconds = QUICK_LEARNING_S if settings.quick else LEARNING_S
     usual = LoadRun(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=settings.seed)
     planned = load_study.closed(usual, mix.name, mix, ClosedLoop(LEARNING_CLIENTS, seconds))

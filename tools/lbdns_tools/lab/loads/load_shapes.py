@@ -1,8 +1,9 @@
-"""Defines load shapes (rates over time): the cloud study's day, the reactive scaler's httperf runs, and a flash crowd.
+"""Defines rates over time: the cloud study's day, the httperf runs of the reactive scaler, and a flash crowd.
 
-The day's curve is synthetic, because the original was not published. The rate is ``35 + 565 s(t)^p`` requests/s, where
-s is a raised cosine that is 0 at 04:00 and 1 at 16:00. The exponent p determines the sharpness of the afternoon peak.
-The value of p is chosen so that the day's total is 22.2 million requests, as in the study.
+The day's curve is synthetic, because the curve of the original study was not published. The rate is ``35 + 565 s(t)^p``
+requests/s, where s is a raised cosine that is 0 at 04:00 and 1 at 16:00. The exponent p determines the sharpness of the
+afternoon peak. With the chosen value of p, the day's total is 22.2 million requests, which equals the total in the
+study.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SCALER_RUNS: Final = (
 
 @cache
 def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
-    """Return the day's rates in requests/s: one at the start, and one at the end of each of ``steps`` equal periods.
+    """Return the day's rates in requests/s at the start of the day and at the end of each of ``steps`` equal periods.
 
     Raises ValueError unless ``steps`` is a multiple of 24.
     """
@@ -51,7 +52,7 @@ def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
 
 
 def requests(rates: tuple[float, ...], seconds: float) -> float:
-    """Return the number of requests in ``seconds``, interpolating linearly between evenly spaced ``rates``."""
+    """Return the number of requests in ``seconds``, with linear interpolation between evenly spaced ``rates``."""
     return sum((first + last) / 2 for first, last in pairwise(rates)) * seconds / (len(rates) - 1)
 
 
@@ -62,7 +63,7 @@ def compressed_day(highest: float, seconds: float) -> OpenLoop:
 
 
 def scaler_highest() -> float:
-    """Return the peak total rate of the scaler study's overlapping runs, in connections/s."""
+    """Return the highest total rate of the scaler study's overlapping runs, in connections/s."""
     return max(
         sum(rate for begin, count, rate in SCALER_RUNS if begin <= moment < begin + count / rate)
         for moment, _, _ in SCALER_RUNS
@@ -70,7 +71,7 @@ def scaler_highest() -> float:
 
 
 def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: float) -> tuple[LoadPhase, ...]:
-    """Return the scaler study's runs, compressed to ``seconds`` and scaled to a total peak rate of ``highest``."""
+    """Return the scaler study's runs, compressed to ``seconds`` and scaled to a highest total rate of ``highest``."""
     whole = max(begin + count / rate for begin, count, rate in SCALER_RUNS)
     shorter, times = seconds / whole, highest / scaler_highest()
     phases = []
@@ -82,7 +83,7 @@ def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: floa
 
 @dataclass(frozen=True, slots=True)
 class FlashCrowd:
-    """A flash crowd in a run of ``seconds``: from ``begin_s``, the rate is multiplied by ``times`` for ``length_s``."""
+    """A flash crowd in a run of ``seconds``. From ``begin_s``, the rate is multiplied by ``times`` for ``length_s``."""
 
     seconds: int
     begin_s: int

@@ -1,6 +1,6 @@
 """Programs that compete with a web server on its host: busy loops (CPU burners) and disk writers.
 
-Each program exits after a time limit, so that no program continues to run if the lab is killed.
+Each program exits after a time limit, even if the lab is killed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def burners(lab: Lab, host: str, seconds: float) -> Iterator[None]:
 
 @contextmanager
 def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
-    """Run a disk writer on each of ``hosts`` for the duration of the context, with its files in the lab's folder."""
+    """Run a disk writer on each of ``hosts`` for the duration of the context. The writers' files are in the lab's
+    directory."""
     folder = lab.folder / "writers"
     folder.mkdir(exist_ok=True)
     with ExitStack() as stack:
@@ -59,7 +60,7 @@ def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
 
 
 def filesystem(folder: Path) -> str:
-    """Return the type of the file system that contains ``folder``, such as tmpfs (no disk), or "" if unknown."""
+    """Return the type of the file system that contains ``folder``, such as tmpfs, or "" if the type is unknown."""
     path = folder.resolve()
     # Of several mounts on the same point, the last one is visible
     types = {mount.mountpoint: mount.fstype for mount in psutil.disk_partitions(all=True)}

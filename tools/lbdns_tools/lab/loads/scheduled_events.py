@@ -19,7 +19,7 @@ Answers = tuple[float, Mapping[str, int]]  # Unix time, and how often answers ha
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEvent:
-    """An event: ``do`` is called ``at_s`` seconds after the context of the ``ScheduledEvents`` is entered."""
+    """A scheduled event, at which ``do`` is called. ``at_s`` is the time in seconds after the start of the context."""
 
     at_s: float
     name: str
@@ -27,11 +27,11 @@ class ScheduledEvent:
 
 
 class ScheduledEvents:
-    """A context manager that runs events in order in a thread and reads the answer counts in between.
+    """A context manager that runs events in a thread and regularly reads the number of answers per member.
 
-    ``done`` maps each event's name to the Unix time at which the event was complete. ``seen`` lists the answer counts
-    with the times at which they were read. Leaving the context cancels the remaining events. If an event failed, its
-    error is raised when the context ends.
+    ``done`` maps each event's name to the Unix time at which the event was complete. ``seen`` contains the answer
+    counts and the times at which the counts were read. Leaving the context cancels the remaining events. If an event
+    has failed, leaving the context raises the event's error.
     """
 
     def __init__(self, events: Sequence[ScheduledEvent], answers: Callable[[], Mapping[str, int]]) -> None:
@@ -82,10 +82,11 @@ class ScheduledEvents:
 
 
 def last_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the seconds from ``since`` until answers stopped naming ``member``, or None if no later counts exist.
+    """Return the time in seconds from ``since`` until answers stopped naming ``member``, or None if no later counts
+    exist.
 
-    The result is the time of the last read that found a higher count, and may therefore be up to LOOK_S too high. The
-    result is 0.0 if the count never increased.
+    The result is the time of the last read that found a higher count, so the result may be up to LOOK_S too high. If
+    the count never increased, the result is 0.0.
     """
     if all(moment < since for moment, _ in seen):
         return None
@@ -93,11 +94,11 @@ def last_given(seen: Sequence[Answers], member: str, since: float) -> float | No
 
 
 def first_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the seconds from ``since`` until answers named ``member`` again, or None if answers never named it."""
+    """Return the time in seconds from ``since`` until an answer named ``member`` again, or None if no answer did."""
     return min(_growth(seen, member, since), default=None)
 
 
 def _growth(seen: Sequence[Answers], member: str, since: float) -> list[float]:
-    """Return the times, in seconds after ``since``, of the reads that found a higher count than the previous read."""
+    """Return the times of the reads that found a higher count than the previous read, in seconds after ``since``."""
     later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
     return [moment - since for (_, before), (moment, count) in pairwise(later) if count > before]

@@ -1,6 +1,7 @@
 """Manages the lab's control groups (version 1 or 2): creation, limits, processes, measurements and removal.
 
-With version 1, each controller may be mounted separately. A control group then has the same path in every hierarchy.
+With version 1, each controller may be mounted separately. In this case, a control group has the same path in every
+hierarchy.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _TRIES: Final = 5  # attempts to make a group while another lab removes the shar
 
 @dataclass(frozen=True, slots=True)
 class CgroupHierarchy:
-    """The mount point of a controller. ``unified`` is True for control groups version 2."""
+    """The mount point of a controller. ``unified`` is True for version 2 of control groups."""
 
     point: Path
     unified: bool
@@ -39,14 +40,18 @@ class CgroupHierarchy:
 
 @dataclass(frozen=True, slots=True)
 class CgroupHierarchies:
-    """The hierarchies of the controllers for CPU limits, CPU time and memory. ``memory`` is None if unavailable."""
+    """The hierarchies of the controllers for CPU limits, CPU time and memory.
+
+    ``memory`` is None if the memory controller is unavailable.
+    """
 
     cpu: CgroupHierarchy
     times: CgroupHierarchy
     memory: CgroupHierarchy | None
 
     def all(self) -> list[CgroupHierarchy]:
-        """Return the hierarchies without duplicates: version 2 has a single hierarchy, version 1 often has two."""
+        """Return the hierarchies without duplicates. Version 2 has a single hierarchy, but version 1 often has two
+        hierarchies."""
         return list(dict.fromkeys(found for found in (self.cpu, self.times, self.memory) if found))
 
 
@@ -68,7 +73,8 @@ def find_hierarchies(mounts: Sequence[CgroupMount] | None = None) -> CgroupHiera
 
 
 def _find(controller: str, mounts: Sequence[CgroupMount]) -> CgroupHierarchy | None:
-    """Return a controller's hierarchy. Version 2 counts CPU time without a cpuacct controller (cgroup-v2.rst)."""
+    """Return a controller's hierarchy. In version 2, CPU time is counted without a cpuacct controller
+    (cgroup-v2.rst)."""
     for mount in mounts:
         if controller in mount.controllers:
             return CgroupHierarchy(mount.point, unified=False)
@@ -81,7 +87,7 @@ def _find(controller: str, mounts: Sequence[CgroupMount]) -> CgroupHierarchy | N
 
 @dataclass(frozen=True, slots=True)
 class ControlGroup:
-    """A control group; ``name`` is its path below the mount points."""
+    """A control group. ``name`` is the group's path below the mount points."""
 
     name: str
     hierarchies: CgroupHierarchies
@@ -95,7 +101,8 @@ class ControlGroup:
         return [hierarchy.point / self.name for hierarchy in self.hierarchies.all()]
 
     def command(self, *argv: str) -> tuple[str, ...]:
-        """Return a command that enters the group and then execs ``argv``, or fails if it cannot enter the group."""
+        """Return a command that enters the group and then executes ``argv``. If the command cannot enter the group, it
+        fails."""
         moves = " && ".join(f"echo $$ > {shlex.quote(str(at / 'cgroup.procs'))}" for at in self.directories())
         return "sh", "-c", f'{moves} && exec "$@"', "sh", *argv
 
@@ -115,7 +122,8 @@ class ControlGroup:
             _write(self.cpu_directory / "cpu.cfs_quota_us", str(quota))
 
     def limit_memory(self, size: int) -> None:
-        """Limit memory to ``size`` bytes. Above the limit, processes are killed, not swapped out. Raises LbdnsError."""
+        """Limit memory to ``size`` bytes. If the group exceeds the limit, the kernel kills processes instead of
+        swapping memory. Raises LbdnsError."""
         memory = self.hierarchies.memory
         if memory is None:
             raise LbdnsError(f"{self.name}: cannot limit memory: this machine has no memory controller")
@@ -128,20 +136,22 @@ class ControlGroup:
             _write(directory / swap, "0" if memory.unified else str(size))
 
     def favour(self) -> None:
-        """Give the group priority over all other users of the machine's CPU. Raises LbdnsError."""
+        """Give the group priority over all other processes on the machine's CPU. Raises LbdnsError."""
         # By default, a group, however large, receives no more CPU time than a single process outside the group
         name, weight = ("cpu.weight", 10_000) if self.hierarchies.cpu.unified else ("cpu.shares", 2**18)
         _write(self.cpu_directory / name, str(weight))
 
     def cpu_seconds(self) -> float:
-        """Return the total CPU time of the group and its children, in seconds. Raises OSError, ValueError, KeyError."""
+        """Return the total CPU time of the group and its children, in seconds. Raises OSError, ValueError or
+        KeyError."""
         directory = self.hierarchies.times.point / self.name
         if self.hierarchies.times.unified:
             return parse_flat_keyed((directory / "cpu.stat").read_bytes())[b"usage_usec"] / 1e6
         return int((directory / "cpuacct.usage").read_bytes()) / 1e9
 
     def memory_bytes(self) -> int | None:
-        """Return memory use in bytes, excluding the page cache, or None if unavailable. Raises OSError, ValueError."""
+        """Return the memory use in bytes without the page cache, or None if there is no memory controller. Raises
+        OSError, ValueError."""
         memory = self.hierarchies.memory
         if memory is None:
             return None
@@ -152,7 +162,8 @@ class ControlGroup:
         return max(0, used - sum(stat.get(before + kind, 0) for kind in (b"inactive_file", b"active_file")))
 
     def pids(self) -> set[int]:
-        """Return the process IDs in the group and its children in all hierarchies. A missing group has no processes."""
+        """Return the process IDs in the group and its children in all hierarchies. If the group does not exist, the
+        result is empty."""
         found: set[int] = set()
         for directory in self.directories():
             for folder in _tree(directory):
@@ -162,7 +173,8 @@ class ControlGroup:
         return found - {0}
 
     def kill(self) -> None:
-        """Kill all processes in the group and its children, and wait until they are gone. Raises LbdnsError."""
+        """Kill all processes in the group and its children, and wait until all processes have exited. Raises
+        LbdnsError."""
 
         def is_empty() -> bool:
             # Read again each time: a process may have forked just before it was killed
@@ -181,7 +193,7 @@ class ControlGroup:
             raise LbdnsError(f"{self.name}: processes {left} did not exit within {KILL_S:g} s after SIGKILL")
 
     def remove(self) -> bool:
-        """Remove the group, its children and empty parents, and return whether the group existed.
+        """Remove the group, its children and its empty parents, and return whether the group existed.
 
         The group must not contain any processes. Raises LbdnsError.
         """
@@ -227,7 +239,7 @@ def _make(hierarchy: CgroupHierarchy, name: str) -> None:
 
 
 def _enable_controllers(directory: Path) -> None:
-    """Enable the controllers of a version 2 group for child groups ("Top-down Constraint" in cgroup-v2.rst)."""
+    """Enable the controllers of a version 2 group for its child groups ("Top-down Constraint" in cgroup-v2.rst)."""
     file = directory / "cgroup.subtree_control"
     wanted = {"cpu", "memory"} & _words(directory / "cgroup.controllers") - _words(file)
     if not wanted:
@@ -241,9 +253,9 @@ def _enable_controllers(directory: Path) -> None:
         is_inside = str(os.getpid()) in _words(directory / "cgroup.procs")
         in_the_way = f" (including this process, {os.getpid()})" if is_inside else ""
         raise LbdnsError(
-            f"{file}: cannot enable {', '.join(sorted(wanted))}: {_why(error)}. A group that contains processes"
-            f"{in_the_way} cannot limit its child groups. Move the processes in {directory / 'cgroup.procs'} to a child"
-            f" group, such as {directory / 'init'}, and try again"
+            f"{file}: cannot enable {', '.join(sorted(wanted))}: {_why(error)}. A control group that contains "
+            f"processes{in_the_way} cannot limit its child groups. Move the processes in "
+            f"{directory / 'cgroup.procs'} to a child group, such as {directory / 'init'}, and try again"
         ) from None
 
 
@@ -267,7 +279,7 @@ def _why(error: OSError) -> str:
 
 
 def _tree(directory: Path) -> list[Path]:
-    """Return a directory and its subdirectories at all levels, parents first; [] if the directory does not exist."""
+    """Return a directory and all subdirectories, parents first. If the directory does not exist, return []."""
     return [Path(folder) for folder, _, _ in os.walk(directory)]
 
 

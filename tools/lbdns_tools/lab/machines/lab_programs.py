@@ -19,7 +19,7 @@ _STEP_S: Final = 0.02  # polling interval
 
 
 class LabProgram:
-    """A program that runs in its own session. ``log`` contains the output of the program and its children."""
+    """A program that runs in a separate session. ``log`` contains the output of the program and its children."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
         """Start the program. Raises LbdnsError if the program cannot be started."""
@@ -52,18 +52,18 @@ class LabProgram:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def stop(self, signal: signal.Signals = signal.SIGTERM, seconds: float = END_S) -> None:
-        """Send a signal, wait up to ``seconds`` for the program to exit, and then kill its remaining children."""
+        """Send a signal, wait up to ``seconds`` for the program to exit, and then kill the remaining processes."""
         self.begin_stop(signal)
         self.await_end(time.monotonic() + seconds)
 
     def begin_stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Send a signal and expect the program to exit. The caller must then call ``await_end``."""
+        """Send a signal that asks the program to exit. The caller must then call ``await_end``."""
         self._stopping = True
         if self.running:
             self._process.send_signal(number)
 
     def await_end(self, until: float) -> None:
-        """Wait for the program to exit, at most until the monotonic time ``until``, and kill its remaining children."""
+        """Wait at most until the monotonic time ``until`` for the program to exit, and kill the remaining processes."""
         while self.running and time.monotonic() < until:
             time.sleep(_STEP_S)
         self._finish()
@@ -77,7 +77,7 @@ class LabProgram:
         return f"{self.name} exited unexpectedly {how}: {self.last_line()}"
 
     def last_line(self) -> str:
-        """Return the last non-empty line that the program has written to its log since it was started."""
+        """Return the last non-empty line in the log since the start of the program."""
         with self.log.open("rb") as output:
             output.seek(self._began_at)
             lines = output.read().decode("utf-8", "replace").split("\n")
@@ -91,10 +91,11 @@ class LabProgram:
 
 
 class LabPrograms:
-    """A context manager for a lab's programs. On exit, it stops all programs, the most recently started first."""
+    """A context manager for a lab's programs. Leaving the context stops all programs in reverse order of their
+    start."""
 
     def __init__(self, folder: Path) -> None:
-        """Each program writes its log to NAME.log in ``folder``, which must exist."""
+        """Each program logs to NAME.log in the directory ``folder``, which must exist."""
         self._folder = folder
         self._started: list[LabProgram] = []
 
@@ -124,7 +125,7 @@ class LabPrograms:
             raise LbdnsError("\n".join(troubles))
 
     def close(self) -> None:
-        """Stop all programs: send a signal to every program, then wait until all programs have exited."""
+        """Stop all programs. The method signals every program before waiting for any program to exit."""
         until = time.monotonic() + END_S
         programs = self._started[::-1]
         self._started.clear()

@@ -1,6 +1,6 @@
 """Records labs in /var/lib/lbdns-lab, and cleans up after crashed labs (``lbdns-lab clean``).
 
-Each lab is recorded before it creates anything else.
+Each lab creates its record before anything else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _TRIES: Final = 5  # attempts to write to the registry while another lab removes
 
 @dataclass(frozen=True, slots=True)
 class LabOwner:
-    """The process that runs a lab. Start time and boot ID distinguish the process from later ones with the same ID."""
+    """The process that runs a lab.
+
+    The start time and the boot ID distinguish the process from later processes with the same process ID.
+    """
 
     pid: int
     started: int  # clock ticks after the boot
@@ -38,7 +41,7 @@ class LabOwner:
 
 @dataclass(frozen=True, slots=True)
 class LabTraces:
-    """Everything that a lab may have created on this machine. ``owner`` is None if the lab's record is unreadable."""
+    """All objects that a lab may have created on this machine. ``owner`` is None if the lab's record is unreadable."""
 
     id: str
     owner: LabOwner | None
@@ -46,7 +49,7 @@ class LabTraces:
 
     @property
     def folder(self) -> Path:
-        """The lab's folder, which all users can read, because the servers drop their privileges."""
+        """The lab's directory, which all users can read, because the servers drop their privileges."""
         return self.registry / self.id
 
     @property
@@ -100,7 +103,10 @@ def new_id(registry: Path = REGISTRY) -> str:
 
 
 def record(id: str, registry: Path = REGISTRY) -> LabTraces:
-    """Record this process as a lab's owner and create the lab's folder. Must be called first. Raises LbdnsError."""
+    """Record this process as a lab's owner, and create the lab's directory.
+
+    The caller must call this function before creating any part of the lab. Raises LbdnsError.
+    """
     owner = _owner(os.getpid())
     traces = LabTraces(id, owner, registry)
     for last in (*[False] * (_TRIES - 1), True):
@@ -126,7 +132,7 @@ def record(id: str, registry: Path = REGISTRY) -> LabTraces:
 
 
 def labs(registry: Path = REGISTRY) -> list[LabTraces]:
-    """Return all recorded labs, whether running or left behind by a crash."""
+    """Return all recorded labs, including running labs and leftovers of crashed labs."""
     return [
         LabTraces(path.stem, _read_owner(path), registry)
         for path in sorted(registry.glob("*.json"))
@@ -135,8 +141,8 @@ def labs(registry: Path = REGISTRY) -> list[LabTraces]:
 
 
 def clean(all: bool = False, registry: Path = REGISTRY) -> list[str]:
-    """Remove the labs whose owner has ended, or ``all`` labs, and return one line per removed item. Raises
-    LbdnsError."""
+    """Remove the labs whose owner has exited, or all labs if ``all`` is set. Return one line of text per removed item.
+    Raises LbdnsError."""
     removed: list[str] = []
     troubles: list[str] = []
     for traces in labs(registry):
@@ -161,7 +167,10 @@ def _end_processes(group: ControlGroup) -> list[str]:
 
 
 def _owner(pid: int) -> LabOwner:
-    """Return a ``LabOwner`` for process ``pid``. Raises OSError or ValueError if the process is missing or a zombie."""
+    """Return a ``LabOwner`` for the process ``pid``.
+
+    Raises OSError or ValueError if the process does not exist or is a zombie.
+    """
     # proc_pid_stat(5): the name in parentheses may contain any byte; field 3 is the state, 22 the start time
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     if fields[0] in (b"Z", b"X"):

@@ -1,6 +1,7 @@
-"""Builds the lab's isolated network: a namespace with a veth pair for each machine, joined by the hub's bridge.
+"""Builds the lab's isolated network, in which a bridge connects the network namespaces of all machines.
 
-The hub is every machine's gateway and has no interface outside the lab, so it rejects packets for other networks.
+The hub contains the bridge and is the gateway of every machine. The hub has no interface outside the lab, and therefore
+rejects packets for other networks.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def namespace_of(id: str, machine_name: str) -> str:
 
 
 def build(id: str, machines: Sequence[LabMachine]) -> None:
-    """Build the network of a lab; the first item in ``machines`` must be the hub.
+    """Build the network of a lab. The first item in ``machines`` must be the hub.
 
     Raises LbdnsError. The caller must then call ``remove``.
     """
@@ -86,7 +87,8 @@ def build(id: str, machines: Sequence[LabMachine]) -> None:
 
 
 def remove(id: str) -> list[str]:
-    """Remove a lab's network namespaces and its /etc/netns files. Return a line per removed item. Raises LbdnsError."""
+    """Remove a lab's network namespaces and its /etc/netns files. Return one line of text per removed item. Raises
+    LbdnsError."""
     removed, names = [], namespace_of(id, "*")
     for path in sorted(NAMESPACES.glob(names)):
         netns, _ = _pyroute2()
@@ -106,7 +108,7 @@ def remove(id: str) -> list[str]:
 
 
 def inside(namespace: str, do: Callable[[], _Result]) -> _Result:
-    """Call ``do`` in a network namespace and return its result. Sockets that ``do`` creates stay in the namespace."""
+    """Call ``do`` in a network namespace and return its result. Sockets that ``do`` creates remain in the namespace."""
     netns, _ = _pyroute2()
 
     def move_and_do() -> _Result:
@@ -132,7 +134,7 @@ def _pyroute2() -> tuple[Any, type[Exception]]:
 
 
 def _make_namespace(name: str, machine: LabMachine) -> None:
-    """Create and enter a network namespace, and set its sysctls, which later interfaces inherit."""
+    """Create and enter a network namespace, and set the sysctls that later interfaces inherit."""
     netns, _ = _pyroute2()
     # netns.create() would fork this process, which has threads, for every machine
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):
@@ -196,7 +198,7 @@ def _why(error: Exception) -> str:
         return "permission denied; run the lab as root"
     code = getattr(error, "code", None) or getattr(error, "errno", None)
     if code == errno.EPERM:
-        return "not permitted; run the lab with CAP_NET_ADMIN and CAP_SYS_ADMIN, which most containers lack"
+        return "not permitted; run the lab with CAP_NET_ADMIN and CAP_SYS_ADMIN, which are missing in most containers"
     if code == errno.EOPNOTSUPP:
         return "the kernel does not support bridge or veth interfaces; load the kernel modules bridge and veth"
     return str(error)

@@ -1,4 +1,4 @@
-"""A machine in a running lab, and the command that enters the machine's network namespace and control group."""
+"""A machine in a running lab, with a command to enter the machine's network namespace and control group."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PlacedMachine:
         return (group or self.group).command(*own_mounts, "sh", "-c", _ENTER, self.namespace, *argv)
 
     def resolv_conf(self, *lines: str) -> None:
-        """Write the machine's resolv.conf. Programs started later see this file and all its subsequent changes."""
+        """Write the machine's resolv.conf. Programs that start later read this file, including any later changes."""
         folder = ETC / self.namespace
         while not folder.is_dir():
             with contextlib.suppress(FileNotFoundError):  # another lab has just removed the empty parent folder

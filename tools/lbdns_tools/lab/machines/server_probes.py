@@ -36,7 +36,7 @@ def get(place: PlacedMachine, path: str, port: int = HTTP_PORT) -> tuple[int, by
 
 
 def answers_dns(place: PlacedMachine, name: str) -> bool:
-    """Return whether the DNS server on a machine sends any response to a query for ``name``."""
+    """Return whether the DNS server on a machine responds to a query for ``name``."""
     asked = question(name, A)
     ident = int.from_bytes(os.urandom(2), "big")
 

@@ -1,4 +1,4 @@
-"""Measures a case of a lab study: runs load from the client hosts, samples all machines, and counts DNS answers."""
+"""Measures one case of a study by running load, sampling all machines, and counting DNS answers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class MeasuredCase:
     """One measured point of a study, with the values that identify the point in the results.
 
-    ``selection`` names the server selection method: ``single``, ``alone``, ``round_robin``, ``haproxy``, ...
-    ``resolve`` states how often clients resolve the name (``connection``, ``webstone``, ...), or is "" if clients use
-    an address. ``target`` is the name or address that clients use. ``farm`` is the name of one of the study's farms,
-    such as "unequal" or "equal". ``more`` contains the columns specific to this study.
+    ``selection`` is the server selection method, such as ``single``, ``alone``, ``round_robin`` or ``haproxy``.
+    ``resolve`` is the clients' resolve rule (``connection``, ``webstone``, ...), or "" if clients use an address.
+    ``target`` is the name or address that clients use. ``farm`` is the name of a farm in the study, such as "unequal"
+    or "equal". ``more`` contains additional columns of this study.
     """
 
     selection: str
@@ -38,7 +38,7 @@ class MeasuredCase:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOutcome:
-    """The outcome of a measured case. ``samples`` covers the measurement but not the warm-up."""
+    """The outcome of a measured case. ``samples`` excludes the warm-up."""
 
     case: MeasuredCase
     row: ResultRow
@@ -56,10 +56,11 @@ class MeasuredOutcome:
 
 
 def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int = 1) -> MeasuredOutcome:
-    """Run a planned load from the lab's client hosts and return its outcome.
+    """Run a planned load from the lab's client hosts, and return the outcome.
 
-    Shares in the outcome are keyed by machine name instead of address. ``answers`` includes the answers during the
-    warm-up, and is empty if clients use an address. Raises LbdnsError, or KeyboardInterrupt if the run is interrupted.
+    The keys of shares in the outcome are machine names instead of addresses. ``answers`` includes the answers during
+    the warm-up. If clients use an address, ``answers`` is empty. Raises LbdnsError, or KeyboardInterrupt if the run is
+    interrupted.
     """
     places = tuple(LoadPlace(client.command(), client.machine.addresses4) for client in lab.clients())
     before = answers(lab.status()) if case.resolve else {}
@@ -75,7 +76,7 @@ def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int =
 
 
 def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:
-    """Return the Unix times at which the measurement (the part of the run after the warm-up) began and ended."""
+    """Return the Unix times of the start and the end of the measurement, which excludes the warm-up."""
     begin = (row.begun or 0.0) + run.warm_up_s
     window = run.seconds - run.warm_up_s
     by_requests = any(phase.load.requests for phase in run.phases)
@@ -85,7 +86,7 @@ def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:
 
 
 def answers(status: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of DNS answers that have named each member, summed over all pools in a status document."""
+    """Return the number of DNS answers that named each member, summed over all pools in a status document."""
     found: dict[str, int] = {}
     for pool in status["pools"]:
         for member in pool["members"]:
@@ -94,7 +95,7 @@ def answers(status: Mapping[str, Any]) -> dict[str, int]:
 
 
 def by_name(row: ResultRow, machines: Mapping[str, LabMachine]) -> ResultRow:
-    """Return a copy of ``row`` with its shares keyed by machine name. Unknown addresses remain keys."""
+    """Return a copy of ``row`` in which machine names replace the addresses in shares. Unknown addresses are kept."""
     names = {address: name for name, machine in machines.items() for address in (*machine.addresses4, machine.address6)}
     shares = {names.get(address, address): share for address, share in row.figures.shares.items()}
     return replace(row, figures=replace(row.figures, shares=shares))

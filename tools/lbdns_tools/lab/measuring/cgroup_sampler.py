@@ -1,4 +1,4 @@
-"""Samples the CPU and memory use of a lab's control groups once a second during a measurement, in a thread."""
+"""Samples the CPU and memory use of a lab's control groups once a second in a thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLACK: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class MachineSample:
-    """CPU use (as a percentage of one core) and memory use (in bytes) of a lab's control groups in one second."""
+    """The CPU use (as a percentage of one core) and memory use (in bytes) of a lab's control groups in one second."""
 
     time: float  # Unix, at the end of the second
     cpu: Mapping[str, float]
@@ -50,7 +50,8 @@ class CgroupSampler:
         self._thread.join(STOP_S)
 
     def between(self, begin: float, end: float) -> tuple[MachineSample, ...]:
-        """Return the samples that lie entirely between two Unix times, waiting up to PATIENCE for the last sample."""
+        """Return the samples that lie entirely between two Unix times. The method waits up to PATIENCE for the last
+        sample."""
         last = math.floor(end / self._interval) * self._interval
         with self._changed:
             self._changed.wait_for(lambda: bool(self._samples) and self._samples[-1][1].time >= last, PATIENCE)

@@ -1,4 +1,4 @@
-"""Writes results.csv and samples.csv while a study runs, one outcome at a time. Fields without a result are empty."""
+"""Writes each outcome of a study to results.csv and samples.csv during the study. Fields without a result are empty."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SAMPLE_COLUMNS: Final = ("time", "case", "second", "group", "cpu_percent", "memo
 
 
 def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
-    """Return the names of sampled control groups: one per machine except the hub, and one per agent with its own."""
+    """Return the names of all control groups to sample, which belong to the machines except the hub, and to agents."""
     found: list[str] = []
     for farm in farms:
         found += [machine.name for machine in machines(farm) if machine.name != HUB]  # the hub runs no program
@@ -36,10 +36,10 @@ def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
 
 
 def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
-    """Return a line of results.csv as a map from column to value, starting with the columns of the 1999 results.
+    """Return a line of results.csv as a map from column to value. The columns of the 1999 results come first.
 
     None means that there is no result or that the column does not apply. If shares are known, the share of a host that
-    served no requests is 0. Behind a balancer, shares are None, because clients cannot identify the serving host.
+    served no requests is 0. If a balancer is used, shares are None, because clients cannot identify the serving host.
     """
     case, figures = outcome.case, columns(outcome.row)
     shares, answers = outcome.row.figures.shares, outcome.answers
@@ -67,10 +67,11 @@ def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: 
 
 
 class ResultFiles:
-    """A context manager that writes results.csv and samples.csv in an existing folder, flushing after each outcome.
+    """A context manager that writes results.csv and samples.csv in an existing directory, and flushes after each
+    outcome.
 
-    ``farms`` determines all columns except the columns specific to the study (``MeasuredCase.more``). When an outcome
-    contains a new column, results.csv is rewritten to include the column. Raises LbdnsError.
+    ``farms`` determines all columns except the study's additional columns (``MeasuredCase.more``). If an outcome
+    contains a new column, results.csv is rewritten with the column. Raises LbdnsError.
     """
 
     def __init__(self, folder: Path, study: str, farms: Iterable[LabFarm]) -> None:
@@ -104,7 +105,8 @@ class ResultFiles:
         _write(self._samples, sample_lines(outcome, len(self._lines)))
 
     def _write_anew(self) -> None:
-        """Write a new file and replace results.csv with it, so that results.csv is always complete."""
+        """Write a new file, and then replace results.csv with the new file. As a result, results.csv is always
+        complete."""
         if self._file:
             self._file.close()
         beside = self._path.with_suffix(".new")
@@ -117,7 +119,7 @@ class ResultFiles:
 
 
 def sample_lines(outcome: MeasuredOutcome, number: int) -> list[list[Any]]:
-    """Return an outcome's lines for samples.csv, one per second and control group."""
+    """Return the lines for samples.csv that belong to an outcome, with one line per second and control group."""
     begun = outcome.row.begun or 0.0
     return [
         [f"{sample.time:.3f}", number, f"{sample.time - begun:.3f}", group,

@@ -1,1 +1,2 @@
-"""The studies that ``lbdns-lab`` can run. NAME_study.py defines a study's steps, and NAME_report.py its report."""
+"""The studies that ``lbdns-lab`` can run. NAME_study.py defines the steps of the study NAME. NAME_report.py defines the
+study's report."""

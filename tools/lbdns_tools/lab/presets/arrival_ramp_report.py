@@ -1,4 +1,4 @@
-"""The report of the study ``ramp``: carried rates, and response times compared with the M/M/c model."""
+"""The report of the study ``ramp``, with sustained rates, and response times compared with the M/M/c model."""
 
 from __future__ import annotations
 
@@ -34,20 +34,29 @@ def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         rate, why = broke_at(windows(outcome.row, WINDOW_S), LIMIT_S, FAILED_SHARE)
         carried.setdefault(outcome.case.selection, rate)
         rows.append([
-            outcome.case.selection, rate, why or "carried to the end",
+            outcome.case.selection, rate, why or "sustained to the end",
             *means([outcome], "mean_ms", "p99_ms", "error_percent"), outcome.row.figures.failed,
             mean_cpu([outcome], farm.host_names),
         ])  # fmt: skip
-    columns = ("", "carried up to /s", "what ended it", "mean ms", "p99 ms", "errors %", "failed", "CPU of the hosts")
+    columns = (
+        "",
+        "sustained up to /s",
+        "reason for the end",
+        "mean ms",
+        "p99 ms",
+        "errors %",
+        "failed",
+        "CPU of the hosts",
+    )
     words = [
-        f"The rate rises linearly, with random (Poisson) arrivals. The farm is considered to carry the load until the "
-        f"first {WINDOW_S} s window in which responses take longer than {LIMIT_S:g} s or more than "
-        f"{100 * FAILED_SHARE:g} % of the requests fail.",
+        "The rate rises linearly, with random (Poisson) arrivals. The farm sustains the load until the first window "
+        f"of {WINDOW_S} s in which responses take longer than {LIMIT_S:g} s or more than {100 * FAILED_SHARE:g} % of "
+        "the requests fail.",
         *_compared(carried),
         *saturated(outcomes),
-        "Response times in the chart are computed by Little's law: the number of outstanding requests divided by the "
-        "completion rate. These values are imprecise while few requests are outstanding. Response times in the table "
-        "are measured directly.",
+        "The chart shows response times that are computed by Little's law, as the number of outstanding requests "
+        "divided by the completion rate. While few requests are outstanding, the computed response times are "
+        "imprecise. The table shows measured response times.",
     ]
     table = SectionTable("Results for the whole ramp; CPU use as a percentage of one core", columns, rows)
     caption = "The ramp over time"
@@ -60,8 +69,8 @@ def _compared(carried: dict[str, float | None]) -> list[str]:
     best, turns = carried["best"], carried["round_robin"]
     if best is None or turns is None:
         names = " and ".join(name for name in ("best", "round_robin") if carried[name] is None)
-        return [f"{names} carried the whole ramp."]
-    words = f"'best' carried {best:.4g} requests/s and 'round_robin' {turns:.4g} requests/s (ratio {best / turns:.2f})."
+        return [f"{names} sustained the whole ramp."]
+    words = f"'best' sustained {best:.4g} requests/s, 'round_robin' {turns:.4g} requests/s (ratio {best / turns:.2f})."
     return [words if best >= 0.95 * turns else f"{words} 'round_robin' was better."]
 
 
@@ -75,15 +84,18 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     service_s = mean_of(one, "mean_s")
     if service_s is None:
         return ReportSection(
-            "Service time", [*words, "There are no results, because the single-client service time was not measured."]
+            "Service time",
+            [*words, "There are no results, because the service time with a single client was not measured."],
         )
     passes = cores / service_s
     words += [
-        f"A single client waited {1000 * service_s:.3g} ms per request, which includes starting the CGI program. "
-        f"At this speed, {cores} processors would handle {cores} / {service_s:.4f} s = {passes:.4g} requests/s.",
-        "The M/M/c column is calculated from this service time, although it is nearly constant rather than "
-        "exponentially distributed. The column still applies, because the kernel shares processors among all requests: "
-        "with processor sharing (M/G/c), the mean response time depends only on the mean service time.",
+        f"A single client waited {1000 * service_s:.3g} ms per request, which includes the start of the CGI program. "
+        f"With this service time, {cores} processors would handle {cores} / {service_s:.4f} s = {passes:.4g} "
+        "requests/s.",
+        "The M/M/c column is calculated from the service time of a single client. The M/M/c model assumes "
+        "exponentially distributed service times, but these service times are nearly constant. The column still "
+        "applies, because the kernel shares processors among all requests. With processor sharing (M/G/c), the mean "
+        "response time depends only on the mean service time.",
         *_most_passed(loads, study),
         *saturated(loads),
     ]
@@ -103,8 +115,8 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     columns = ("requests/s", "load %", "successful /s", "mean ms", "M/M/c ms", "measured / M/M/c", "p99 ms",
                "errors %", "CPU")  # fmt: skip
     table = SectionTable(
-        "Random (Poisson) arrivals; CPU use as a percentage of one core; the M/M/c column is empty where the queue "
-        "would grow without limit",
+        "Random (Poisson) arrivals; CPU use as a percentage of one core; no M/M/c value if the queue would grow "
+        "without limit",
         columns,
         rows,
     )

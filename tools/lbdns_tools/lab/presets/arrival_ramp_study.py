@@ -1,8 +1,8 @@
-"""The study ``ramp``, modelled on the cloud study: raises the rate beyond capacity, and measures service times.
+"""The study ``ramp``, which raises the rate beyond capacity and measures service times, as in the cloud study.
 
-The study first measures the rate that the farm carries with ``best``. The ramp then rises to 1.5 times this rate. To
-measure service times, clients request a page that requires 70 ms of CPU time, on a host with two processors. In the
-cloud study, such a server handles 2 / 0.070 s = 28.571 requests/s.
+The study first measures the rate that the farm sustains with ``best``. The ramp then rises to 1.5 times the sustained
+rate. To measure service times, clients request a page that requires 70 ms of CPU time, on a host with two processors.
+In the cloud study, a server with two processors handles 2 / 0.070 s = 28.571 requests/s.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ QUICK_ONE_S: Final = 5.0
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps. Service times are always measured on their own farm: M/M/c assumes whole processors."""
+    """Return the study's steps. Service times are always measured on a separate farm, because the M/M/c model assumes
+    whole processors."""
     selections = chosen(settings.selections, tuple(NAMES.values()), SELECTIONS)
     farm = farm or LabFarm(UNEQUAL)
     steps = (*_ramp_steps(settings, selections), *_service_steps(settings))
@@ -87,13 +88,13 @@ def _service_steps(settings: StudySettings) -> Iterator[StudyStep]:
     for repetition in range(1, settings.repetitions + 1):
         for share in QUICK_LOADS if settings.quick else LOADS:
             do = partial(at_load, share=share, repetition=repetition)
-            yield StudyStep(f"{100 * share:g} % of its capacity", SERVER_FARM, load_s + around, do)
+            yield StudyStep(f"{100 * share:g} % of the capacity", SERVER_FARM, load_s + around, do)
 
 
 PRESET: Final = StudyPreset(
     "ramp",
     "Ramp: a rising request rate, and the capacity of one server",
-    """Compare 'best' with 'round_robin' while the request rate rises beyond the farm's capacity, and compare a single
-    server's response times with queueing theory.""",
+    """Compare 'best' with 'round_robin' while the request rate rises beyond the farm's capacity. Compare the response
+    times of a single server with queueing theory.""",
     plan,
 )

@@ -1,4 +1,4 @@
-"""The report of the study ``balancers``: WebStone's files, concurrency and rate sweeps, ab's results, and CPU costs."""
+"""The report of the study ``balancers``, with WebStone's files, two sweeps, the results of ab, and CPU costs."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ STUDY_AB: Final[Mapping[str, tuple[ReportCell, ...]]] = {
 }
 
 HONEST: Final = (
-    "A proxy sees the start and end of each request. It can therefore send the next request to the host with the "
-    "fewest outstanding requests, retry a request on another host, and remove a host between two requests. A DNS "
-    "server can do none of this. It returns an address and sees the effect only in subsequent reports, and clients or "
-    "caches may keep the address longer than its TTL.",
-    "On the other hand, a proxy forwards every byte in both directions, adds a single point of failure, and uses CPU "
-    "time for every connection, as the table below shows. lbdns uses CPU time only for answers and for its collector; "
-    "the table includes both. The agents run on the web hosts.",
-    "Response times cover only the HTTP request. The DNS lookup, which only DNS-based selections need, is shown in a "
-    "separate column. Throughput includes lookups, because a client sends its request only after the lookup.",
-    "Measuring a proxy with two methods separates the effects of the method from those of the proxy. With round "
-    "robin, the slowest host limits throughput behind a proxy just as it does with DNS.",
+    "A proxy sees the start and end of each request. A proxy can therefore send the next request to the host with "
+    "the fewest outstanding requests, retry a request on another host, and remove a host between two requests. A "
+    "DNS server only returns addresses, and can observe the effects only in later reports. Clients or caches may "
+    "also keep an address longer than its TTL.",
+    "On the other hand, a proxy forwards every byte in both directions, adds a single point of failure, and uses "
+    "CPU time for every connection. lbdns uses CPU time only for answers and for its collector. The table shows the "
+    "CPU time of each proxy and of lbdns. The agents run on the web hosts.",
+    "Response times exclude DNS lookups, which the table shows in a separate column. Only DNS-based selections "
+    "require lookups. Throughput includes lookups, because a client sends its request only after the lookup.",
+    "Each proxy is measured with two methods to separate the effects of the method from the effects of the proxy. "
+    "With round robin, the slowest host limits throughput, both with a proxy and with DNS.",
 )
 
 
 def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, left_out: Sequence[str]) -> list[ReportSection]:
     """Return all sections of the report that contain at least one result."""
-    words = [f"{name} was omitted because it is not installed or not part of the farm." for name in left_out]
+    words = [f"{name} was omitted, because the program is not installed or not part of the farm." for name in left_out]
     found = [
         _web(part(outcomes, "web"), farm, [*HONEST, *words]),
         _sweep(part(outcomes, "sweep")),
@@ -65,7 +65,7 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, left_out: Seque
 
 
 def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | None:
-    """Return the CPU time in ms that a control group used per successful request."""
+    """Return the CPU time, in ms, that a control group used per successful request."""
     # 1 % of a core is 10 ms of CPU time per second
     return scaled(quotient(mean_cpu(outcomes, [group]), mean_of(outcomes, "requests_per_s")), 10.0)
 
@@ -73,8 +73,8 @@ def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | N
 def _web(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, words: Sequence[str]) -> ReportSection:
     columns = (
         "workload", "selection", "requests/s", "/ best", "mean, s", "lookup, s", "p95, s", "p95 / best", "errors, %",
-        "CPU of balancer or lbdns, % of one core", "its CPU ms/request", "its memory, MB",
-        "mean CPU per agent, % of one core",
+        "CPU use of balancer or lbdns, % of one core", "its CPU ms/request", "its memory, MB",
+        "mean CPU use per agent, % of one core",
     )  # fmt: skip
     rows: list[tuple[ReportCell, ...]] = []
     shares: dict[str, dict[str, float | None]] = {}
@@ -85,7 +85,7 @@ def _web(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, words: Sequence[str
         most = max((rate for rate in rates.values() if rate is not None), default=None)
         shares[workload] = {selection: quotient(rate, most) for selection, rate in rates.items()}
     hosts = ", ".join(f"{host.name} {host.cpu:g}" for host in farm.hosts)
-    table = SectionTable(f"WebStone's files; hosts with {hosts} cores", columns, rows)
+    table = SectionTable(f"WebStone's files; cores per host: {hosts}", columns, rows)
     # The chart shows shares: the workloads differ too much for one axis, and bars cannot be logarithmic
     draw = partial(report_charts.bars, groups=shares, y="share of the highest requests/s")
     caption = "Successful requests/s, relative to the highest rate in the workload"
@@ -128,7 +128,7 @@ def _sweep(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
             name, log = figure.replace("_ms", "_s"), figure != "requests_per_s"
             caption = f"Concurrency sweep: {words}"
             drawn += report_charts.chart(f"sweep-{name}", caption, series, "concurrent requests", words, log=log)
-    words = "Concurrent clients request a 1 kB page without keep-alive, 5000 times in total."
+    words = "Concurrent clients send 5000 requests in total for a 1 kB page, without keep-alive."
     return ReportSection("Concurrency sweep", (words,), tables, drawn)
 
 
@@ -139,9 +139,7 @@ def _ab(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
         for name, of in by_selection(outcomes).items()
     ]
     table = SectionTable(f"{AB_CLIENTS} concurrent requests; the lab's KB/s exclude HTTP headers", columns, rows)
-    words = (
-        f"The study ran ab -n {AB_REQUESTS} -c {AB_CLIENTS} on different machines, so only the rankings are comparable."
-    )
+    words = f"The study ran ab -n {AB_REQUESTS} -c {AB_CLIENTS} on other machines, so only the rankings are comparable."
     return ReportSection("The table of ab", (words,), (table,))
 
 
@@ -154,7 +152,7 @@ def _ab_row(of: Sequence[MeasuredOutcome]) -> tuple[ReportCell, ...]:
 def _rates(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
     columns = (
         "selection", "rate, requests/s", "requests/s", "mean, s", "p95, s", "errors, %",
-        "CPU of balancer or lbdns, % of one core", "its CPU ms/request",
+        "CPU use of balancer or lbdns, % of one core", "its CPU ms/request",
     )  # fmt: skip
     rows: list[tuple[ReportCell, ...]] = []
     cpu: dict[str, report_charts.Line] = {}
@@ -168,11 +166,11 @@ def _rates(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
             rows.append((name, rate, *figures, percent, ms_per_request(at, group) if group else None))
             cpu.setdefault(name, []).append((rate, percent))
             latency.setdefault(name, []).append((rate, figures[2]))
-    table = SectionTable("Requests arrive independently of responses; each request takes at least 0.2 s", columns, rows)
+    table = SectionTable("Requests are sent regardless of responses; each request takes at least 0.2 s", columns, rows)
     words = (
-        "The study measured two balancers at 100 to 2000 connections/s. In the lab, the rates rise in equal steps to "
-        "the rate that the farm carries for this page with 'best'. A selection's sweep ends when more than half "
-        "of the requests fail.",
+        "The study measured two balancers at 100 to 2000 connections/s. In the lab, the rates rise in equal steps "
+        "to the rate that the farm sustains for this page with 'best'. If more than half of the requests fail, the "
+        "selection's sweep ends.",
     )
     p95_words = "95th percentile of response times"
     drawn = [

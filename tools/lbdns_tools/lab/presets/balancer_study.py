@@ -1,9 +1,9 @@
-"""The study ``balancers``: DNS compared with balancers (HAProxy, nginx, Pound), as in the studies of 2014-16.
+"""The study ``balancers``, which compares DNS with HAProxy, nginx and Pound, as in the studies of 2014-16.
 
-The study consists of a concurrency sweep, the load of ``ab -n 50000 -c 300``, a rate sweep with a page that sleeps, and
-WebStone's files. Each part compares the fastest host alone, ``round_robin``, ``best``, and balancers in front of the
-same hosts. At each point, all selections are measured in succession, so that other activity on a shared machine affects
-all of them equally.
+The study consists of a concurrency sweep, the load of ``ab -n 50000 -c 300``, a rate sweep, and WebStone's files. In
+the rate sweep, clients request a CGI program that sleeps. Each part compares the fastest host alone, ``round_robin``,
+``best``, and balancers in front of the same hosts. At each point, all selections are measured in succession, so other
+activity on the machine affects all selections equally.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 
 def _requests(settings: StudySettings) -> FarmLoad:
-    """Return a load without warm-up, as in the original studies, and with a timeout that clients rarely reach."""
+    """Return a load without warm-up (as in the original studies) and with a timeout that requests rarely exceed."""
     return FarmLoad(replace(settings, warm_up_s=0.0), STATIC, "1k", TIMEOUT_S)
 
 
@@ -127,7 +127,7 @@ def _rate(settings: StudySettings, selections: tuple[str, ...]) -> Iterator[Stud
     yield loading.learning_step(FARM, "the page that sleeps")
     length = loading.warm_up_s + seconds + OVERHEAD_S
     do = partial(_carried, loading, seconds)
-    yield StudyStep("the carried rate for the page that sleeps", FARM, length, do, needed=True)
+    yield StudyStep("the sustained rate for the page that sleeps", FARM, length, do, needed=True)
     for repetition in range(1, settings.repetitions + 1):
         for selection in rated:
             sweep = partial(_rates, loading, selection, rates, seconds, repetition)
@@ -174,9 +174,8 @@ def _start_s(selection: str) -> float:
 PRESET: Final = StudyPreset(
     "balancers",
     "DNS and balancers in front of the same hosts",
-    """Compare the fastest host on its own (direct), round_robin, best, and balancers: nginx and haproxy with round
-    robin, nginx_least and haproxy_least with least connections, and pound if installed. The study consists of a
-    concurrency sweep, a load like that of ab, a rate sweep that measures the balancers' CPU use, and WebStone's
-    files.""",
+    """Compare the fastest host alone (direct), round_robin, best, and balancers. The balancers are nginx and haproxy
+    with round robin, nginx_least and haproxy_least with least connections, and pound if installed. The study consists
+    of a concurrency sweep, the load of ab, a rate sweep that measures the balancers' CPU use, and WebStone's files.""",
     plan,
 )

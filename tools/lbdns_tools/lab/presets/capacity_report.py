@@ -1,4 +1,4 @@
-"""The report of the study ``capacity``: carried rates, CPU use and response times at each rate, and maximum rates."""
+"""The report of the study ``capacity``, with sustained rates, and CPU use and response times at each rate."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _carried(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSectio
     rates = {str(row[0]): row[1] for row in rows if isinstance(row[1], float)}
     times = quotient(rates.get("best"), rates.get("round_robin"))
     if times is not None:
-        words.append(f"With 'best', the farm carried {times:.2f} times as many requests/s as with 'round_robin'.")
+        words.append(f"With 'best', the farm served {times:.2f} times as many requests/s as with 'round_robin'.")
     return ReportSection("Carried rates", words, [table])
 
 
@@ -81,13 +81,13 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
     columns = ("", "offered /s", "successful /s", "mean ms", "p95 ms", "errors %", "CPU of the hosts",
                "CPU of proxy or lbdns", "memory of proxy or lbdns, MB")  # fmt: skip
     words = [
-        "Requests are sent at regular intervals, whether or not earlier requests have been answered. If a selection "
-        f"fails at two consecutive rates ({CRITERIA}), its higher rates are skipped and have no result.",
+        "Requests are sent at regular intervals, regardless of responses. If a selection fails at two consecutive "
+        f"rates ({CRITERIA}), the selection's higher rates are skipped and have no result.",
         *_cost(outcomes),
         *saturated(outcomes),
-        "The study's balancer ran on a separate machine and forwarded all traffic, whereas a DNS server only answers "
-        "queries. Therefore, compare CPU use in the study only with that of the proxy, and compare response times "
-        "only at rates well below the carried rate.",
+        "In the study, the balancer ran on a separate machine and forwarded all traffic, whereas a DNS server only "
+        "answers queries. Therefore, compare the study's CPU use only with the CPU use of the proxy. Compare "
+        "response times only at rates well below the sustained rate.",
     ]
     tables = [
         SectionTable("Mean CPU use as a percentage of one core, and peak memory use", columns, rows),
@@ -104,7 +104,7 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
 
 
 def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return a sentence about the CPU cost of host selection at the highest rate that all selections carried."""
+    """Return a sentence about the CPU cost of host selection at the highest rate that all selections sustained."""
     choosing = [selection for selection in by_selection(outcomes) if selection != ALONE]
     held: dict[str, dict[float, list[MeasuredOutcome]]] = {}
     for outcome in outcomes:
@@ -115,14 +115,14 @@ def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
         return []
     common = set.intersection(*(set(held.get(selection, ())) for selection in choosing))
     if not common:
-        return ["There is no rate that all selections carried."]
+        return ["No rate was sustained with all selections."]
     rate = max(common)
     costs = {name: _front_cpu(name, of[rate]) for name, of in held.items()}
     known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
     return (
         [
-            f"CPU cost of host selection at {rate:g}/s, the highest rate that all selections carried, "
-            f"as a percentage of one core: {known}."
+            f"CPU cost of host selection at {rate:g}/s, the highest rate that all selections sustained, as a "
+            f"percentage of one core: {known}."
         ]
         if known
         else []
@@ -152,14 +152,15 @@ def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
         rows.append([edge.case.selection, count, highest, p99_ms, str(more["ending"]), why])
         series.setdefault(edge.case.selection, []).append((count, None if highest is None else float(highest)))
     words = [
-        "The highest rate depends on the number of connections over which the farm must sustain the rate, because a "
+        "The highest rate depends on the number of connections for which the farm must sustain the rate, because a "
         "growing queue delays clients only gradually.",
-        f"A rate fails if any of these conditions holds: {CRITERIA}. A failed rate is tried twice more, and the "
-        "majority decides. The highest rate must pass one more trial. A run is measured until its last response, so "
-        "the criteria are stricter with fewer connections. Compare selections only at equal numbers of connections.",
+        f"A rate fails if any of these conditions holds: {CRITERIA}. If a rate fails, up to two more trials follow, "
+        "and the majority decides. The highest rate must pass one more trial. A run is measured until its last "
+        "response, so the criteria are stricter with fewer connections. Therefore, compare selections only at equal "
+        "numbers of connections.",
     ]
     columns = ("", "connections", "highest rate /s", "p99 ms at this rate", "ended at", "what failed above")
-    table = SectionTable("The highest carried rates (empty: no result)", columns, rows)
-    pictures = chart("capacity-frontier", "The highest carried rate by number of connections", series,
+    table = SectionTable("The highest sustained rates (empty if there is no result)", columns, rows)
+    pictures = chart("capacity-frontier", "The highest sustained rate by number of connections", series,
                     "connections", "requests/s")  # fmt: skip
     return ReportSection("Connections and rate", words, [table], pictures)

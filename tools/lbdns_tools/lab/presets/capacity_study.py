@@ -1,8 +1,8 @@
-"""The study ``capacity``: CPU use, memory use and response times at each rate, and maximum rates.
+"""The study ``capacity``, which measures CPU use, memory use and response times at each rate, and the highest rates.
 
 The operating-system study opened 30,000 connections at rates of 400, 800, ..., 2,400 per second to fetch a 1 kB page.
-The lab first measures the rate that the farm carries, and then measures at six rates that rise in equal steps to the
-carried rate. Each rate is held for several seconds.
+The lab first measures the rate that the farm sustains. The lab then measures at six rates, which rise in equal steps to
+the sustained rate. Each rate is held for several seconds.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _rates(
 
 
 def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable[MeasuredOutcome]:
-    """Yield every trial, and then the trial at the highest carried rate again, together with the search's result."""
+    """Yield every trial, and finally a copy of the trial at the highest sustained rate with the search's result."""
     carried = loading.carried[selection]
     trials: list[MeasuredOutcome] = []
     # No warm-up, which would take most of the time; the farm is still warm from the previous trial
@@ -122,7 +122,7 @@ def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable
 
 PRESET: Final = StudyPreset(
     "capacity",
-    "Capacity: the rates that a host, a farm and a proxy carry",
+    "Capacity: the rates that a host, a farm and a proxy sustain",
     "Measure CPU use, memory use and response times at each rate, and find the highest rate for each number of "
     "connections.",
     plan,

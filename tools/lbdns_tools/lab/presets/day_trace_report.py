@@ -1,4 +1,5 @@
-"""The report of the study ``trace``: the day's load, the reactive scaler's load, and table 6.2 of the cloud study."""
+"""The report of the study ``trace``, with the day's load, the reactive scaler's load, and table 6.2 of the cloud
+study."""
 
 from __future__ import annotations
 
@@ -30,14 +31,15 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> list[ReportS
 
 def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     words = [
-        f"The study's day had {DAY_REQUESTS / 1e6:.3g} million requests, {DAY_LOWEST:g} to {DAY_HIGHEST:g} per second. "
-        "The curve was not published. The lab uses a synthetic curve: a raised cosine with a minimum at 04:00 and a "
-        "maximum at 16:00, raised to the power that yields this number of requests. Time is compressed, and the rate "
-        "is scaled so that its peak is 0.9 times the rate that this farm carries with 'best'.",
+        f"The study's day had {DAY_REQUESTS / 1e6:.3g} million requests, {DAY_LOWEST:g} to {DAY_HIGHEST:g} per "
+        "second. The curve was not published. The lab uses a synthetic curve: a raised cosine with a minimum at "
+        "04:00 and a maximum at 16:00, raised to a power that yields the same number of requests. Time is "
+        "compressed, and the rate is scaled. The peak rate is 0.9 times the rate that this farm sustains with "
+        "'best'.",
         *beside_round_robin(outcomes),
         *saturated(outcomes),
-        "The study varied the number of servers, but the lab does not. The study's columns therefore show only the "
-        "order of magnitude.",
+        "The study varied the number of servers, but the lab does not. The results of the study are therefore "
+        "comparable only in their order of magnitude.",
     ]
     tables = [totals(outcomes, farm), study_table(outcomes, farm)]
     return ReportSection(
@@ -49,8 +51,8 @@ def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection
     runs = ", ".join(f"{count} connections at {rate}/s, starting at {begin} s" for begin, count, rate in SCALER_RUNS)
     words = [
         f"In the study, overlapping runs of httperf ({runs}) generated up to {scaler_highest():g} connections/s over "
-        "20 minutes. In the lab, time is compressed, and the rates are scaled so that their peak is 0.9 times the rate "
-        "that the farm carries with 'best'.",
+        "20 minutes. In the lab, time is compressed, and the rates are scaled. The peak rate is 0.9 times the rate "
+        "that the farm sustains with 'best'.",
         *beside_round_robin(outcomes),
         *saturated(outcomes),
     ]
@@ -64,7 +66,7 @@ def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
     rows = [[selection, *means(of, *figures), cpu_share(of, farm)] for selection, of in by_selection(outcomes).items()]
     columns = ("", "requests", "mean ms", "p99 ms", "lost", "lost %", "mean CPU %")
     return SectionTable(
-        "Results for the whole load; CPU use as a percentage of all the hosts' cores", columns, rows, digits=4
+        "Results for the whole load; CPU use as a percentage of all hosts' cores", columns, rows, digits=4
     )
 
 
@@ -74,7 +76,8 @@ def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | Non
 
 
 def study_table(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
-    """Return table 6.2 with one more column per selection in the lab, and lost requests scaled to the study's total."""
+    """Return table 6.2 with an additional column per selection. Lost requests in the lab are scaled to the study's
+    total."""
     measured = by_selection(outcomes)
     mine = [
         (*means(of, "mean_ms", "p99_ms"), cpu_share(of, farm), scaled(mean_of(of, "error_percent"), DAY_REQUESTS / 100))

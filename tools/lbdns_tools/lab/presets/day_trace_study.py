@@ -1,6 +1,6 @@
-"""The study ``trace``: the cloud study's day and the reactive scaler's load, both compressed to a few minutes.
+"""The study ``trace``, with the cloud study's day and the reactive scaler's load, both compressed to a few minutes.
 
-The study first measures the rate that the farm carries with ``best``. Both loads peak at 90% of this rate.
+The study first measures the rate that the farm sustains with ``best``. Both loads peak at 90 % of the sustained rate.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 PRESET: Final = StudyPreset(
     "trace",
-    "Trace: a day within minutes",
-    "Compare 'best' with 'round_robin' under two loads of the cloud study, each compressed to a few minutes: the "
-    "requests of a day, and the runs that demonstrated the reactive scaler.",
+    "Trace: a day's load, compressed to minutes",
+    "Compare 'best' with 'round_robin' under two loads of the cloud study, each compressed to a few minutes. One "
+    "load is a day's requests. The other load is the set of runs that demonstrated the reactive scaler.",
     plan,
 )

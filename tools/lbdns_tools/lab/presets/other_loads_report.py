@@ -1,4 +1,4 @@
-"""The report of the study ``other-loads``: noisy neighbours, failures of a server or host, a flash crowd, resolvers."""
+"""The report of the study ``other-loads``, with noisy neighbours, failures, a flash crowd and caching resolvers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lbdns_tools.lab.statistics.run_windows import windows
 #: s; shorter response times count as normal even if they are many times the mean, since no user notices
 NOTICED_S: Final = 0.1
 MEMORY_ONLY: Final = ("tmpfs", "ramfs")
-WEB_DIES: Final = "Apache is killed; its host and agent keep running."
+WEB_DIES: Final = "Apache is killed. The host and the agent keep running."
 HOST_DIES: Final = (
     "Apache and the agent are killed simultaneously. The host's kernel keeps running and refuses connections. "
     "If the whole machine had failed, connection attempts would time out instead."
@@ -66,7 +66,7 @@ def _section(
 
 
 def table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> SectionTable:
-    """Return a table of each selection's results, averaged over all repetitions, and the hosts' shares if known."""
+    """Return a table of the mean results of each selection, with the hosts' shares if known."""
     rows: list[list[ReportCell]] = []
     for selection, of in by_selection(outcomes).items():
         shared = [outcome.row.figures.shares for outcome in of if outcome.row.figures.shares]
@@ -80,7 +80,7 @@ def table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> SectionT
 
 def _burners(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     hosts = dict.fromkeys(str(outcome.case.more["host"]) for outcome in outcomes)
-    return [f"{BURNERS} busy loops run on {host}, within the same CPU quota as the web server." for host in hosts]
+    return [f"{BURNERS} busy loops run on {host}. The loops and the web server share one CPU quota." for host in hosts]
 
 
 def _writers(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
@@ -90,7 +90,9 @@ def _writers(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
              for host in hosts]  # fmt: skip
     for kind in dict.fromkeys(str(outcome.case.more["filesystem"]) for outcome in outcomes):
         if kind in MEMORY_ONLY:
-            words.append(f"The lab's folder is on {kind}, an in-memory file system, so the writers did not use a disk.")
+            words.append(
+                f"The lab's directory is on {kind}, an in-memory file system, so the writers did not use a disk."
+            )
         else:
             words.append(f"The file system on the disk was {kind or 'unknown'}. All hosts share the machine's disk.")
     return words
@@ -112,7 +114,7 @@ def _death(heading: str, name: str, outcomes: Sequence[MeasuredOutcome], farm: L
         words.append(death_sentence(outcome))
     columns = ("", "host", "died at s", "still named for s", "back at s", "named again after s", "lost",
                "lost in the worst second")  # fmt: skip
-    caption = "Times are in s since the start of the run; delays may be overestimated by up to 0.5 s"
+    caption = "Times in s since the start of the run; delays may be overestimated by up to 0.5 s"
     return _section(heading, name, outcomes, farm, words, [SectionTable(caption, columns, rows)], marks)
 
 
@@ -124,34 +126,35 @@ def _checked_death(
 
 
 def _beside_unchecked(outcomes: Sequence[MeasuredOutcome], name: str) -> list[str]:
-    """Return a sentence that compares the losses of ``best`` with checks and of ``round_robin`` without them."""
+    """Return a sentence that compares the losses of ``best`` with checks and of ``round_robin`` without checks."""
     mine = [o for o in part(outcomes, f"{name} checked") if o.case.selection == "best"]
     theirs = [o for o in part(outcomes, name) if o.case.selection == "round_robin"]
     value, other = mean_of(mine, "error_percent"), mean_of(theirs, "error_percent")
     if value is None or other is None:
         return []
     verdict = "Met" if value <= other else "Not met"
-    figures = f"'best' with checks lost {value:.2g} % of the requests, 'round_robin' without them {other:.2g} %"
+    figures = f"'best' with checks lost {value:.2g} % of the requests, 'round_robin' without checks {other:.2g} %"
     return [f"{verdict}: {figures}."]
 
 
 def death_sentence(outcome: MeasuredOutcome) -> str:
-    """Return a sentence that states when answers stopped including the dead host, and when they included it again."""
+    """Return a sentence that states when answers stopped naming the dead host, and when answers named the host
+    again."""
     more, selection = outcome.case.more, outcome.case.selection
     gone, back = more.get("handed_out_for_s"), more.get("handed_out_after_s")
     if "died_s" not in more:
         return f"{selection}: no result, because the measurement ended before the host died."
     if gone is None:
-        until = "it is unknown when answers stopped including the host"
+        until = "it is unknown when answers stopped naming the host"
     elif gone:
-        until = f"answers stopped including the host {float(gone):.2g} s after its death"
+        until = f"answers stopped naming the host {float(gone):.2g} s after its death"
     else:
-        until = "no answer included the host after its death"
+        until = "no answer named the host after its death"
     if "back_s" not in more:
         return f"{selection}: {until}; the host did not return before the end of the measurement."
-    again = "no answer included the host again before the end of the measurement"
+    again = "no answer named the host again before the end of the measurement"
     if back is not None:
-        again = f"answers included the host again {float(back):.2g} s after its return"
+        again = f"answers named the host again {float(back):.2g} s after its return"
     return f"{selection}: {until}; {again}. {outcome.row.figures.failed} requests were lost."
 
 
@@ -162,14 +165,14 @@ def _crowd(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         begin, length = float(of[0].case.more["begin_s"]), float(of[0].case.more["length_s"])
         marks = {"crowd": begin, "over": begin + length}
     words = [
-        "For a few seconds, the rate rises tenfold, to slightly below the rate that the farm carries with 'best'.",
+        "For a few seconds, the rate rises tenfold, to slightly below the rate that the farm sustains with 'best'.",
         *_recovered(of),
     ]
     return _section("A flash crowd", "crowd", outcomes, farm, words, (), marks)
 
 
 def _recovered(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return one sentence per run that states when response times returned to normal."""
+    """Return one sentence per run, which states when response times returned to normal."""
     words = []
     for outcome in outcomes:
         begin = float(outcome.case.more["begin_s"])

@@ -1,8 +1,8 @@
-"""The study ``other-loads`` compares ``best``, ``round_robin`` and ``best_score`` under disturbances.
+"""The study ``other-loads``, which compares ``best``, ``round_robin`` and ``best_score`` under disturbances.
 
-There are four kinds of disturbance: programs that compete with web servers for CPU or disk, the failure and return of a
-web server or host, a flash crowd, and caching resolvers between clients and lbdns. Disturbances of a single host always
-affect the host with the most CPU, because ``best`` sends this host the most requests and its loss has the most impact.
+The disturbances are programs that compete with web servers for CPU or disk, failures of web servers and hosts, a flash
+crowd, and caching resolvers. If a disturbance affects a single host, the study selects the host with the most CPU. The
+loss of this host has the most impact, because ``best`` sends this host the most requests.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ WRITTEN: Final = 2  # hosts with a disk writer
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps, which use one farm without resolvers and others with resolvers. Raises ConfigError."""
+    """Return the study's steps, which use one farm without resolvers and several farms with resolvers. Raises
+    ConfigError."""
     selections = chosen(settings.selections, SELECTIONS, QUICK_SELECTIONS if settings.quick else SELECTIONS)
     plain = farm or LabFarm(UNEQUAL)
     # A client host uses a single resolver, so there must be as many client hosts as resolvers
@@ -110,7 +111,7 @@ def _usual(loading: FarmLoad, seconds: float) -> OpenLoop:
 def _undisturbed(
     loading: FarmLoad, seconds: float, part: str, farm: str, lab: Lab, selection: str, repetition: int
 ) -> Iterable[MeasuredOutcome]:
-    """Measure the usual load without any disturbance. On a farm with resolvers, clients query the resolvers."""
+    """Measure the usual load without a disturbance. If the farm has resolvers, clients query the resolvers."""
     load = _usual(loading, seconds)
     lab.settle()
     with nullcontext() if farm == FARM else lab.resolve_by("resolvers"):
@@ -152,7 +153,8 @@ def _dies(
 
 @contextmanager
 def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
-    """Yield two functions, one to kill the host and one to restart it. On exit, a killed host is restarted."""
+    """Yield two functions: the first kills the host, and the second restarts the host. On exit, a killed host is
+    restarted."""
     with ExitStack() as stack:
 
         def die() -> None:
@@ -166,7 +168,8 @@ def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[]
 
 
 def _death_times(schedule: ScheduledEvents, host: str, outcome: MeasuredOutcome) -> dict[str, float]:
-    """Return (in s) when the host died and returned, and how long until answers excluded and included it."""
+    """Return the times of the host's death and return, and the delays until answers omitted and named the host, in
+    s."""
     died, back, begun = schedule.done.get("died"), schedule.done.get("back"), outcome.row.begun or 0.0
     found: dict[str, float | None] = {}
     if died is not None:

@@ -1,4 +1,4 @@
-"""The report of the study ``webstone``: demands, ratios to ``round_robin``, and a comparison with 1999."""
+"""The report of the study ``webstone``, with requirements, ratios to ``round_robin``, and a comparison with 1999."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ FIGURES: Final = {
 PICTURES: Final = ("connections_per_s", "mean_latency_s")
 SELECTIONS: Final = ("round_robin", "best", "best_score")
 SCATTER: Final = (
-    "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection affects the first "
-    "factor, because it may leave hosts idle or keep all of them busy. The second factor differs between selections "
-    "only by chance or because of other activity on the machine, and so indicates the noise in the throughput."
+    "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection affects the CPU time, "
+    "because a selection may leave hosts idle or keep all hosts busy. The requests per CPU second differ between "
+    "selections only by chance or because of other activity on the machine. Their variation therefore indicates the "
+    "noise in the throughput."
 )
 WITHIN_CHANCE: Final = (
-    "By chance alone, the lowest and highest of many measured values usually lie outside the range of the true values. "
-    "Repetitions show how much a ratio varies. This variation determines the range in which an extreme would lie in "
-    "95 of 100 studies if the mean were the true value of every point. If an extreme misses its bound but lies in this "
-    "range, and the mean meets the bound, the verdict is 'within chance': the results are no evidence that any point "
-    "misses the bound."
+    "By chance alone, the lowest and highest of many measured values usually lie outside the range of the true "
+    "values. The report calculates a chance range from the variation between repetitions: if all points had the "
+    "same true value, the lowest or highest value would lie within the chance range in 95 of 100 studies. If the "
+    "lowest or highest value misses a bound but lies within the chance range, and the mean meets the bound, the "
+    "verdict is 'within chance'. In this case, the results are no evidence that any point misses the bound."
 )
 
 
@@ -57,17 +58,17 @@ def _demands(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) 
     hosts = farms["unequal"].host_names if "unequal" in farms else ()
     # With --farm, the only demand is on the agents' cost
     judged = webstone_demands.demands(outcomes, hosts) if hosts else [webstone_demands.agents_demand(outcomes)]
-    columns = ("demand", "bound", "found", "points", "the extreme by chance", "")
+    columns = ("requirement", "bound", "result", "points", "chance range", "verdict")
     rows = [
         (each.what, each.wanted, each.value, each.points, each.by_chance and str(each.by_chance), each.verdict)
         for each in judged
     ]
-    table = SectionTable("The demands, and whether the results meet them", columns, rows)
+    table = SectionTable("The requirements, with the results and verdicts", columns, rows)
     counts = Counter(each.verdict for each in judged)
     words = "; ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS)
     repeated = any(each.by_chance for each in judged)
-    paragraphs = (f"Of {len(judged)} demands: {words}.", SCATTER, *((WITHIN_CHANCE,) if repeated else ()))
-    return ReportSection("Demands", paragraphs, (table,))
+    paragraphs = (f"Verdicts on {len(judged)} requirements: {words}.", SCATTER, *((WITHIN_CHANCE,) if repeated else ()))
+    return ReportSection("Requirements", paragraphs, (table,))
 
 
 def _ratios(
@@ -79,12 +80,12 @@ def _ratios(
         for each in webstone_demands.compare(found, "best", "round_robin", hosts)
         if (each.key.farm, each.key.resolve) == (farm, resolve)
     ]
-    heading = f"{farm.capitalize()} hosts, resolving {WORDS[resolve]}: best versus round robin"
+    heading = f"{farm.capitalize()} hosts, lookups {WORDS[resolve]}: best versus round robin"
     if not compared:
         return ReportSection(heading)
     columns = (
         "workload", "clients", "round robin, requests/s", "best, requests/s", "ratio", "its error", "1999",
-        "/ sum of single hosts", "round robin, p95 s", "best, p95 s", "ratio of p95", "ratio of mean latency",
+        "ratio to sum of single hosts", "round robin, p95 s", "best, p95 s", "ratio of p95", "ratio of mean latency",
         "hosts' CPU time, ratio", "requests per CPU second, ratio",
     )  # fmt: skip
     one = ratio_scatter.deviation(each.repeated["throughput"] for each in compared)
@@ -127,7 +128,7 @@ def _over(compared: Iterable[SelectionRatios], figure: str, of: Callable[[list[f
 def _literal(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
     host = strongest(farm)
     columns = (
-        "resolving", "workload", "clients", "throughput / best", "throughput / round robin", "p95 / best",
+        "lookups", "workload", "clients", "throughput / best", "throughput / round robin", "p95 / best",
         "p95 / round robin", f"to {host.name}", f"to {host.name}, best", "",
     )  # fmt: skip
     rows = [
@@ -137,9 +138,9 @@ def _literal(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
         f"best_score; {host.name} has {host.cpu / farm.cpu:.0%} of the farm's CPU capacity", columns, rows
     )
     words = (
-        "'best_score' sends all clients to the server with the highest score until the next report. A point is marked "
-        "'wins' if throughput is higher and p95 is lower than with 'best'. A point is marked 'herds' if throughput or "
-        "p95 is worse than with 'round_robin', which ignores load.",
+        "Until the next report, 'best_score' sends all clients to the server with the highest score. A point is "
+        "marked 'wins' if throughput is higher and p95 is lower than with 'best'. A point is marked 'herds' if "
+        "throughput or p95 is worse than with 'round_robin', which ignores load.",
     )
     return ReportSection("The literal rule of 1999", words, (table,))
 
@@ -182,19 +183,20 @@ def _ratio_now(found: OutcomeIndex, key: PointKey, other: str, resolve: str) -> 
 
 
 def _pictures(found: OutcomeIndex, farm: str) -> Iterable[ReportPicture]:
-    """Yield six charts for each of the measured lookup intervals (the study of 1999 used WebStone's)."""
+    """Yield six charts for each measured lookup interval."""
     for resolve, figure, workload in product(WORDS, PICTURES, webstone_1999.WORKLOADS):
         name, words = FIGURES[figure]
         now = _series(found, farm, resolve, workload, name)
         if any(selection != "single" for selection in now):
-            caption = f"{workload}: {words} by the number of clients; resolving {WORDS[resolve]}"
+            caption = f"{workload}: {words} by number of clients; lookups {WORDS[resolve]}"
             then = webstone_1999.series(figure, workload)
             draw = partial(report_charts.beside_1999, now=now, then=then, x="clients", y=words)
             yield ReportPicture(f"{workload}-{figure}-{resolve}", caption, draw)
 
 
 def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure: str) -> report_charts.Series:
-    """Return a chart's points, keyed by selection. Repetitions are separate points, so that charts show variation."""
+    """Return the points of a chart, keyed by selection. Each repetition is a separate point, which makes variation
+    visible."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for key in sorted(found.keys, key=lambda key: key.clients):
         ours = key.resolve == resolve or key.selection == "single"
@@ -207,7 +209,7 @@ def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure:
 
 
 def _tables(found: OutcomeIndex, farm: str) -> list[ReportSection]:
-    """Return sections with the nine tables of 1999. Tables for DNS selections appear once per lookup interval."""
+    """Return sections with the nine tables of 1999. Tables for DNS selections are repeated for each lookup interval."""
     parts = []
     for resolve in ("", *WORDS):
         tables = [
@@ -217,7 +219,7 @@ def _tables(found: OutcomeIndex, farm: str) -> list[ReportSection]:
             for workload in webstone_1999.WORKLOADS
             if (table := _table(found, PointKey(farm, selection, workload, resolve, 0))).rows
         ]
-        heading = f"Tables: resolving {WORDS[resolve]}" if resolve else "Tables: a single server"
+        heading = f"Tables: lookups {WORDS[resolve]}" if resolve else "Tables: a single server"
         parts.append(ReportSection(heading, (), tables))
     return parts
 
@@ -239,7 +241,7 @@ def _table(found: OutcomeIndex, of: PointKey) -> SectionTable:
 
 
 def _own_cpu(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
-    columns = ("farm", "selection", "workload", "resolving", "clients", "lbdns", "agents, mean", "busiest agent")
+    columns = ("farm", "selection", "workload", "lookups", "clients", "lbdns", "agents, mean", "busiest agent")
     rows = [
         (o.case.farm, o.case.selection, o.case.workload, WORDS.get(o.case.resolve), o.row.point.clients,
          o.cpu_percent("dns"), webstone_demands.agents_mean([o]), webstone_demands.busiest_agent([o]))

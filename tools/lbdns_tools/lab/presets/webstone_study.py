@@ -1,8 +1,8 @@
-"""The study ``webstone`` repeats the 1999 study with various selections, workloads, client counts and lookup intervals.
+"""The study ``webstone``, which repeats the 1999 study with various selections, workloads and lookup intervals.
 
-Selections to be compared are measured in immediate succession, so that other activity on a shared machine affects all
-of them equally. Before every workload, lbdns and the agents are restarted. lbdns then learns how much of this workload
-each host can serve, from a load whose results are discarded.
+The compared selections are measured in succession, so other activity on the machine affects all selections equally.
+Before every workload, lbdns and the agents are restarted. lbdns then learns from a learning load how much of the
+workload each host can serve. The results of the learning load are discarded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ WAYS: Final[tuple[ResolveMode, ...]] = ("connection", "webstone")
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps. With --farm, the comparison on equal hosts is omitted. Raises ConfigError."""
+    """Return the study's steps. With --farm, the study omits the comparison on equal hosts. Raises ConfigError."""
     main, name = farm or LabFarm(UNEQUAL), "own" if farm else "unequal"
     requested, single = _single(settings.selections, main.hosts)
     selections = chosen(requested, SELECTIONS, QUICK_SELECTIONS if settings.quick else SELECTIONS)
@@ -60,11 +60,12 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 
 def _single(requested: Sequence[str], hosts: tuple[WebHost, ...]) -> tuple[tuple[str, ...], str]:
-    """Return the selections (``single:NAME`` becomes ``single``) and the host NAME. Raises ConfigError.
+    """Return the selections, with ``single`` instead of ``single:NAME``, and the host NAME. Raises ConfigError.
 
-    By default, NAME is the slowest host. The 1999 tables do not name the single host, but this host served 10 % of
-    round robin's total in all three workloads (html 21 of 204, cgi 8.7 of 89, mixed 14 of 138 requests/s, at 100
-    clients). The slowest host has 12 % of the total CPU (1.1 + 0.7 + 4), the second slowest 19 %, and the fastest 69 %.
+    The default for NAME is the slowest host. The 1999 tables do not name the single host. With 100 clients, the single
+    host served about 10 % of round robin's total in each workload (html 21 of 204, cgi 8.7 of 89, mixed 14 of 138
+    requests/s). The slowest host has 12 % of the total CPU capacity, the second slowest host has 19 %, and the fastest
+    host has 69 %.
     """
     names = [host.name for host in hosts]
     slowest = min(hosts, key=lambda host: host.cpu).name
@@ -127,9 +128,9 @@ def _measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int)
 PRESET: Final = StudyPreset(
     "webstone",
     "WebStone, as in 1999",
-    """Compare a single server, 'round_robin', 'best', and the literal rule of 1999 ('best_score'), on unequal and equal
-    hosts. 20 to 100 clients request HTML, CGI and mixed files, and resolve the name for each connection or at
-    WebStone's intervals. Selections: single[:HOST] (one host; by default the slowest), alone (each of the other
-    hosts by itself, in turn), round_robin, best, best_score.""",
+    """Compare a single server, 'round_robin', 'best', and the literal rule of 1999 ('best_score') on unequal and equal
+    hosts. 20 to 100 clients request HTML, CGI and mixed files. Clients resolve the name for each connection or at
+    WebStone's intervals. The selections are single[:HOST] (one host, by default the slowest host), alone (each other
+    host by itself, in turn), round_robin, best and best_score.""",
     plan,
 )

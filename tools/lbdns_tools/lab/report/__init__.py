@@ -1,1 +1,1 @@
-"""Writes the report of a lab study: a static HTML page, charts, and a manifest (versions, machine, settings)."""
+"""Writes the report of a study: a static HTML page, charts, and a manifest (versions, machine, settings)."""

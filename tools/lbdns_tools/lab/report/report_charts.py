@@ -1,4 +1,4 @@
-"""Draws a report's charts with matplotlib: line charts, comparisons with 1999, time series, and bar charts.
+"""Draws the charts of a report with matplotlib: line charts, comparisons with 1999, time series, and bar charts.
 
 All charts are SVG files that follow the page's light or dark mode. Missing results (None) appear as gaps, never as 0.
 """
@@ -70,7 +70,7 @@ def lines(path: Path, series: Series, x: str, y: str, *, log: bool = False) -> N
 def chart(
     name: str, caption: str, series: Mapping[str, Line], x: str, y: str, *, log: bool = False
 ) -> list[ReportPicture]:
-    """Return a list that contains a line chart of ``series``, or an empty list if there are no series."""
+    """Return a list with a line chart of ``series``, or an empty list if ``series`` is empty."""
     return [ReportPicture(name, caption, partial(lines, series=series, x=x, y=y, log=log))] if series else []
 
 
@@ -99,7 +99,10 @@ def course(
 
 
 def beside_1999(path: Path, now: Series, then: Series, x: str, y: str, *, log: bool = False) -> None:
-    """Draw the new results next to those of 1999 on separate axes, since only the curves' shapes are comparable."""
+    """Draw the new results beside the results of 1999.
+
+    The axes are separate, because only the shapes of the curves are comparable.
+    """
     need_matplotlib()
     figure, ((left, right),) = new(1, 2, WIDE, HEIGHT)
     labels = _ordered([*now, *then])
@@ -129,7 +132,7 @@ def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, f
 
 
 def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str) -> None:
-    """Draw a chart with groups of bars, one bar per label, and show each value above its bar."""
+    """Draw a bar chart with one bar per label in each group, and show each value above the bar."""
     need_matplotlib()
     figure, ((axes,),) = new(1, 1, WIDTH, HEIGHT)
     tidy(axes)

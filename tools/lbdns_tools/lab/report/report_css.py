@@ -1,4 +1,4 @@
-"""The report page's self-contained style sheet (CSS), with light and dark modes, for desktop, phone and print."""
+"""The style sheet (CSS) of the report page, with light and dark modes, for desktop, phone and print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds a report's manifest.json: program versions, machine details, farms, settings, and start and end times."""
+"""Builds the manifest.json of a report: program versions, machine details, farms, settings, and times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VERSION: Final = re.compile(r"\d+(?:\.\d+)+[^\s,;)]*")
 
 
 def begin(study: str, settings: Mapping[str, object], farms: Mapping[str, LabFarm]) -> dict[str, Any]:
-    """Return the manifest at the start of a study, including the load average, which shows how busy the machine is."""
+    """Return the manifest at the start of a study. The load average in the manifest shows how busy the machine is."""
     return {
         "study": study,
         "began": _now(),
@@ -60,7 +60,10 @@ def versions(farms: Iterable[LabFarm]) -> dict[str, str]:
 
 
 def version_of(program: str, arguments: Sequence[str]) -> str:
-    """Return the version that a program prints, NOT_THERE if it is not installed, or UNKNOWN if it prints none."""
+    """Return the version that a program prints.
+
+    If the program is not installed, return NOT_THERE. If the program prints no version, return UNKNOWN.
+    """
     path = installed_programs.find(program)
     if path is None:
         return NOT_THERE
@@ -73,7 +76,7 @@ def version_of(program: str, arguments: Sequence[str]) -> str:
 
 
 def machine(root: Path = Path("/")) -> dict[str, Any]:
-    """Return details about this machine; ``root`` is the directory that contains proc and sys."""
+    """Return details about this machine. ``root`` is the directory that contains proc and sys."""
     cpu = _read(root / "proc/cpuinfo")
     memory = re.search(r"MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"))
     return {

@@ -1,4 +1,4 @@
-"""Writes a study's report as index.html, which contains sections with tables and charts, and the manifest."""
+"""Writes the report of a study to index.html, which contains sections with tables and charts, and the manifest."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SectionTable:
 
 @dataclass(frozen=True, slots=True)
 class ReportPicture:
-    """A chart. ``draw`` writes the SVG file to a path; ``name`` is the file name without its extension."""
+    """A chart. ``draw`` writes the SVG file to a path. ``name`` is the file name without the extension."""
 
     name: str
     caption: str
@@ -80,7 +80,8 @@ def write_report(folder: Path, title: str, sections: Sequence[ReportSection], ma
 
 
 def _draw(folder: Path, pictures: Iterable[ReportPicture]) -> dict[int, str]:
-    """Draw all charts. Return a map from each chart's id() to its relative path, or to "!" and an error message."""
+    """Draw all charts. Return a map from each chart's id() to the chart's relative path. For a failed chart, the value
+    is "!" and an error message."""
     drawn: dict[int, str] = {}
     taken: set[str] = set()
     for picture in pictures:
@@ -148,7 +149,7 @@ def _troubles(manifest: Mapping[str, Any]) -> Iterator[str]:
         return
     yield '<div class="trouble">'
     if manifest.get("interrupted"):
-        yield "<p>The study was interrupted: this report holds only the measurements made before the interruption.</p>"
+        yield "<p>The study was interrupted. This report contains only measurements from before the interruption.</p>"
     if failed:
         yield "<p>Some measurements failed:</p><ul>"
         yield from (f"<li>{escape(str(what))}</li>" for what in failed)
@@ -195,7 +196,7 @@ def _table(table: SectionTable) -> Iterator[str]:
 
 
 def shown(cell: ReportCell, digits: int = 3) -> str:
-    """Return a cell as HTML. Numbers have ``digits`` significant digits, or more if their integer part is longer."""
+    """Return a cell as HTML. Numbers have ``digits`` significant digits, or more if the integer part is longer."""
     if isinstance(cell, str):
         return escape(cell)
     if cell is None or not math.isfinite(cell):
@@ -208,7 +209,7 @@ def shown(cell: ReportCell, digits: int = 3) -> str:
 
 
 def _facts(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the manifest as HTML: single values first, then each group of values under a heading."""
+    """Yield the manifest as HTML. Single values come first, followed by each group of values under a heading."""
     # Failures are shown at the top of the page
     plain = {name: value for name, value in manifest.items() if not _is_group(value) and name != "failed"}
     yield from _pairs(plain)
@@ -251,7 +252,7 @@ def _pairs(pairs: Mapping[str, Any], caption: str = "") -> Iterator[str]:
 
 
 def _text(value: Any) -> str | None:
-    """Return a single value from the manifest as text, or None if the value is empty."""
+    """Return a single value in the manifest as text, or None if the value is empty."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):

@@ -55,7 +55,8 @@ def line_of(selection: str, workload: str, clients: int) -> WebStone1999Row | No
 
 
 def series(figure: str, workload: str) -> dict[str, list[tuple[float, float]]]:
-    """Return a figure's (clients, value) pairs by selection. Raises ValueError unless ``figure`` is in FIGURES."""
+    """Return the (clients, value) pairs of a figure, keyed by selection. Raises ValueError unless ``figure`` is in
+    FIGURES."""
     if figure not in FIGURES:
         raise ValueError(f"{figure!r} was not measured in 1999; the 1999 figures are {', '.join(FIGURES)}")
     found = {

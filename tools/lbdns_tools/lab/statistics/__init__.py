@@ -1,1 +1,2 @@
-"""Computes statistics from a study's outcomes: ratios, variation, verdicts on demands, and queueing models."""
+"""Computes statistics from the outcomes of a study: ratios, variation, verdicts on requirements, and queueing
+models."""

@@ -21,7 +21,10 @@ class PointKey(NamedTuple):
 
 
 class OutcomeIndex:
-    """Indexes outcomes by point. A figure is the mean over all repetitions with a result, or None if there are none."""
+    """An index of outcomes by point.
+
+    A figure is the mean over all repetitions with a result, or None if no repetition has a result.
+    """
 
     def __init__(self, outcomes: Iterable[MeasuredOutcome]) -> None:
         self._by_key: dict[PointKey, list[MeasuredOutcome]] = defaultdict(list)
@@ -50,7 +53,7 @@ class OutcomeIndex:
         return quotient(self.figure(key, name), self.figure(other, name))
 
     def ratios(self, key: PointKey, other: PointKey, name: str) -> tuple[float, ...]:
-        """Return the ratios of a figure at ``key`` to the figure at ``other``, one per repetition with both results."""
+        """Return the ratio of a figure at ``key`` to the figure at ``other`` for each repetition with both results."""
         mine, theirs = self._repeated(key, name), self._repeated(other, name)
         found = (quotient(mine[number], theirs[number]) for number in mine if number in theirs)
         return tuple(ratio for ratio in found if ratio is not None)
@@ -88,7 +91,10 @@ def means(outcomes: Sequence[MeasuredOutcome], *names: str) -> list[float | None
 
 
 def mean_cpu(outcomes: Iterable[MeasuredOutcome], groups: Sequence[str]) -> float | None:
-    """Return the mean total CPU use of ``groups`` as a percentage of one core, or None if no outcome has them all."""
+    """Return the mean total CPU use of ``groups`` as a percentage of one core.
+
+    Outcomes in which a group was not sampled are ignored. If no outcome remains, the result is None.
+    """
     return mean_of_known(total_cpu(outcome.cpu_percent(group) for group in groups) for outcome in outcomes)
 
 
@@ -106,7 +112,7 @@ def most_memory(outcomes: Iterable[MeasuredOutcome], group: str) -> float | None
 
 
 def mean_of_known(values: Iterable[float | None]) -> float | None:
-    """Return the mean of the values other than None, or None if there are no such values."""
+    """Return the mean of the values that are not None, or None if all values are None."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 

@@ -19,10 +19,11 @@ def erlang_c(servers: int, offered: float) -> float:
 
 
 def mean_response(servers: int, service_s: float, rate: float) -> float | None:
-    """Return the mean response time, in seconds, in an M/M/c queue, or None if the queue would keep growing.
+    """Return the mean response time of an M/M/c queue in seconds, or None if the queue would grow without limit.
 
-    With processor sharing, as in a kernel, the result applies to any distribution of service times. For one processor,
-    the result is exact and equals S / (1 - rho). For several processors, the result is approximate.
+    If requests share the processors equally, the result applies to any distribution of service times. For one
+    processor, the result is exact and equals the service time divided by (1 - utilization). For several processors, the
+    result is approximate.
     """
     offered = rate * service_s
     if offered >= servers:

@@ -1,9 +1,9 @@
-"""Uses repetitions to estimate ratios' standard errors, and how extreme a ratio can be by chance alone.
+"""Estimates the standard errors of ratios, and the range of the lowest or highest ratio by chance alone.
 
-On a machine whose speed varies by 10%, the lowest of 27 measured ratios is well below every true ratio. Repetitions
-show how much individual ratios vary. This variation determines the range in which the lowest ratio would lie if the
-mean were the true ratio of every point. An extreme ratio within this range is no evidence that any true ratio differs
-from the mean.
+If the speed of a machine varies by 10 %, the lowest of 27 measured ratios is well below every true ratio. Repetitions
+show how much individual ratios vary. From this variation, the module calculates a chance range for the lowest ratio,
+assuming that all true ratios equal the mean. If the lowest ratio lies within its chance range, the measurements are no
+evidence that any true ratio differs from the mean.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENOUGH: Final = 8
 
 
 class ChanceRange(NamedTuple):
-    """The range in which a value would lie in 95 of 100 studies."""
+    """The range that would contain a value in 95 of 100 studies."""
 
     low: float
     high: float
@@ -35,7 +35,8 @@ class ChanceRange(NamedTuple):
 
 
 def deviation(points: Iterable[Ratios]) -> float | None:
-    """Return the ratios' pooled relative standard deviation from their points' means, or None if there are too few."""
+    """Return the pooled relative standard deviation of ratios from the mean of their point, or None with too few
+    ratios."""
     residuals = _residuals(points)
     return fmean(residual * residual for residual in residuals) ** 0.5 if residuals else None
 
@@ -58,10 +59,11 @@ def error_of_mean(points: Iterable[Ratios]) -> float | None:
 
 
 def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> ChanceRange | None:
-    """Return the 95 % range of the extreme (``of`` is min or max) of the points' means if all true ratios are equal.
+    """Return the 95 % range of the lowest or highest mean of a point, assuming that all true ratios are equal.
 
-    The range is estimated by bootstrapping: in each simulated study, every ratio deviates from the overall mean by one
-    of the measured relative deviations, drawn at random. The result is None if there are too few repetitions.
+    ``of`` is min or max. The range is estimated by bootstrapping. In each simulated study, every ratio deviates from
+    the overall mean by a relative deviation that is drawn at random from the measured deviations. If there are too few
+    repetitions, the result is None.
     """
     found = [ratios for ratios in points if ratios]
     residuals = _residuals(found)

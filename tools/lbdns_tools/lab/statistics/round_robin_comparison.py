@@ -1,4 +1,4 @@
-"""Composes a report's comparison of ``best`` with ``round_robin``, and its warnings about a slow load generator."""
+"""Composes sentences for reports, which compare ``best`` with ``round_robin`` or warn about a slow load generator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ COMPARED: Final = (
 
 
 def beside_round_robin(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return sentences with the figures of ``best`` and ``round_robin`` and a verdict, or [] if either is missing."""
+    """Return sentences with a verdict and the figures of ``best`` and ``round_robin``, or [] if either selection is
+    missing."""
     mine, theirs = ([o for o in outcomes if o.case.selection == name] for name in ("best", "round_robin"))
     figures: list[str] = []
     worse: list[str] = []
@@ -46,7 +47,7 @@ def beside_round_robin(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
 
 
 def saturated(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return a warning for each measurement that was limited by the load generator rather than by the farm."""
+    """Return a warning for each measurement in which the load generator was the bottleneck."""
     found = []
     for outcome in outcomes:
         if why := outcome.row.figures.saturated:

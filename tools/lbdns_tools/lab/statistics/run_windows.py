@@ -1,4 +1,4 @@
-"""Splits a run into windows with rates, failures and response times, and finds the rate at which the farm fails."""
+"""Divides a run into windows with rates, failures and response times, and finds the rate at which the farm fails."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from lbdns_tools.load.result_rows import ResultRow
 
 @dataclass(frozen=True, slots=True)
 class RunWindow:
-    """A window of a run, centred ``middle_s`` seconds after the start of the run. Rates are in requests/s.
+    """A window of a run. ``middle_s`` is the middle of the window in seconds since the start of the run. Rates are in
+    requests/s.
 
     ``response_s`` is the response time by Little's law (the number of outstanding requests divided by the completion
-    rate), or None if no request was completed. Outstanding requests are counted once a second, so ``response_s`` is
-    inaccurate while few requests are outstanding.
+    rate), or None if no request was completed. Outstanding requests are counted once a second. While few requests are
+    outstanding, ``response_s`` is therefore inaccurate.
     """
 
     middle_s: float
@@ -49,7 +50,10 @@ def windows(row: ResultRow, length_s: int = 1) -> list[RunWindow]:
 
 
 def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, float]]:
-    """Return pairs of time (seconds from the start) and total CPU use of ``groups`` (as a percentage of one core)."""
+    """Return (time, CPU use) pairs.
+
+    The time is in seconds since the start of the run. The CPU use is the total of ``groups`` in percent of one core.
+    """
     begun = outcome.row.begun
     if begun is None:
         return []
@@ -61,7 +65,10 @@ def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, fl
 
 
 def broke_at(parts: Sequence[RunWindow], limit_s: float, failed_share: float) -> tuple[float | None, str]:
-    """Return the rate in the first window that exceeds a limit, and the reason, or (None, "") if no window does."""
+    """Return the rate in the first window that exceeds a limit, and the reason.
+
+    If no window exceeds a limit, return (None, "").
+    """
     for part in parts:
         if part.failed_share > failed_share:
             return part.started, f"{100 * part.failed_share:.3g} % failed"

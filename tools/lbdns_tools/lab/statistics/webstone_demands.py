@@ -1,4 +1,4 @@
-"""The demands on ``best`` in the study ``webstone``: ratios to ``round_robin`` at each point, bounds, and verdicts."""
+"""The requirements for ``best`` in the study ``webstone``: ratios to ``round_robin``, bounds, and verdicts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ AGENT_CPU_PERCENT: Final = 1.0  # of a core, at most
 
 @dataclass(frozen=True, slots=True)
 class SelectionRatios:
-    """The ratios of one selection's figures to another selection's at one point, or None where a result is missing.
+    """The ratios between two selections' figures at one point. If a result is missing, the ratio is None.
 
-    ``throughput`` is ``work`` times ``pace``. ``work`` is the ratio of the hosts' CPU times, which depends on the
-    selection. ``pace`` is the ratio of requests per CPU second, which depends on the machine and shows how much
-    throughput varies by chance. ``repeated`` contains the ratios of throughput, p95 and mean latency per repetition.
+    ``throughput`` is the product of ``work`` and ``pace``. ``work`` is the ratio of the hosts' CPU times, which depends
+    on the selection. ``pace`` is the ratio of requests per CPU second, which depends on the machine. The variation of
+    ``pace`` shows how much throughput varies by chance. ``repeated`` contains the ratios of throughput, p95 and mean
+    latency for each repetition.
     """
 
     key: PointKey  # the point of the numerators
@@ -58,12 +59,12 @@ def compare(found: OutcomeIndex, selection: str, other: str, hosts: Sequence[str
 
 
 def work_percent(found: OutcomeIndex, key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the total CPU use of ``hosts`` at a point as a percentage of one core, or None if any was not sampled."""
+    """Return the total CPU use of ``hosts`` at a point in percent of one core, or None if a host was not sampled."""
     return total_cpu(mean_cpu(found.at(key), [host]) for host in hosts) if hosts else None
 
 
 def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict[str, dict[int, float]]:
-    """Return the throughput of each host when it alone serves all requests, keyed by host and number of clients."""
+    """Return the throughput of each host that alone served all requests, keyed by host and number of clients."""
     values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
         case, row = outcome.case, outcome.row
@@ -75,7 +76,8 @@ def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict
 
 
 def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], clients: int) -> float | None:
-    """Return the sum of the throughputs in ``by_host`` for about ``clients`` clients, or None if any is missing."""
+    """Return the sum of all hosts' throughputs with about ``clients`` clients, or None if a host's throughput is
+    missing."""
     if not hosts or any(host not in by_host for host in hosts):
         return None
     # The nearest number of clients suffices, because a busy host hardly serves more requests with more clients
@@ -111,11 +113,13 @@ _FIGURE_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StudyDemand:
-    """A demand on a study's results: ``value`` must be at least, at most or (if ``strictly``) below ``bound``.
+    """A requirement.
 
-    ``points`` is the number of points with a result, and ``mean`` is the mean over these points. If ``value`` is an
-    extreme, ``by_chance`` is the range in which the extreme would lie if the mean were the true value of every point,
-    or None if the range is unknown.
+    Depending on ``at_least`` and ``strictly``, ``value`` must be at least, at most or below ``bound``.
+
+    ``points`` is the number of points with a result, and ``mean`` is the mean over these points. If ``value`` is the
+    lowest or highest value of all points, ``by_chance`` is the chance range of ``value``. If the chance range is
+    unknown, ``by_chance`` is None.
     """
 
     what: str
@@ -139,9 +143,10 @@ class StudyDemand:
 
     @property
     def verdict(self) -> str:
-        """One of VERDICTS.
+        """The verdict, which is one of VERDICTS.
 
-        The verdict is "within chance" if the mean meets the bound and the extreme misses it but lies in ``by_chance``.
+        The verdict is "within chance" if ``value`` misses the bound but lies in ``by_chance``, and ``mean`` meets the
+        bound.
         """
         met, within_chance, not_met, not_measured = VERDICTS
         if self.value is None:
@@ -155,7 +160,7 @@ class StudyDemand:
 
 
 def demands(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> list[StudyDemand]:
-    """Return all demands, whether or not they were measured. ``hosts`` are the web hosts of the unequal farm."""
+    """Return all requirements, including unmeasured requirements. ``hosts`` are the web hosts of the unequal farm."""
     compared = compare(OutcomeIndex(outcomes), "best", "round_robin", hosts)
     by_repetition: dict[int, list[MeasuredOutcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -170,7 +175,7 @@ def demands(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> list[S
             points = [each for each in points if getattr(each, figure) is not None]
             values = [getattr(each, figure) for each in points]
             repeated = [list(each.repeated.get(figure, ())) for each in points]
-        what = f"{farm} hosts, resolving {WORDS[resolve]}: {_FIGURE_WORDS[figure]}, {_EXTREMES[of]}"
+        what = f"{farm} hosts, lookups {WORDS[resolve]}: {_FIGURE_WORDS[figure]}, {_EXTREMES[of]}"
         judged.append(_judge(what, values, repeated, of, bound, figure))
     return [*judged, agents_demand(outcomes)]
 
@@ -196,7 +201,8 @@ def of_the_sum(outcomes: Sequence[MeasuredOutcome], key: PointKey, hosts: Sequen
 
 
 def busiest_agent(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the highest mean CPU use of any agent in any run as a percentage of one core, or None if unknown."""
+    """Return the highest mean CPU use of any agent in any run in percent of one core, or None if no agent was
+    sampled."""
     found = [
         cpu for outcome in outcomes for group in agents(outcome) if (cpu := outcome.cpu_percent(group)) is not None
     ]
@@ -209,22 +215,22 @@ def agents(outcome: MeasuredOutcome) -> set[str]:
 
 
 def agents_demand(outcomes: Sequence[MeasuredOutcome]) -> StudyDemand:
-    """Return the demand that limits each agent's CPU use in every run."""
+    """Return the requirement that limits the CPU use of every agent in every run."""
     read = [outcome for outcome in outcomes if agents(outcome)]
     what = "highest mean CPU use of any agent in any run, as a percentage of one core"
     return StudyDemand(what, busiest_agent(read), AGENT_CPU_PERCENT, False, len(read))
 
 
 def agents_mean(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the mean CPU use across all agents and runs as a percentage of one core, or None if unknown."""
+    """Return the mean CPU use of all agents in all runs in percent of one core, or None if no agent was sampled."""
     return mean_of_known(outcome.cpu_percent(group) for outcome in outcomes for group in agents(outcome))
 
 
 def verdict(found: OutcomeIndex, key: PointKey, other: str, floor: str) -> str:
-    """Return the verdict on the selection at ``key``: "wins", "herds" or "between", or "" if there is no result.
+    """Return "wins", "herds" or "between" as the verdict on the selection at ``key``, or "" if there is no result.
 
     The verdict is "wins" if both throughput and p95 are better than with ``other``. Otherwise, the verdict is "herds"
-    if either figure is worse than with ``floor``, a selection method that ignores load.
+    if either figure is worse than with ``floor``, which is a selection that ignores load.
     """
     over, above = (
         [found.ratio(key, key._replace(selection=selection), figure) for figure in (THROUGHPUT, "p95_s")]

@@ -1,4 +1,4 @@
-"""Writes the pages and CGI programs of a lab's web hosts, such as WebStone's files and programs that use CPU time."""
+"""Writes the pages and CGI programs of a lab's web hosts, including WebStone's files."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ def programs() -> dict[str, str]:
 
 
 def write_content(folder: Path) -> None:
-    """Write all pages and CGI programs to ``folder``, readable by all users, because Apache drops its privileges."""
+    """Write all pages and CGI programs to ``folder``. All users can read the files, because Apache drops its
+    privileges."""
     for name, mode, files in (
         (PAGES_FOLDER, 0o644, {name: page(size) for name, size in PAGES.items()}),
         (CGI_FOLDER, 0o755, programs()),

@@ -1,4 +1,4 @@
-"""Starts the programs on a lab's web host: Apache (prefork, with a fixed number of workers) and the lbdns agent."""
+"""Starts the programs on a lab's web host, which are Apache (prefork with a fixed number of workers) and the agent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ ALARMS: Final = ("listen_queue > 256", "mem_available < 2")
 
 
 def apache(programs: LabPrograms, place: PlacedMachine, host: WebHost, content: Path, folder: Path) -> LabProgram:
-    """Start Apache on a host with the pages in ``content``, and wait for all its workers. Raises LbdnsError."""
+    """Start Apache on a host with the pages in ``content``, and wait until all workers are running. Raises
+    LbdnsError."""
     # A port without an address creates one socket for both address families. Two sockets would require an accept mutex
     httpd = ApacheSetup(folder, content, str(HTTP_PORT), f"{host.name}.{ZONE}", workers=host.workers)
     command = place.command(*httpd.command())
@@ -43,7 +44,9 @@ def _all_there(place: PlacedMachine, workers: int, content: Path) -> bool:
     if found is None:
         return False
     if found[0] == http.client.FORBIDDEN:
-        raise LbdnsError(f"{content}: www-data must have access to this folder and all parent folders (chmod o+x)")
+        raise LbdnsError(
+            f"{content}: the user www-data must have access to this directory and all parent directories (chmod o+x)"
+        )
     status = dict(line.split(": ", 1) for line in found[1].decode("latin-1").splitlines() if ": " in line)
     return int(status.get("BusyWorkers", 0)) + int(status.get("IdleWorkers", 0)) >= workers
 
@@ -51,7 +54,7 @@ def _all_there(place: PlacedMachine, workers: int, content: Path) -> bool:
 def agent_command(site: DnsServerFiles, place: PlacedMachine, gateway: LabMachine, farm: LabFarm) -> tuple[str, ...]:
     """Return the command that starts a web host's agent.
 
-    The agent reports the metrics of the machine's control group, regardless of the group in which the agent runs.
+    The agent reports the metrics of the machine's control group, even if the agent runs in another group.
     """
     machine = place.machine
     command = [

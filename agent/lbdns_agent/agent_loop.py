@@ -105,7 +105,7 @@ class SignalPipe:
             return []
 
     def close(self) -> None:
-        """Restore the previous signal handlers."""
+        """Stop catching signals, and restore the previous signal handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._fd_before)

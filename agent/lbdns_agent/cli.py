@@ -98,7 +98,7 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         metavar="URL",
         type=_argument_type(parse_collector_url),
         help="ask the collector's HTTP interface, such as http://ns1.example.net:8053, about every 30 s whether the "
-        "collector accepts this host's reports, and log why if it does not; may be repeated (default: don't ask)",
+        "collector accepts this host's reports, and log the reason if not; may be repeated (default: don't ask)",
     )
     add(
         "--alarm",

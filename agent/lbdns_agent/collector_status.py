@@ -71,7 +71,7 @@ def find_problem(document: Any, name: str, boot: int, interval: float, key: Agen
             return Problem("unknown_host", what)
         if is_fresh:
             return Problem(
-                "other_agent", f"another agent reports as {name!r}; stop one of the two, or change its --name"
+                "other_agent", f"another agent reports as {name!r}; stop one of the two agents, or change its --name"
             )
         recent = max(RECENT, FRESH * interval)
         mine = [each for each in document["rejected"] if each["host"] == name and each["age_s"] <= recent]

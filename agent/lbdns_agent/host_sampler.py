@@ -84,7 +84,7 @@ class HostSampler:
         return HostSample(ordered, missing)
 
     def quick_read(self, names: frozenset[str]) -> dict[str, float]:
-        """Return the current values of those metrics in ``names`` that are cheap to read and due for a reading."""
+        """Return the current values of all metrics in ``names`` that are cheap to read and due for a reading."""
         self._host.start_round()
         found: dict[str, float] = {}
         now = time.monotonic()

@@ -82,11 +82,11 @@ class _Window:
 class LogSuppressor:
     """A filter that writes only some of many similar records, and counts the suppressed records.
 
-    Within a window of one minute, up to ten similar records are written. One more line then reports the number of
-    suppressed records. Records are similar if they come from the same place in the program or are events about the same
-    member. Because a farm can have ten thousand members, there is also a limit for each kind of record (logger, level,
-    kind of event). This limit bounds the logging rate and memory use, and prevents a flood of one kind of record from
-    hiding other kinds.
+    Within one minute, up to ten similar log records are written. Another line then reports the number of suppressed
+    records. Records are similar if they come from one place in the program or are events about one member. Because a
+    farm can have ten thousand members, there is also a limit for each kind of record (logger, level, kind of event).
+    The limit for each kind bounds the logging rate and memory use, and prevents one kind of record from hiding other
+    kinds.
     """
 
     def __init__(self) -> None:

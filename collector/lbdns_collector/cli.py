@@ -28,9 +28,8 @@ SIGHUP reloads the configuration; SIGTERM and SIGINT stop the collector."""
 def command(config: Path, log_format: str, log_level: str) -> None:
     """Receive reports from agents, and serve the members' status over HTTP.
 
-    The collector reads pools, zones, [collector] and [web] from a configuration file in the DNS server's format. If a
-    DNS server should follow this collector, set [collector] connect to the collector's URL in the DNS server's
-    configuration.
+    The collector reads pools, zones, [collector] and [web] from a configuration file in the DNS server's format. A DNS
+    server follows this collector if [collector] connect in the DNS server's configuration is the collector's URL.
     """
     log.set_up(log_format, log_level)
     from lbdns_collector import collector_program  # imported here because --help does not need it

@@ -42,7 +42,8 @@ class CheckResult:
 def check(config: Path) -> None:
     """Check the configuration. If the configuration is valid, print a summary; otherwise, print all errors.
 
-    The command also reads the zone files and the key files. The command opens no ports and contacts no other machine.
+    The command reads the configuration, all zone files and all key files. The command opens no ports and contacts no
+    other machine.
 
     \b
     Examples:

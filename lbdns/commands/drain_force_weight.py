@@ -100,7 +100,8 @@ def force(to: str | None, **options: Any) -> None:
 
     With 'up', lbdns selects the member even if the member is silent, in alarm or quarantined. Even a dead member then
     stays in rotation. With 'down', lbdns treats the member as if the member had sent an alarm. If no member is usable,
-    lbdns also selects members that are down, but no drained members. A drain takes precedence over 'up' and 'down'.
+    lbdns also selects members that are forced down, but no drained members. A drain takes precedence over 'up' and
+    'down'.
 
     \b
     Examples:

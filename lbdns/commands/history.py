@@ -65,9 +65,9 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 def history(config: Path, file: Path | None, events: bool, **options: Any) -> None:
     """Print recorded data: the history of one metric for each member of a pool, or the events.
 
-    The command reads the history file in the configured state directory, whether or not the server is running. By
-    default, the file contains one-second values for an hour, 10-second means for a day, and one-minute means for 30
-    days. The section [history] can change these periods.
+    The command reads the history file in the configured state directory, even if the server is not running. By default,
+    the file contains one-second values for an hour, 10-second means for a day, and one-minute means for 30 days. The
+    section [history] can change these periods.
 
     \b
     Examples:

@@ -31,7 +31,7 @@ SIGHUP and 'lbdns reload' reread the configuration; SIGTERM and SIGINT stop the 
 def serve(
     config: Path, listen: tuple[Endpoint, ...], workers: int | None, take_over: bool, log_format: str, log_level: str
 ) -> None:
-    """Answer DNS queries from master files, and from reports that the embedded collector receives."""
+    """Answer DNS queries, using master files and the reports that the embedded collector receives."""
     log.set_up(log_format, log_level)
     # Imported late, since 'lbdns serve --help' needs neither
     from lbdns.server.server_configuration import ServeOptions

@@ -85,7 +85,7 @@ def _status(table: TomlTable, key: str, default: tuple[StatusRange, ...]) -> tup
             return default
         found.append((low, high))
     if not found:
-        table.wrong(key, "is empty, so no response could pass; name at least one status code")
+        table.wrong(key, "is empty, so no response can pass the check; list at least one status code")
     return tuple(found)
 
 

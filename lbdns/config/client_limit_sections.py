@@ -1,4 +1,4 @@
-"""Read ``[rate_limit]``, ``[cookies]`` and ``[explain]``: defences against forged queries, access to explanations."""
+"""Read ``[rate_limit]``, ``[cookies]`` and ``[explain]``, which restrict clients and the effect of forged queries."""
 
 from __future__ import annotations
 

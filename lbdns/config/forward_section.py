@@ -40,11 +40,11 @@ def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
 
     def check(forward: ForwardConfig, table: TomlTable) -> None:
         if len(forward.upstream) > MAX_UPSTREAMS:
-            table.wrong("upstream", f"must name at most {MAX_UPSTREAMS} servers, not {len(forward.upstream)}")
+            table.wrong("upstream", f"must list at most {MAX_UPSTREAMS} servers, not {len(forward.upstream)}")
         if table.values and not table.values.get("upstream"):
-            table.wrong("upstream", 'must name at least one server, such as "192.0.2.1:53"')
+            table.wrong("upstream", 'must list at least one server, such as "192.0.2.1:53"')
         if table.values and not table.values.get("allow"):
-            table.wrong("allow", 'must name the networks whose queries are forwarded, such as "10.0.0.0/8"')
+            table.wrong("allow", 'must list the networks whose queries are forwarded, such as "10.0.0.0/8"')
         for finding in loops(forward.upstream, listen, is_loopback):
             table.wrong("upstream", finding)
 

@@ -77,7 +77,10 @@ class TomlPlace:
 
 
 class TomlTable:
-    """One TOML table, read key by key. Callers read every known key, and then call ``end`` to report unknown keys."""
+    """A TOML table that is read key by key.
+
+    Callers read every known key, and then call ``end`` to report unknown keys.
+    """
 
     def __init__(self, values: Mapping[str, Any], place: TomlPlace, findings: TomlErrors) -> None:
         self.values, self.place, self.findings = values, place, findings
@@ -108,7 +111,7 @@ class TomlTable:
         return default
 
     def raw(self, key: str) -> Any:
-        """Return the value of ``key``, whatever its type, or None if the key is absent."""
+        """Return the value of ``key``, which may be of any type, or None if the key is absent."""
         self._asked.append(key)
         return self.values.get(key)
 

@@ -17,7 +17,7 @@ from lbdns_shared.endpoint import Endpoint
 class TransferPermit:
     """A permission for zone transfers to clients in ``network`` that sign requests with ``key``.
 
-    If a field is not set, it is not checked.
+    Only fields that are set are checked.
     """
 
     network: Network | None

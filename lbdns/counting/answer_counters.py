@@ -1,4 +1,7 @@
-"""Combines the counters of one or more answering processes into one object. Such objects can be added. Pure."""
+"""Combines the counters of one or more answering processes into one object. Objects that contain counters can be added.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ class AnswerCounters:
     def state(self) -> dict[str, Any]:
         """Return the counters as data that msgpack can encode.
 
-        ``read_counters`` converts such data back into counters.
+        ``read_counters`` converts the data back into counters.
         """
         return {
             "durations": list(self.durations),

@@ -33,7 +33,7 @@ class ChildProcesses:
         self._children.append((name, process))
 
     def first_end(self) -> str:
-        """Return a text such as ``the DNS server exited with status 1``, or "" if no child has ended."""
+        """Return a message such as ``the DNS server exited with status 1``, or "" if no child has ended."""
         for name, process in self._children:
             if (status := process.poll()) is not None:
                 how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
@@ -60,7 +60,7 @@ class ChildProcesses:
 
 
 def _tie_to_parent() -> Callable[[], None] | None:
-    """Return a function that a child calls, so that it receives SIGTERM when its parent dies (only on Linux)."""
+    """Return a function that makes the calling child receive SIGTERM when its parent ends (only on Linux)."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl

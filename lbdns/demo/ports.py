@@ -36,7 +36,7 @@ def required_ports(plan: DemoPlan) -> Iterator[RequiredPort]:
 
 
 def has_ipv6_loopback() -> bool:
-    """Return whether this machine has the IPv6 loopback address ::1. Many containers have no such address."""
+    """Return whether this machine has the IPv6 loopback address ::1. Many containers have no IPv6 loopback address."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
             probe.bind((LOOPBACK6, 0))

@@ -29,7 +29,8 @@ def run(plan: DemoPlan, seconds: float | None) -> None:
 
     If ``seconds`` is given, the demo ends at the latest ``seconds`` seconds after it becomes ready.
 
-    If a port is in use, ListenError is raised before any process starts. If a demo process dies, LbdnsError is raised.
+    If a port is in use, ListenError is raised before any process starts. If a demo process ends unexpectedly,
+    LbdnsError is raised.
     """
     ports.check(plan)
     with (

@@ -16,7 +16,7 @@ KEEP_ALIVE: Final = b": keep-alive\n\n"  # a comment: clients ignore it, but see
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event of a stream."""
+    """A server-sent event."""
 
     name: str
     data: bytes

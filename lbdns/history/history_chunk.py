@@ -67,7 +67,7 @@ class ChunkColumn:
 
 @dataclass(slots=True)
 class HistoryChunk:
-    """Consecutive moments of one tier, all with the same members."""
+    """A chunk: consecutive moments of one tier, which all have the same members."""
 
     tier: HistoryTier
     moments: list[HistoryMoment] = field(default_factory=list)

@@ -95,8 +95,8 @@ class HistoryReader:
     ) -> HistorySeries:
         """Return a metric of ``members`` (empty: all members) from ``start`` to ``end`` (Unix seconds).
 
-        The series has about ``points`` points at most. An empty ``pool`` stands for the server, whose metrics are
-        queries, types and rcodes.
+        The series has about ``points`` points at most. If ``pool`` is empty, the metric is a metric of the server:
+        queries, types or rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):
             raise ConfigError("history: 'from' must be earlier than 'to', and 'points' must be greater than 0")

@@ -67,10 +67,13 @@ class PoolHistorySample:
 
 @dataclass(frozen=True, slots=True)
 class HistorySample:
-    """The state of all pools at one moment, which is ``time`` in Unix seconds and ``now`` in monotonic seconds.
+    """The state of all pools at one moment.
+
+    ``time`` is the moment in Unix seconds, and ``now`` is the moment in monotonic seconds.
 
     ``types`` contains the numbers of queries so far, keyed by type name. ``rcodes`` contains the numbers of responses,
     keyed by RCODE name. ``stale_after`` is in report intervals.
+
     """
 
     time: float

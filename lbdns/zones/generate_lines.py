@@ -1,4 +1,4 @@
-"""Reads $GENERATE lines as BIND does: range, owner, optional TTL and class, type, and the data as one word. Pure.
+"""Reads $GENERATE lines in BIND's format: range, owner, optional TTL and class, type, and the data as one word. Pure.
 
 Data that contains several words must be in quotation marks, which are not part of the data: ``$GENERATE 1-9 a$ MX "10
 mail$"``. If a quotation mark is part of the data, a backslash must precede it: ``$GENERATE 1-9 a$ TXT "\\"number

@@ -30,7 +30,7 @@ _TYPES: Final = {name: dns.rdatatype.from_text(name) for name in ("A", "AAAA", "
 
 @dataclass(frozen=True, slots=True)
 class PlainLine:
-    """One record, and the offset in the text at which its line ends."""
+    """A record, and the offset in the text at which the record's line ends."""
 
     owner: bytes  # wire form, in the letter case of the file
     ttl: int | None  # s; None if the line has none

@@ -27,7 +27,10 @@ _NAMELESS: Final = frozenset((dns.rdatatype.A, dns.rdatatype.AAAA, dns.rdatatype
 
 @dataclass(frozen=True, slots=True)
 class RRset:
-    """All records with one owner name and type. The TTL is in seconds. Each rdata is in uncompressed wire format."""
+    """An RRset: all records with one owner name and type. The TTL is in seconds.
+
+    Each rdata is in uncompressed wire format.
+    """
 
     ttl: int
     rdatas: tuple[bytes, ...]
@@ -69,8 +72,8 @@ class ZoneRecords:
     def manager(self) -> ZoneRecords:
         """Return this object, which also implements the zone methods that the reader calls.
 
-        This is a property, because an attribute that refers to its own object would delay the freeing of all records
-        until garbage collection.
+        ``manager`` is a property, because an attribute that refers to its own object is a reference cycle. Only the
+        garbage collector frees objects in a reference cycle.
         """
         return self
 

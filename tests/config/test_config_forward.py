@@ -35,13 +35,13 @@ class TestForward:
             (
                 forward("[]", "[]"),
                 [
-                    ':7: [forward] upstream: must name at least one server, such as "192.0.2.1:53"',
-                    ':8: [forward] allow: must name the networks whose queries are forwarded, such as "10.0.0.0/8"',
+                    ':7: [forward] upstream: must list at least one server, such as "192.0.2.1:53"',
+                    ':8: [forward] allow: must list the networks whose queries are forwarded, such as "10.0.0.0/8"',
                 ],
             ),
             (
                 ZONE + '[forward]\nupstream = "192.0.2.1"\n',
-                [':4: [forward] allow: must name the networks whose queries are forwarded, such as "10.0.0.0/8"'],
+                [':4: [forward] allow: must list the networks whose queries are forwarded, such as "10.0.0.0/8"'],
             ),
             (
                 forward('["192.0.2.1"]', '["0.0.0.0/0"]'),
@@ -73,7 +73,7 @@ class TestForward:
             ),
             (
                 forward(str([f"192.0.2.{number}" for number in range(9)])),
-                [":7: [forward] upstream: must name at most 8 servers, not 9"],
+                [":7: [forward] upstream: must list at most 8 servers, not 9"],
             ),
             (forward('["192.0.2.1"]') + "alow = 1\n", [":9: [forward] alow: unknown key. Perhaps you meant 'allow'?"]),
         ],

@@ -56,7 +56,7 @@ class CgroupThreads:
     def seconds(self) -> float:
         """Return the CPU time in seconds that the threads have used since the first call of ``read``.
 
-        The result excludes threads that start and end between two reads. This method is used only where no cpuacct
+        The result excludes threads that start and end between two reads. The agent calls this method only if no cpuacct
         controller is available.
         """
         return self._used / TICKS_PER_SECOND

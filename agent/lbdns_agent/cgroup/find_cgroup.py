@@ -62,7 +62,7 @@ def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
 def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) -> list[CpuController]:
     """Return the cpu controllers of the group and its ancestors.
 
-    If a version 1 hierarchy is mounted, the controllers are those of version 1.
+    If a version 1 hierarchy is mounted, the function returns version 1 controllers.
     """
     if not any("cpu" in mount.controllers for mount in mounts):
         found = cgroup_directory(mounts, UNIFIED, membership.get(UNIFIED, "/"))

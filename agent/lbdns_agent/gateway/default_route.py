@@ -35,7 +35,8 @@ class Gateway:
 def parse_ipv4(text: bytes) -> Gateway | None:
     """Return the gateway of the IPv4 default route with the lowest metric in /proc/net/route.
 
-    If several routes have the lowest metric, returns the gateway of the first such route. Skips malformed lines.
+    If several routes have the lowest metric, the function returns the gateway of the first of these routes. Skips
+    malformed lines.
     """
     routes = []
     for line in text.splitlines()[1:]:
@@ -49,7 +50,7 @@ def parse_ipv4(text: bytes) -> Gateway | None:
 
 
 def parse_ipv6(text: bytes) -> Gateway | None:
-    """Return the gateway of the best IPv6 default route in /proc/net/ipv6_route, by the same rules as ``parse_ipv4``.
+    """Return the gateway of the IPv6 default route with the lowest metric in /proc/net/ipv6_route.
 
     The file's format is defined in the kernel source net/ipv6/ip6_fib.c (ipv6_route_native_seq_show).
     """

@@ -91,7 +91,7 @@ class MonitoredWebServer:
     def _page_sockets(self, listeners: Iterable[ListeningSocket]) -> list[ListeningSocket]:
         """Return the sockets bound to the status page's address.
 
-        If there are no such sockets, return the sockets bound to all addresses.
+        If no socket is bound to the status page's address, return the sockets bound to all addresses.
 
         Raises MissingValueError.
 

@@ -232,7 +232,9 @@ def status_page_body(answer: bytes, where: str) -> bytes:
             hint = f"; use {(_field(head, b'location') or b'the new address').decode('ascii', 'replace')} instead"
         raise MissingValueError(f"{where}: HTTP status {status}{hint}")
     if len(answer) >= LARGEST:
-        raise MissingValueError(f"{where}: the page is larger than {LARGEST // 1024} KiB; is it a status page?")
+        raise MissingValueError(
+            f"{where}: the page is larger than {LARGEST // 1024} KiB; check that the URL is the URL of a status page"
+        )
     length = _content_length(head)
     if length is not None and len(body) < length:
         raise MissingValueError(f"{where}: the page is incomplete")

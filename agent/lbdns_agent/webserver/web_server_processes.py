@@ -73,7 +73,7 @@ class WebServerProcesses:
         if self._tree is None:
             raise MissingValueError(
                 f"not permitted to see the process that listens on port {port}; run the agent as root, "
-                "or give it CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
+                "or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
             )
         seconds = self._tree.seconds()
         if seconds is None:
@@ -93,8 +93,8 @@ class WebServerProcesses:
 
         The time comes from the best available source.
 
-        If the server has a cgroup of its own, the cgroup is the best source, because its CPU time is complete and more
-        precise than clock ticks.
+        If the server has a cgroup of its own, the cgroup is the best source: its CPU time is complete, and more precise
+        than clock ticks.
 
         """
         used = of_tree - self._of_tree

@@ -41,7 +41,7 @@ FORGET_ABSENT: Final = 3600.0  # seconds; long before that, the clock check reje
 class ReportTable:
     """A table that accepts or drops datagrams, and stores the members' readings.
 
-    The table is not thread-safe, but its immutable snapshots are.
+    The table is not thread-safe, but its immutable snapshots are thread-safe.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class ReportTable:
     def accept(self, datagram: bytes, source: str, now: float, wall: float) -> str:
         """Check a datagram from address ``source``, and store its reading if the datagram is accepted.
 
-        Return "accepted" or one of ``lbdns_shared.report.REASONS``; never raise an exception. ``now`` is in monotonic
-        seconds, and ``wall`` is in Unix seconds.
+        Return "accepted" or an item of ``lbdns_shared.report.REASONS``, and never raise an exception. ``now`` is in
+        monotonic seconds, and ``wall`` is in Unix seconds.
         """
         try:
             result = self._judge(datagram, source, now, wall)
@@ -229,7 +229,7 @@ class ReportTable:
         return self.score.of(metrics), self._shadow.of(metrics) if self._shadow else None
 
     def _readings_of(self, hosts: Mapping[str, ReportingHost], readings: Mapping[str, Reading]) -> dict[str, Reading]:
-        """Return those ``readings`` that come from reports of ``hosts`` or from checks of members without an agent."""
+        """Return the ``readings`` that come from reports of ``hosts`` or from checks of agentless members."""
         members = {member for host in hosts.values() for member in host.members}
         return {
             name: reading

@@ -1,4 +1,7 @@
-"""The collector's state for one reporting host, which limits the rate of reports and rejects replays. Sans-I/O."""
+"""The collector's data about one reporting host, which are needed for rate limiting and for rejecting replays.
+
+Sans-I/O.
+"""
 
 from __future__ import annotations
 
@@ -87,8 +90,8 @@ class ReportingPeer:
         """Accept only reports that are newer than the reports in ``record``, a HostRecord from another process.
 
         ``wall`` is the current time of the collector in Unix seconds. Times far in the future come from a clock that
-        was ahead. Such times are reduced to the latest time that the clock check accepts, so that they do not lock out
-        the agent. Raises ValueError or TypeError if ``record`` is invalid.
+        was ahead. Times far in the future are reduced to the latest time that the clock check accepts, so that they do
+        not lock out the agent. Raises ValueError or TypeError if ``record`` is invalid.
         """
         (boot, seq, latest, received, gone), replaced = record
         if not isinstance(replaced, Mapping):
@@ -125,7 +128,7 @@ class ReportingPeer:
         self.filled = _LONG_AGO if filled is None else now - float(filled)
 
     def _replace(self, boot: int, wall: float) -> None:
-        """Reject further reports from ``boot`` until the clock check rejects these reports by itself.
+        """Reject further reports from ``boot`` until the clock check also rejects these reports.
 
         The rejection must expire: if two agents use one host name and one agent stops, reports from the other agent
         must be accepted again.

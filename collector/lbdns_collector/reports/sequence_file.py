@@ -1,7 +1,7 @@
 """The sequence file stores the hosts' newest sequence numbers across restarts, so that replays stay rejected.
 
-The file is a sequence of msgpack objects: a map with the format's version and the number of hosts, and then maps from
-host names to records.
+The sequence file contains msgpack objects. The first object is a map with the format's version and the number of hosts.
+Each other object is a map from host names to records.
 
 A thread rewrites the file while reports arrive, so that the event loop never waits for the disk. The file is not synced
 to the disk, so after a power failure the file may be old or damaged. When the machine has started again, the clock
@@ -52,8 +52,8 @@ def sequence_path(config: Config) -> Path:
 def read(path: Path) -> dict[Any, Any]:
     """Return the records in the file by host name, or an empty dictionary if there is no file. Blocks on the disk.
 
-    The function does not check the records themselves. Raises LbdnsError if the file cannot be read or is not a
-    sequence file of this version.
+    The function does not check the records. Raises LbdnsError if the file cannot be read or is not a sequence file of
+    this version.
     """
     try:
         with path.open("rb") as file:
@@ -90,7 +90,7 @@ def write(path: Path, records: Mapping[str, HostRecord]) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files of processes that were killed while they wrote the file. Blocks on the disk."""
+    """Remove the temporary files of processes that were killed while writing the sequence file. Blocks on the disk."""
     with contextlib.suppress(OSError):
         for leftover in path.parent.glob(f".{path.name}.*"):
             if time.time() - leftover.stat().st_mtime > LEFTOVER:

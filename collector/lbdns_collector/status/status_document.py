@@ -91,7 +91,7 @@ class StatusInputs:
     rejected: RejectedStatus | None = None  # None if another program receives the reports
 
     def guards_of(self, pool: Pool) -> Sequence[Guard]:
-        """Return one guard per member, or NO_GUARD for each member while a reload is replacing the members."""
+        """Return one guard per member. While a reload is replacing the members, all guards are NO_GUARD."""
         guards = self.guards.get(pool.name, ())
         return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 

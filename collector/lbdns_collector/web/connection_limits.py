@@ -112,7 +112,7 @@ class ConnectionLimits:
     def make_room(self) -> bool:
         """Close a waiting connection, because a new connection needs a file descriptor. Return whether there was one.
 
-        Connections that began to wait less than SPARED seconds ago stay open. This rule prevents a series of new
+        Connections that have waited for less than SPARED seconds stay open. This rule prevents a series of new
         connections from closing each other before their requests are read.
         """
         client = self._greediest()

@@ -49,7 +49,9 @@ class ExpensiveRequests:
                 name in self._clients
                 and self._clients[name].requests >= MAX_AT_ONCE_PER_CLIENT + MAX_WAITING_PER_CLIENT
             ):
-                return error(503, "too many requests for such documents are waiting; retry later", Retry_After=RETRY)
+                return error(
+                    503, "too many requests for documents of this kind are waiting; retry later", Retry_After=RETRY
+                )
             async with self._turn(name):
                 connection_of(request)  # while the request waited, the client may have disconnected
                 return await handler(request)

@@ -174,7 +174,7 @@ class GatedConnection(asyncio.Protocol):
         self._settling = asyncio.get_running_loop().call_later(seconds, self._settle)
 
     def _settle(self) -> None:
-        """Wait for the next head once the response has been sent."""
+        """After the response has been sent, wait for the next request head."""
         if self._transport is None or self._transport.is_closing() or self._discarding:
             return
         if self._transport.get_write_buffer_size():

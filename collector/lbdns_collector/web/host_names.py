@@ -1,7 +1,8 @@
 """Decides whether the Host header of a request names this server, which prevents DNS rebinding.
 
 In a DNS rebinding attack, a web site points its own name to this server's address. The web site's scripts can then make
-a browser send requests to this server. Such requests contain the web site's name in the Host header.
+a browser send requests to this server. The Host header of a request from an attacking web site contains the name of the
+web site.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ HELP: Final = (
 
 @dataclass(slots=True)
 class View:
-    """The user's current choices in one terminal. ``rows`` is the number of member rows in the last frame."""
+    """The choices that the user has made in ``lbdns top``. ``rows`` is the number of member rows in the last frame."""
 
     pool: str = ""  # empty: the first pool
     sort: str = _ORDER[0]

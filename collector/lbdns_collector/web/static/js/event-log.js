@@ -1,5 +1,5 @@
-// The event log: the server's events, newest first, filtered by kind and level. If the server sends none, the page logs
-// changes of members' states instead.
+// The event log: the server's events, newest first, filtered by kind and level. If the server sends no events, the
+// page logs changes of members' states instead.
 
 import { make, makeLabel, makeSelect, setAttribute, setHidden, setOptions, setText } from "./dom-elements.js";
 import { fetchJsonIfPresent } from "./fetch-api.js";

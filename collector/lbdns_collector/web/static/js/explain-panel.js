@@ -1,4 +1,4 @@
-// The panel "Why this server?": shows which member will be selected next for a name, and explains why.
+// The panel "Why this server?" shows the member that will be selected next for a name, and explains the selection.
 
 import {
   fillList, make, makeButton, makeHeaderCell, makeLabel, makeSelect, setAttribute, setChildren, setClass, setHidden, setOptions,
@@ -83,7 +83,7 @@ export class ExplainPanel {
     this.error = make("p", "empty");
     setAttribute(this.error, "role", "status");
     this.body = make("tbody");
-    const caption = make("caption", "unseen", "Members, with the values that determine how likely each member is to be selected");
+    const caption = make("caption", "unseen", "Members, with the values that determine the probability that each member is selected");
     const headerCells = COLUMNS.map(({ title: heading, right }) => makeHeaderCell(heading, right ? "right" : ""));
     const head = make("thead", "", make("tr", "", makeHeaderCell("Member"), ...headerCells));
     const table = make("table", "why", caption, head, this.body);

@@ -96,8 +96,8 @@ export class PlotsPanel {
     const lines = this.plottedMembers.lines(pool);
     const isPartial = lines.length < pool.members.length;
     setText(this.note, [
-      isPartial ? `${lines.length} of ${pluralize(pool.members.length, "member")}: members with the most answers, and members selected in the table` : "",
-      hasNoHistory(this.model.server) ? "The server records no history, so the plots start when you opened this page" : "",
+      isPartial ? `${lines.length} of ${pluralize(pool.members.length, "member")}: the members with the most answers, and the members selected in the table` : "",
+      hasNoHistory(this.model.server) ? "The server records no history, so the plots begin when this page was opened" : "",
     ].filter(Boolean).join(". "));
     const now = Date.now() / 1000;
     const events = this.events().filter(event => event.time > now - this.span && (!event.pool || event.pool === pool.name));

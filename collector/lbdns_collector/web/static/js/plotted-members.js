@@ -1,5 +1,5 @@
 // Selects the members that have a line in the plots, and the colour of each line: all members of a small pool; in a
-// larger pool, those with the most answers and those that the viewer chose.
+// larger pool, the members with the most answers and the members that the viewer chose.
 
 const MAX_AUTOMATIC = 10;  // lines; more can't be told apart
 const MAX_LINES = 20;  // including those the viewer chose

@@ -103,7 +103,7 @@ export class PoolPanel {
     fillList(this.figures, [
       ["usable", `${pool.usable} of ${pool.members.length}`, pool.usable < pool.members.length ? "warn" : ""],
       ["answers/s", formatNumber(pool.rate, 1, true)],
-      ["requests/s", formatNumber(pool.requests, 1, true), "", "As reported by the members' web servers"],
+      ["requests/s", formatNumber(pool.requests, 1, true), "", "The sum of the request rates that the members report"],
       ...("measured" in pool ? [["capacity", pool.measured ? "measured" : "by processor count", "", CAPACITY_NOTES[pool.measured]]] : []),
     ]);
     this.updateNames(pool);

@@ -1,4 +1,5 @@
-// The panel "Rejected reports": who sends reports that the collector does not accept, and why. Hidden while there are none.
+// The panel "Rejected reports": the senders of reports that the collector rejects, and the reasons. The panel is
+// hidden while there are no rejected reports.
 
 import { make, makeHeaderCell, setChildren, setHidden, setText } from "./dom-elements.js";
 import { NO_VALUE, formatDuration, formatNumber } from "./value-format.js";

@@ -1,7 +1,7 @@
 // The newest status of the server, completed for display: rates computed from counters, totals for each pool.
 // Fields that older servers don't send get defaults here, so that no other file has to check for them.
 
-const RATE_WINDOW = 3;  // seconds over which rates are computed; a shorter window makes them flicker
+const RATE_WINDOW = 3;  // seconds over which rates are computed; with a shorter window, rates would flicker
 const MIN_COUNTER_GAP = 0.9;  // seconds between two kept sets of counters
 
 const asList = value => (Array.isArray(value) ? value : []);

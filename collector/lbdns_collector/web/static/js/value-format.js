@@ -1,4 +1,4 @@
-// How the page writes values: numbers, rates, percentages, durations, times of day, domain names.
+// Formats values for the page: numbers, rates, percentages, durations, times of day, domain names.
 
 export const NO_VALUE = "–";
 const VERY_LARGE = 1e15;  // a member can report 300 digits, which must not widen the table for all others

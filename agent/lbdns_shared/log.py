@@ -60,7 +60,10 @@ class _TextFormatter(logging.Formatter):
 
 
 class _JournalFormatter(logging.Formatter):
-    """Adds the priority to every line of another formatter's output, because the journal stores lines separately."""
+    """A formatter that adds the priority to every line of another formatter's output.
+
+    The journal stores lines separately.
+    """
 
     def __init__(self, inner: logging.Formatter) -> None:
         super().__init__()

@@ -104,7 +104,7 @@ def _answers(wire: bytes, query: DNSRecord) -> bool:
 
 
 def _over_tcp(query: bytes, server: Endpoint, timeout: float) -> bytes:
-    """Send the query over a new TCP connection (RFC 7766) and return the response. Raises OSError and EOFError."""
+    """Send the query over a new TCP connection (RFC 7766) and return the response. Raises OSError or EOFError."""
     _, address = _address(server)
     with socket.create_connection(address[:2], timeout) as sock, sock.makefile("rb") as stream:
         sock.sendall(struct.pack("!H", len(query)) + query)

@@ -39,7 +39,7 @@ def keygen(agent: str | None, master: Path | None) -> None:
 def line_for(agent: str, master: Path) -> str:
     """Return the key of one host as a line for a key file.
 
-    Raises BadParameter if the host name is not valid, or KeyFileError if the key file is not.
+    Raises BadParameter if the host name is not valid, or KeyFileError if the key file is not valid.
     """
     host = agent.lower()
     if not is_host_name(host):

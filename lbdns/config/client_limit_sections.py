@@ -10,7 +10,7 @@ from lbdns.config.value_readers import LOOPBACK, Network, each, integer, optiona
 
 @dataclass(frozen=True, slots=True)
 class RateLimitConfig:
-    """Limits on the rate of identical responses to a network, so that forged queries cannot flood a victim.
+    """Limits on the rate of identical responses to a network, which prevent forged queries from flooding a victim.
 
     The limits apply to UDP queries without a valid cookie; ``responses_per_second = 0`` disables the limits.
     """

@@ -26,7 +26,10 @@ def _parse_allowed(text: str) -> Network:
 
 @dataclass(frozen=True, slots=True)
 class ForwardConfig:
-    """If ``upstream`` is not empty, forwarding is on, and ``allow`` must list at least one network."""
+    """The settings for forwarding.
+
+    If ``upstream`` is not empty, forwarding is on, and ``allow`` must list a network.
+    """
 
     upstream: tuple[Endpoint, ...] = distinct(lambda text: parse_host(text, "an upstream"))  # tried in this order
     allow: tuple[Network, ...] = each((), _parse_allowed)

@@ -40,7 +40,10 @@ def _name(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """If HTTP is off, ``listen`` is None. ``allow`` contains the networks whose clients may read the pages."""
+    """The settings for HTTP. If HTTP is off, ``listen`` is None.
+
+    ``allow`` contains the networks whose clients may read the pages.
+    """
 
     listen: Endpoint | None = key(_listen, Endpoint("127.0.0.1", HTTP_PORT))  # None: HTTP is off
     allow: tuple[Network, ...] = each((), parse_network)  # networks that may read; the loopback always may

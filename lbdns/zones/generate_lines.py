@@ -55,7 +55,7 @@ def read_generate_line(words: Sequence[dns.tokenizer.Token]) -> GenerateLine:
     rdtype, data, *others = rest
     if others:
         whole = " ".join(word.value for word in rest[1:])
-        raise ValueError(f'$GENERATE needs quotation marks around data of several words: "{whole}"')
+        raise ValueError(f'$GENERATE data that contains several words must be in quotation marks: "{whole}"')
     text = data.value.replace('\\"', '"') if data.is_quoted_string() else data.value
     return GenerateLine(_range(numbers.value), owner.value, ttl, _type(rdtype.value), text)
 

@@ -53,7 +53,7 @@ def suffixes(wire: bytes) -> list[bytes]:
 
 
 def is_below(wire: bytes, ancestor: bytes) -> bool:
-    """Return whether ``wire`` is ``ancestor`` or a name below it."""
+    """Return whether ``wire`` is ``ancestor`` or a name below ``ancestor``."""
     if not wire.endswith(ancestor):
         return False
     at = 0

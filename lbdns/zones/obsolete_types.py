@@ -49,7 +49,7 @@ class MR(MD):
 class MINFO(dns.rdtypes.ANY.RP.RP):
     """A mailing list: the maintainer's mailbox, and the mailbox for errors.
 
-    Like this record, an RP record consists of two names.
+    MINFO records and RP records have the same format: two names.
     """
 
 
@@ -105,7 +105,7 @@ class NXT(dns.rdata.Rdata):
 
 @dns.immutable.immutable
 class A6(dns.rdata.Rdata):
-    """The last bits of an IPv6 address, and the name of the A6 record with the first ``prefix`` bits."""
+    """The last bits of an IPv6 address, and the name of the A6 record that contains the first ``prefix`` bits."""
 
     __slots__ = ("name", "prefix", "suffix")
 

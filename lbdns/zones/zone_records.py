@@ -151,7 +151,7 @@ def _check_alias(sets: _RecordSets, kind: Kind) -> None:
     classify, kinds = dns.node.NodeKind.classify, dns.node.NodeKind
     new, there = classify(*kind), {classify(*other) for other in sets}
     if (new is kinds.CNAME and kinds.REGULAR in there) or (new is kinds.REGULAR and kinds.CNAME in there):
-        raise UnservableError("a CNAME record and other records at the same name; an alias must not have other data")
+        raise UnservableError("a name has a CNAME record and other records; an alias must not have other records")
 
 
 def _node(sets: _RecordSets) -> Node:

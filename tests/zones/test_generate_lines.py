@@ -91,8 +91,8 @@ def test_numbers(template: str, number: int, expected: str) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("1-2 a$ MX 10 mail$", r'needs quotation marks around data of several words: "10 mail\$"'),
-        ("1-2 a$ TXT x y", r'needs quotation marks around data of several words: "x y"'),
+        ("1-2 a$ MX 10 mail$", r'data that contains several words must be in quotation marks: "10 mail\$"'),
+        ("1-2 a$ TXT x y", r'data that contains several words must be in quotation marks: "x y"'),
         ("1-2 a$ TXT", "must have a type and the data"),
         ("1-2 a$", "must have a type and the data"),
         ("1-2", "must be followed by a range, an owner name"),

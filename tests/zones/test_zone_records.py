@@ -57,8 +57,8 @@ def test_signatures_of_several_types_are_one_rrset(records: ZoneRecords, add: Ad
 @pytest.mark.parametrize(
     ("before", "refused", "about"),
     [
-        ([("a", "A", "192.0.2.1")], ("a", "CNAME", "b"), "an alias must not have other data"),
-        ([("a", "CNAME", "b")], ("a", "A", "192.0.2.1"), "an alias must not have other data"),
+        ([("a", "A", "192.0.2.1")], ("a", "CNAME", "b"), "an alias must not have other records"),
+        ([("a", "CNAME", "b")], ("a", "A", "192.0.2.1"), "an alias must not have other records"),
         ([("a", "CNAME", "b")], ("a", "CNAME", "c"), "a second CNAME record; a name may have only one"),
         (
             [("@", "SOA", "ns h 1 2 3 4 5")],

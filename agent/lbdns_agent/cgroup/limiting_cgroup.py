@@ -57,7 +57,7 @@ class LimitingCgroup:
 
     @property
     def counts(self) -> bool:
-        """Whether to report the group's tasks and memory instead of the host's."""
+        """True if the agent must report the group's tasks and memory instead of the host's tasks and memory."""
         return self._always or self.quota() is not None
 
     def quota(self) -> float | None:

@@ -27,7 +27,7 @@ class ServiceCgroup:
     unified: bool
 
     def seconds(self) -> float:
-        """Return the CPU time (s) used by the group and its descendants. Raises OSError, ValueError, KeyError."""
+        """Return the CPU time (s) used by the group and its descendants. Raises OSError, ValueError or KeyError."""
         if self.unified:
             return parse_flat_keyed(read_once(f"{self.directory}/cpu.stat"))[b"usage_usec"] / 1e6
         return int(read_once(f"{self.directory}/cpuacct.usage")) / 1e9

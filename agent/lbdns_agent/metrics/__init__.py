@@ -16,9 +16,12 @@ AnySensor = Union[Sensor[Any], NonBlockingSensor[Any]]
 
 
 def load_sensors(catalogue: Mapping[str, MetricDescription]) -> dict[str, AnySensor]:
-    """Return a map from each metric to its sensor, which the module named in the catalogue defines.
+    """Return a map from each metric to its sensor.
+
+    The catalogue contains the name of the module that defines the sensor.
 
     Several metrics may share a sensor.
+
     """
     return {name: import_module(f"lbdns_agent.metrics.{metric.sensor}").SENSOR for name, metric in catalogue.items()}
 

@@ -16,7 +16,7 @@ def parse(text: bytes) -> int:
 
 
 def read(host: MeasuredHost) -> float:
-    """Return the quota in cores, or the number of processors if there is no quota. Raises OSError, ValueError."""
+    """Return the quota in cores, or the number of processors if there is no quota. Raises OSError or ValueError."""
     quota = host.group.quota() if host.group is not None else None
     return parse(host.proc.read("stat")) if quota is None else quota
 

@@ -42,7 +42,7 @@ def parse(text: bytes) -> HostMemory:
 def read(host: MeasuredHost) -> float:
     """Return the available memory as a percentage of the host's memory or of the cgroup's limit.
 
-    Raises OSError, ValueError.
+    Raises OSError or ValueError.
     """
     memory = parse(host.proc.read("meminfo"))
     if host.group is not None and host.group.counts:

@@ -28,7 +28,7 @@ def parse_loadavg(text: bytes) -> int:
 def read(host: MeasuredHost) -> int:
     """Return the number of runnable tasks on the host or in the limiting cgroup, excluding the agent.
 
-    Raises OSError, ValueError.
+    Raises OSError or ValueError.
     """
     if host.group is not None and host.group.counts:
         return host.group.runnable()

@@ -25,7 +25,7 @@ def parse(text: bytes) -> int:
 def read(host: MeasuredHost) -> tuple[str, int]:
     """Return the source of the count (``cgroup`` or ``host``), and the number of pages scanned so far.
 
-    Raises OSError, ValueError.
+    Raises OSError or ValueError.
     """
     if host.group is not None and host.group.counts:
         scanned = host.group.scanned()

@@ -6,7 +6,10 @@ from typing import Final, NamedTuple
 
 
 class ProbeResult(NamedTuple):
-    """If the probe could not be made, ``passed`` is None. ``reason`` states why the probe did not pass."""
+    """The result of a probe. If the probe could not be made, ``passed`` is None.
+
+    ``reason`` states why the probe did not pass.
+    """
 
     passed: bool | None
     reason: str = ""

@@ -70,7 +70,7 @@ class RejectedStatus:
 
 @dataclass(frozen=True, slots=True)
 class StatusInputs:
-    """All data needed to build a status document, as of ``now`` (monotonic seconds).
+    """All data needed to build a status document at ``now`` (monotonic seconds).
 
     ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Except in ``shadows``, each sequence
     has one item per member, in the pool's order. ``capacities`` also contains a flag for each pool, which is true if

@@ -103,7 +103,10 @@ async def _status(source: StatusSource, scheduler: RenderScheduler) -> bytes:
 
 
 def _queries_here(source: StatusSource) -> int:
-    """Return the number of queries to this process, which pages can delay, or 0 if only workers receive queries."""
+    """Return the number of queries to this process, or 0 if only workers receive queries.
+
+    Pages can delay only queries to this process.
+    """
     return source.counters.queries if source.program.workers <= 1 else 0
 
 

@@ -1,4 +1,4 @@
-"""Measures the cost of an agent with every sensor enabled: CPU use (as a share of one core) and memory use.
+"""Measures the CPU use (as a share of one core) and the memory use of an agent with every sensor enabled.
 
 For comparison, the figure 'floor' is the cost of a Python process that only sleeps and wakes up once per interval.
 """

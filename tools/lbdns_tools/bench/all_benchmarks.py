@@ -166,7 +166,7 @@ def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
             figures[benchmark, figure] = KeptFigure(benchmark, figure, float(value), unit, conditions, date)
         except ValueError:
             raise LbdnsError(
-                f"benchmarks.md: each row must have six cells, with a number in the third: {line}"
+                f"benchmarks.md: each row must have six cells, with a number in the third cell: {line}"
             ) from None
     return figures
 

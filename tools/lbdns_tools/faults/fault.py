@@ -44,7 +44,8 @@ class Fault:
 
     ``needs`` lists requirements from ``requirements.py``; if a requirement is not met, the fault is skipped.
 
-    ``run`` injects the fault, removes it, and waits for the recovery. ``quick`` faults are part of the quick run.
+    ``run`` injects the fault, removes it, and waits for the recovery. If ``quick`` is set, the fault is part of the
+    quick run.
     """
 
     name: str  # FAMILY.FAULT

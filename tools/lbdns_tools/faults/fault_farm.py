@@ -34,10 +34,10 @@ class FarmPlan:
     """The settings of the farm for a fault. ``interval`` is the agents' report interval in seconds.
 
     ``agents`` lists the members with an agent; if the list is empty, the fault sends the reports. ``queried`` lists the
-    names that the measuring load queries in turn. ``hosts`` maps the members that answers may name to addresses.
-    ``server``, ``pool``, ``collector`` and ``web`` are added to the tables [server], [[pool]], [collector] and [web].
-    ``tables`` is added to the end of the configuration, and ``zone`` to the zone file. ``check`` is the pool's check,
-    with a placeholder for the port of the web servers.
+    names that the measuring load queries in turn. ``hosts`` maps each member that an answer may name to the member's
+    address. ``server``, ``pool``, ``collector`` and ``web`` contain additional lines for the tables [server], [[pool]],
+    [collector] and [web]. ``tables`` is added to the end of the configuration, and ``zone`` to the zone file. ``check``
+    is the pool's check, with a placeholder for the port of the web servers.
     """
 
     workers: int = 2
@@ -144,7 +144,7 @@ class FaultFarm:
         return self.health().status != 0
 
     def run(self, name: str, *command: str, environment: Mapping[str, str] | None = None) -> LabProgram:
-        """Start another program, whose log is NAME.log, and stop it on exit."""
+        """Start another program, which logs to NAME.log, and stop the program on exit."""
         return self._programs.start(name, command, env=environment)
 
     def start_agent(self, name: str, program: Sequence[str] = (), **options: str) -> LabProgram:
@@ -196,7 +196,7 @@ class FaultFarm:
         return Health(*self.get(path))
 
     def status(self) -> dict[str, Any]:
-        """Return the status document, or an empty one if the server does not respond."""
+        """Return the status document, or an empty document if the server does not respond."""
         status, text = self.get("/api/v1/status")
         found: dict[str, Any] = json.loads(text) if status == 200 else {"pools": [], "server": {}}
         return found
@@ -229,7 +229,7 @@ class FaultFarm:
 
 
 def favour_session(pid: int) -> None:
-    """Give a program's session more CPU time than other sessions, if this is possible.
+    """Give a program's session a larger share of the CPU time than other sessions.
 
     The function has an effect only for root, and only if the kernel groups processes by session.
 
@@ -240,5 +240,5 @@ def favour_session(pid: int) -> None:
 
 
 def is_usable(member: Mapping[str, Any]) -> bool:
-    """Return whether a member in the status document may be selected without restriction by alarms or quarantine."""
+    """Return whether a member in the status document is usable and not quarantined."""
     return member["state"] == "usable" and not member["guard"].startswith("quarantined")

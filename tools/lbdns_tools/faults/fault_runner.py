@@ -94,7 +94,10 @@ def _judge(
 
 
 def recovery(bed: FaultBed, found: QueryFigures) -> float | None:
-    """Return the seconds from the removal of the fault, or from the injection of a short fault, to the recovery."""
+    """Return the seconds from the removal of the fault to the recovery.
+
+    If the fault ends without being removed, the time starts at the injection of the fault.
+    """
     since = bed.eased or bed.began
     ends = [bed.recovered_at or 0.0, found.last_bad]
     if bed.recovered_at is None and found.last_bad <= since:

@@ -40,10 +40,10 @@ Examples:
   {PROGRAM} run --only process.worker-hung --only report
   {PROGRAM} run --update --json faults.json
 
-Each fault starts its own farm on the loopback interface of a network namespace. Without root privileges, faults that
-need mounts are skipped. docs/reliability.md explains the table.
+For each fault, the command starts a separate farm on the loopback interface of a network namespace. Without
+root privileges, faults that need mounts are skipped. docs/reliability.md explains the table.
 
-Exit status: 0 if every fault held, 1 if one failed, 2 on invalid arguments."""
+Exit status: 0 if all expectations held, 1 if an expectation failed, 2 on invalid arguments."""
 
 
 @click.group(context_settings=CONTEXT)
@@ -120,8 +120,8 @@ def soak_lines(outcome: SoakOutcome) -> list[str]:
         "queries lost (after one retry), wrong": f"{outcome.lost} ({outcome.lost_after_retry}), {outcome.wrong}",
         "lost, by event": losses or "none",
         "lost or wrong outside all events": str(outcome.unexplained),
-        "memory, first and last quarter (most)": f"{memory[0]:g}, {memory[1]:g} ({memory[2]:g}) MB",
-        "descriptors, first and last quarter (most)": f"{descriptors[0]:g}, {descriptors[1]:g} ({descriptors[2]})",
+        "memory, first and last quarter (maximum)": f"{memory[0]:g}, {memory[1]:g} ({memory[2]:g}) MB",
+        "descriptors, first and last quarter (maximum)": f"{descriptors[0]:g}, {descriptors[1]:g} ({descriptors[2]})",
         "log lines": str(outcome.log_lines),
         "held": "yes" if not outcome.problems else "**no**: " + "; ".join(outcome.problems),
     }

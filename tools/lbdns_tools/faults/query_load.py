@@ -2,8 +2,8 @@
 
 The process (``python -m lbdns_tools.faults.query_load``) ends when its standard input ends. A separate process keeps
 the rate steady while the harness is busy with a fault. Each query has its own ID. The process resends an unanswered
-query once from another port, like a resolver. The process reads all answers that have arrived before it checks
-time-outs. A query is therefore not counted as lost only because the process had to wait for a processor.
+query once from another port, like a resolver. Before the process checks time-outs, it reads all answers that have
+arrived. Delays of the process itself therefore do not count as lost queries.
 """
 
 from __future__ import annotations

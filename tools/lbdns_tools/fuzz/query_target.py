@@ -1,9 +1,9 @@
 """Fuzz target ``query``: the handling of a query by the responder, over UDP and TCP.
 
 An input consists of one byte and a query. The byte selects the client, the transport and the rate limit. Every feature
-is enabled: both types of pool, cookies, rate limiting, forwarding and zone transfers. The responder must return a
-response, a deferred answer or None, and must return the same result if the query is repeated. A response must be
-well-formed, match the query, and not exceed the client's size limit.
+of the responder is enabled: both types of pool, cookies, rate limiting, forwarding and zone transfers. The responder
+must return a response, a deferred answer or None, and must return the same result if the query is repeated. A response
+must be well-formed, match the query, and not exceed the client's size limit.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A directory for PYTHONPATH that contains a sitecustomize.py, with which Python works under a faked clock."""
+"""A directory for PYTHONPATH, whose sitecustomize.py makes Python work with a faked clock."""

@@ -49,12 +49,15 @@ def server_clock_steps(seconds: int) -> Callable[[FaultBed], None]:
         bed.begin()
         step(offset, seconds)
         bed.awaits(bed.fails_open, "the pool fails open, because all reports seem to be an hour off", 6)
-        bed.expect(bed.farm.metric("lbdns_reports_total", result="clock"), "no report was rejected because of its time")
+        bed.expect(
+            bed.farm.metric("lbdns_reports_total", result="clock"),
+            "the collector rejected no report because of its timestamp",
+        )
         bed.keep(2.0)
         step(offset, 0)
         bed.ease()
         bed.recovers(bed.all_usable, "all members are usable", 6)
-        bed.expect(bed.is_healthy(), "/healthz is not 200")
+        bed.expect(bed.is_healthy(), "/healthz does not respond with 200")
 
     return run
 
@@ -77,8 +80,10 @@ def agent_clock_steps(seconds: int) -> Callable[[FaultBed], None]:
     return run
 
 
-_SERVER: Final = "no query is lost, and no answer is wrong; the pool fails open; members return when the clock is right"
-_AGENT: Final = "only the member with the wrong clock leaves rotation; this member returns when the clock is right"
+_SERVER: Final = (
+    "no query is lost, and no answer is wrong; the pool fails open; members return after the clock is corrected"
+)
+_AGENT: Final = "only the member with the wrong clock leaves rotation; this member returns after the clock is corrected"
 FAULTS: Final = tuple(
     Fault(f"clock.{side}-{name}", f"the clock of {whose} steps {name} by 1 h and is later corrected", holds,
           run(seconds), Limits(recover_s=6), quick=(side, name) == ("server", "back"), needs=("faketime",))

@@ -45,7 +45,7 @@ def thousand_silent(bed: FaultBed) -> None:
     bed.ease()
     with _reporting(bed):
         bed.recovers(lambda: _usable(bed) == COUNT, f"{COUNT} members are usable again", SILENT_S, LOOK_S)
-        bed.awaits(lambda: _events(bed) >= LISTED, "the history contains the members' changes of state", 15, LOOK_S)
+        bed.awaits(lambda: _events(bed) >= LISTED, "the history contains the members' state changes", 15, LOOK_S)
         history = bed.farm.status()["server"]["history"]
         bed.expect(
             history["ok"] and history["dropped"] == 0,

@@ -167,7 +167,7 @@ def long_interval(bed: FaultBed) -> None:
         bed.keep(2.5)
     begin = bed.begin()
     bed.farm.agents["bilbo"].stop(signal.SIGKILL)
-    bed.awaits(bed.state_is("bilbo", "silent"), "bilbo is silent after the end of its agent", 6)
+    bed.awaits(bed.state_is("bilbo", "silent"), "bilbo is silent after its agent was killed", 6)
     bed.awaits(bed.state_is(VICTIM, "silent"), f"{VICTIM} is silent", SILENT_AFTER_S)
     bed.keep(2.0)
     bed.expect(not bed.farm.status()["pools"][0]["fail_open"] or len(bed.farm.usable()) < 2, "the pool fails open")
@@ -185,6 +185,6 @@ FAULTS: Final = (
           "member's share; 30 s after its last lie, the lying member receives an equal share", all_lies,
           Limits(recover_s=60, log_lines=120), FARM, quick=True),
     Fault("liar.interval", "a member reports an interval of one day and sends no more reports (max_interval = 2)",
-          "the member becomes silent within 8 s, and another killed member after the usual time", long_interval,
+          "the member becomes silent within 8 s; a member with a killed agent becomes silent as usual", long_interval,
           Limits(recover_s=15), FarmPlan(collector="max_interval = 2\n")),
 )  # fmt: skip

@@ -82,12 +82,14 @@ def log_stalls(bed: FaultBed) -> None:
     bed.begin()
     provoke_lines(bed, 8.0)
     bed.farm.control("reload")
-    bed.expect(bed.is_healthy(), "/healthz is not 200 while the log is stalled")
+    bed.expect(bed.is_healthy(), "/healthz does not respond with 200 while the log is stalled")
     bed.expect(bed.all_usable(), "not all members are usable while the log is stalled")
     bed.ease()
     reader.drain()
     told = re.compile(r"reload: |lines? (was|were) lost")
-    bed.recovers(lambda: told.search(reader.text), "the log contains the reload, or the number of lost lines", 8)
+    bed.recovers(
+        lambda: told.search(reader.text), "the log contains a line about the reload, or the number of lost lines", 8
+    )
     bed.recovers(bed.is_healthy, "/healthz responds with 200")
 
 
@@ -104,9 +106,11 @@ def log_closes(bed: FaultBed) -> None:
 _HOLDS: Final = "DNS, reports, the control socket and /healthz keep working"
 FAULTS: Final = (
     Fault("log.stalled", "nothing reads standard error (a full pipe of 4 kB); the server has 2 workers",
-          f"{_HOLDS}; delayed lines arrive, or a line states how many were lost", log_stalls, Limits(), quick=True),
+          f"{_HOLDS}; delayed log lines arrive, or the log states the number of lost lines",
+          log_stalls, Limits(), quick=True),
     Fault("log.stalled-alone", "nothing reads standard error (a full pipe of 4 kB); the server has one worker",
-          f"{_HOLDS}; delayed lines arrive, or a line states how many were lost", log_stalls, Limits(),
+          f"{_HOLDS}; delayed log lines arrive, or the log states the number of lost lines",
+          log_stalls, Limits(),
           FarmPlan(workers=1)),
     Fault("log.closed", "the reader of standard error ends; the server has 2 workers", _HOLDS, log_closes, Limits()),
     Fault("log.closed-alone", "the reader of standard error ends; the server has one worker", _HOLDS, log_closes,

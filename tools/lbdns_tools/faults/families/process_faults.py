@@ -119,8 +119,7 @@ def worker_dies_while_main_has_no_descriptors(bed: FaultBed) -> None:
 
 @contextlib.contextmanager
 def service_manager(bed: FaultBed) -> Iterator[None]:
-    """Restart the server RESTART_S after each end of the server, like a service manager, until the with statement
-    ends."""
+    """Act as a service manager that restarts the server RESTART_S after it ends, until the with statement ends."""
     over = threading.Event()
 
     def restart() -> None:
@@ -229,7 +228,7 @@ FAULTS: Final = (
            Limits(queries(10), queries(8), recover_s=8, log_lines=120), False),
     _fault("main-stopped", "the main process is stopped by SIGSTOP for 6 s",
            "the workers continue to answer; no worker is replaced", main_stopped, Limits(recover_s=5), False),
-    _fault("fork-server-killed", "a fork server is killed, and a worker 1 s later; this happens twice",
+    _fault("fork-server-killed", "a fork server is killed, and a worker is killed 1 s later; both happen twice",
            "both processes are replaced; only queries that the killed worker had received are lost",
            fork_server_killed, Limits(lost=12, recover_s=3), False),
     _fault("fork-server-stopped", "a fork server is stopped by SIGSTOP, and a worker is killed",

@@ -95,7 +95,7 @@ def broken_reloads(bed: FaultBed) -> None:
                 "Traceback" not in str(error) and len(str(error)) < 2000,
                 f"the error for {name} must be short and without a traceback: {error}",
             )
-        bed.expect(bed.farm.health().status == 200, f"/healthz is not 200 after the reload: {name}")
+        bed.expect(bed.farm.health().status == 200, f"/healthz does not respond with 200 after the reload: {name}")
         if bed.chance.random() < 0.3:  # SIGHUP takes the same way, but tells nobody
             os.kill(bed.farm.server.pid, signal.SIGHUP)
             bed.keep(0.2)
@@ -136,13 +136,14 @@ def reload_while_the_zone_is_written(bed: FaultBed) -> None:
 
 
 FAULTS: Final = (
-    Fault("reload.broken", f"the server is reloaded with {len(BROKEN)} kinds of broken configuration or files",
+    Fault("reload.broken",
+          f"the server is reloaded with {len(BROKEN)} kinds of broken configuration, zone and key files",
           "each reload is rejected with an error; the old configuration stays in force", broken_reloads,
           Limits(log_lines=200), quick=True),
-    Fault("reload.storm", "a server with 2 workers is reloaded 40 times in a row, each time with a change",
+    Fault("reload.storm", "a server with 2 workers is reloaded 40 times, each time with a changed configuration",
           "no query is lost", reload_storm, Limits(log_lines=300)),
     Fault("reload.half-written", "the server is reloaded repeatedly while a zone file is being written",
           "no query is lost; an incomplete zone is rejected", reload_while_the_zone_is_written, Limits(log_lines=200)),
-    Fault("reload.storm-alone", "a server with one worker is reloaded 40 times in a row, each time with a change",
+    Fault("reload.storm-alone", "a server with one worker is reloaded 40 times, each time with a changed configuration",
           "no query is lost", reload_storm, Limits(log_lines=300), FarmPlan(workers=1)),
 )  # fmt: skip

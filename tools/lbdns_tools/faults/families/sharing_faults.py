@@ -27,7 +27,7 @@ def same_configuration(bed: FaultBed) -> None:
     second.stop()
     bed.ease()
     bed.keep(1.0)
-    bed.expect(bed.farm.control_path.exists(), "the control socket of the first server does not exist any more")
+    bed.expect(bed.farm.control_path.exists(), "the control socket of the first server no longer exists")
     bed.expect(bed.farm.control("overrides").get("ok"), "the first server's control socket does not answer")
     bed.recovers(bed.all_usable, "all members are usable")
 

@@ -49,7 +49,7 @@ def history(bed: FaultBed) -> dict[str, object]:
 
 
 def records(bed: FaultBed) -> Callable[[], bool]:
-    """Return a function that returns whether the history works and contains values newer than the present time."""
+    """Return a function that returns whether the history works and contains values recorded after this call."""
     server = bed.farm.status()["server"]
     began: float = server.get("started", 0.0) + server.get("uptime_s", 0.0)
 
@@ -75,7 +75,7 @@ def has_values(document: Mapping[str, Any]) -> bool:
 
 
 def fill(folder: Path) -> Path:
-    """Fill the disk that contains ``folder`` with one file, and return the path of this file."""
+    """Create a file in ``folder`` that fills the disk, and return the path of the file."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as output:
         try:
@@ -92,13 +92,13 @@ def disk_full(bed: FaultBed) -> None:
     bed.begin()
     filler = fill(bed.farm.state)
     reply = bed.farm.control("weight", member="frodo", factor=0.5)
-    bed.expect(not reply["kept"], "the reply to a command claims that the override was saved on a full disk")
+    bed.expect(not reply["kept"], "the reply to a command states that the override was saved on a full disk")
     bed.keep(8.0)
-    bed.expect(not history(bed).get("ok"), "the status claims that the history is recorded on a full disk")
-    bed.expect(bed.is_healthy(), "/healthz is not 200 while the disk is full")
+    bed.expect(not history(bed).get("ok"), "the status states that the history is recorded on a full disk")
+    bed.expect(bed.is_healthy(), "/healthz does not respond with 200 while the disk is full")
     bed.ease()
     filler.unlink()
-    bed.recovers(records(bed), "the history is recorded again", RETRIED_S)
+    bed.recovers(records(bed), "the server records the history again", RETRIED_S)
     reply = bed.farm.control("weight", member="frodo", factor=1)
     bed.expect(reply["kept"], "overrides are not saved, although the disk has free space again")
 
@@ -111,7 +111,7 @@ def disk_read_only(bed: FaultBed) -> None:
     bed.awaits(lambda: not history(bed).get("ok"), "the status states that the history is not recorded", RETRIED_S)
     bed.ease()
     remount(bed.farm.state, "rw")
-    bed.recovers(records(bed), "the history is recorded", RETRIED_S)
+    bed.recovers(records(bed), "the server records the history", RETRIED_S)
     reply = bed.farm.control("weight", member="frodo", factor=1)
     bed.expect(reply["kept"], "overrides are not saved, although the disk is writable")
 
@@ -120,7 +120,7 @@ def await_history(bed: FaultBed) -> Path:
     """Wait until the history file contains values, and return its path."""
     path = bed.farm.state / "history.db"
     recorded = records(bed)
-    bed.awaits(lambda: path.exists() and recorded(), "the history is recorded before the fault", RETRIED_S)
+    bed.awaits(lambda: path.exists() and recorded(), "the server records the history before the fault", RETRIED_S)
     return path
 
 
@@ -131,12 +131,12 @@ def history_locked(bed: FaultBed) -> None:
     try:
         connection.execute("BEGIN EXCLUSIVE")
         bed.keep(8.0)
-        bed.expect(bed.is_healthy(), "/healthz is not 200 while the history is locked")
+        bed.expect(bed.is_healthy(), "/healthz does not respond with 200 while the history is locked")
         connection.execute("ROLLBACK")
     finally:
         connection.close()
     bed.ease()
-    bed.recovers(records(bed), "the history is recorded again", RETRIED_S)
+    bed.recovers(records(bed), "the server records the history again", RETRIED_S)
 
 
 def history_corrupt(bed: FaultBed) -> None:
@@ -150,8 +150,8 @@ def history_corrupt(bed: FaultBed) -> None:
         file.flush()
         os.fsync(file.fileno())
     bed.ease()
-    bed.recovers(records(bed), "the history is recorded again", 2 * RETRIED_S)
-    bed.expect(bed.is_healthy(), "/healthz is not 200")
+    bed.recovers(records(bed), "the server records the history again", 2 * RETRIED_S)
+    bed.expect(bed.is_healthy(), "/healthz does not respond with 200")
 
 
 def history_deleted(bed: FaultBed) -> None:
@@ -161,7 +161,7 @@ def history_deleted(bed: FaultBed) -> None:
         path.with_name(path.name + end).unlink(missing_ok=True)
     bed.ease()
     recorded = records(bed)
-    bed.recovers(lambda: path.exists() and recorded(), "the history is recorded in a new file", RETRIED_S)
+    bed.recovers(lambda: path.exists() and recorded(), "the server records the history in a new file", RETRIED_S)
 
 
 def state_dir_deleted(bed: FaultBed) -> None:
@@ -169,11 +169,11 @@ def state_dir_deleted(bed: FaultBed) -> None:
     bed.begin()
     bed.farm.state.rename(bed.folder / "moved")
     reply = bed.farm.control("weight", member="frodo", factor=0.5)
-    bed.expect(bed.is_healthy(), "/healthz is not 200")
+    bed.expect(bed.is_healthy(), "/healthz does not respond with 200")
     bed.notes["kept"] = reply["kept"]
     bed.ease()
     bed.farm.state.mkdir(exist_ok=True)
-    bed.recovers(records(bed), "the history is recorded again", RETRIED_S)
+    bed.recovers(records(bed), "the server records the history again", RETRIED_S)
 
 
 _LIMITS: Final = Limits(recover_s=2 * RETRIED_S)

@@ -1,4 +1,4 @@
-"""Tests an older version of lbdns with this version: reports, state_dir, history, take-over and downgrade."""
+"""Faults between an older version of lbdns and this version: reports, state_dir, take-overs and downgrades."""
 
 from __future__ import annotations
 

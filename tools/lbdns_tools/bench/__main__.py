@@ -22,7 +22,7 @@ example: {PROGRAM} dns.peers --rounds 7 --peers nsd
 
 
 def listing() -> str:
-    """Return one line per benchmark: its name and what it measures."""
+    """Return one line per benchmark, with its name and its description."""
     width = max(map(len, BENCHMARKS)) + 2
     return "".join(f"{name:<{width}}{benchmark.help}\n" for name, benchmark in BENCHMARKS.items())
 

@@ -48,8 +48,8 @@ def main(program: str, arguments: Sequence[str]) -> int:
     """Run the benchmarks. Return 1 if a benchmark failed, or if --fail is given and a figure got worse."""
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Run short forms of all benchmarks in under 15 minutes and print their headline figures beside "
-        "those in docs/benchmarks.md. WORSE marks a figure that got worse by more than its usual variation.",
+        description="Run short forms of all benchmarks in under 15 minutes and print their headline figures next to "
+        "the figures in docs/benchmarks.md. WORSE marks a figure that got worse by more than its usual variation.",
         epilog=f"example: {program} --only dns.peers scrape --update",
     )
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), metavar="NAME", help="run only these benchmarks")
@@ -146,7 +146,8 @@ def compared(
 
 
 def figures_file(checkout: Path = _CHECKOUT) -> Path:
-    """Return the path of benchmarks.md in docs/. Raises LbdnsError if this is not a checkout of the project."""
+    """Return the path of benchmarks.md in docs/. Raises LbdnsError if the tools do not run from a checkout of the
+    project."""
     found = sorted(checkout.glob("docs/**/benchmarks.md"))
     if not found:
         raise LbdnsError(f"{checkout / 'docs'} contains no benchmarks.md; run this command from a checkout")

@@ -137,7 +137,7 @@ def add_number(
 def _require_writable(path: Path) -> None:
     """Raise BenchmarkError if ``path`` is not writable.
 
-    This check runs before the benchmark.
+    The command calls this function before the benchmark runs.
     """
     try:
         path.open("a").close()

@@ -1,6 +1,6 @@
 """Measures the size of one day's history, the cost of recording it, and the time needed to read plot data.
 
-The benchmark runs the real recorder as fast as possible, with one sample per second and one commit per five seconds of
+The benchmark runs the real recorder at full speed, with one sample per second and one commit per five seconds of
 virtual time. Every member reports all metrics in the catalogue every second. The load rises and falls during the day.
 The metrics contain noise like the metrics from real sensors: counts are whole numbers, percentages have two decimal
 places, and no pattern repeats.

@@ -95,8 +95,8 @@ class MeasuredProcess:
         return self.process.poll() is not None
 
     def output(self, limit: float) -> str:
-        """Wait until the process ends and return its log. Raises BenchmarkError on failure or after ``limit``
-        seconds."""
+        """Wait until the process ends and return its log. Raises BenchmarkError if the process fails or does not end
+        within ``limit`` seconds."""
         try:
             status = self.process.wait(limit)
         except subprocess.TimeoutExpired:

@@ -69,7 +69,7 @@ def page_readers_part(part: str, folder: Path, core: int, **options: object) -> 
 
 
 def raise_priority(thread: int) -> None:
-    """Give a thread nearly all of its core's time whenever the thread has work. Does nothing without root
+    """Give a thread nearly all of its core's time whenever the thread has work. The function has no effect without root
     privileges."""
     # A real-time priority would delay the kernel's own threads, and therefore datagrams, whenever TCP keeps them busy
     with contextlib.suppress(OSError):

@@ -35,7 +35,7 @@ REFUSED: Final = 0.05  # seconds until a refused reader tries again
 
 
 class PageReaders:
-    """HTTP clients that request the next page as soon as they have received the previous one."""
+    """HTTP clients that request the next page immediately after each response."""
 
     def __init__(self, port: int) -> None:
         self._port = port

@@ -1,7 +1,7 @@
 """Counts queries lost while the server reloads, is replaced by a new process, or loses workers. The target is zero lost
 queries.
 
-The load generator limits the number of queries in flight per socket, so that only the server can lose queries.
+The load generator limits the number of queries in flight per socket, so only the server can lose queries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ QUERY: Final = query_wire("round.robin.bench", edns=False)
 
 @dataclass
 class QueryTally:
-    """The numbers of queries sent, answered and lost, and of unexpected datagrams."""
+    """The numbers of sent, answered and lost queries and of unexpected datagrams."""
 
     sent: int = 0
     answered: int = 0
@@ -59,7 +59,7 @@ class QueryLoad:
     answers."""
 
     def __init__(self, port: int, queries: int, rate: float) -> None:
-        """``rate`` is in queries/s; 0 means as fast as answers arrive."""
+        """``rate`` is in queries/s; if ``rate`` is 0, each answer triggers the next query."""
         self.tally = QueryTally()
         self.goes_on = threading.Event()
         self._queries, self._rate = queries, rate
@@ -229,7 +229,9 @@ def tables(results: command.Results) -> command.Tables:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--queries", int, 1, 10**9, 100_000, "minimum number of queries")
-    command.add_number(parser, "--rate", float, 0, 10**6, 0, "queries/s; 0 means as fast as answers arrive")
+    command.add_number(
+        parser, "--rate", float, 0, 10**6, 0, "queries/s; 0 means that each answer triggers the next query"
+    )
     command.add_number(parser, "--workers", int, 1, 64, 2, "number of workers that the server runs")
     command.add_number(parser, "--reloads", int, 0, 1000, 0, "number of consecutive reloads")
     command.add_number(parser, "--kills", int, 0, 1000, 0, "number of workers to kill, one after another")

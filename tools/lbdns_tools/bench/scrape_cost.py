@@ -1,4 +1,4 @@
-"""Measures the cost of scraping /metrics on a server with many members, and how long a scrape can delay queries.
+"""Measures the cost of scraping /metrics on a server with many members, and the delay of queries during a scrape.
 
 The benchmark runs in a single process without a network. The benchmark scrapes the server's own status object, which
 has received a report from each member. For comparison, the benchmark also measures the time that prometheus_client

@@ -190,7 +190,7 @@ class _StopSignal:
         self._name = ""
 
     def wait(self, seconds: float) -> None:
-        """Wait for ``seconds``. Raises LbdnsError as soon as a termination signal arrives."""
+        """Wait for ``seconds``. Raises LbdnsError immediately if a termination signal arrives."""
         if self._received.wait(seconds):
             raise LbdnsError(f"{self._name}: stopped before the calibration was complete")
 

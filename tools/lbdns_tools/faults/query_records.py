@@ -62,7 +62,7 @@ class QueryFigures:
 
     ``lost`` is the number of queries whose first try was not answered within TIMEOUT. ``lost_after_retry`` is the
     number of queries that were not answered on the second try either. ``last_bad`` is the time in monotonic seconds at
-    which the last lost or wrongly answered query was sent, or 0 without such a query.
+    which the last lost or wrongly answered query was sent. ``last_bad`` is 0 if there is no such query.
     """
 
     sent: int

@@ -50,5 +50,5 @@ _CHECKS: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def missing(needs: tuple[str, ...]) -> str:
-    """Return the reason why a fault with these needs can't run here, or "" if the fault can run."""
+    """Return the reason why a fault with these ``needs`` can't run here, or "" if the fault can run."""
     return "; ".join(filter(None, (_CHECKS[need]() for need in needs)))

@@ -156,7 +156,7 @@ def _check_served(zone: Zone) -> None:
 
 @cache
 def _responder() -> Responder:
-    """Return the responder that all inputs share. Creating a responder takes as long as answering ten queries."""
+    """Return the responder that all inputs share. Creating a responder takes the same time as answering ten queries."""
     return Responder(_table(parse_zone(ORIGIN, HEAD, Path("zone"))))
 
 

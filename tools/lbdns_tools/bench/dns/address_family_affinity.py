@@ -6,8 +6,8 @@ set to 0. Each ratio compares figures from the same round. If the load contains 
 selection but reuses none. If the load consists of pairs of A and AAAA queries, the second query in each pair reuses the
 selection made for the first. In some rows, dnsperf sends all queries from one address. In the rows 'from N addresses',
 another generator sends queries from each client address in turn. When a client sends its next query, the client's
-stored selection is therefore no longer in the processor's cache. This second generator is too slow to saturate a server
-on the native plane.
+stored selection is therefore no longer in the processor's cache. The generator with several addresses is too slow to
+saturate a server on the native plane.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In each round, dnsperf finds each server's maximum rate and then sends queries at half that rate for several seconds. A
 prober that runs alongside dnsperf measures the figure 'kernel': the time from sending a query until the kernel receives
 the answer. The figure 'kernel' excludes delays on the core that generates the load. The figure 'dnsperf' is the latency
-that dnsperf measures for its own queries; it includes delays in dnsperf itself. The benchmark's result is the ratio of
+that dnsperf measures for its own queries, including delays in dnsperf itself. The benchmark's result is the ratio of
 lbdns's 'kernel' p99 to the other server's 'kernel' p99.
 """
 

@@ -107,7 +107,7 @@ class LbdnsProgram:
 
 
 class BenchmarkFarm:
-    """The ports of one lbdns server and the server's files in ``folder``."""
+    """The ports of an lbdns server and the server's files in ``folder``."""
 
     def __init__(
         self,

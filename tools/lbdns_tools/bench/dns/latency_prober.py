@@ -51,7 +51,7 @@ class ProbeResult:
 
 
 def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, float]:
-    """Return percentiles, in ms, of the latencies measured by a prober and of those measured by dnsperf."""
+    """Return percentiles, in ms, of the latencies that a prober measured and of the latencies that dnsperf measured."""
     return {
         "kernel_p50_ms": probes.p(50),
         "kernel_p99_ms": probes.p(99),

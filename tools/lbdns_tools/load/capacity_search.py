@@ -2,9 +2,9 @@
 
 The search doubles the load until a trial fails, and then bisects the range. If the first trial at a load passes, the
 search accepts the load. If the first trial fails, the majority of up to three trials decides, because a single failure
-may be an outlier. Finally, the highest accepted load must pass one more trial. If this trial fails, the search
-continues at lower loads, and from then on a load must pass at least two trials. If the load generator is the
-bottleneck, the search ends and reports the bottleneck, because the server's limit remains unknown.
+may be an outlier. Finally, the highest accepted load must pass one more trial. If the last trial fails, the search
+continues at lower loads, and every load must then pass at least two trials. If the load generator is the bottleneck,
+the search ends and reports the bottleneck, because the server's limit remains unknown.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ class _CapacitySearch:
     def decide(self, value: float) -> SearchTrial:
         """Run up to three trials at ``value``, and return a trial that agrees with the majority.
 
-        If the first trial passes, the method returns this trial without further trials. If ``doubted`` is set, the
-        method always runs at least two trials. If a trial shows that the load generator is the bottleneck, the method
-        returns this trial immediately.
+        If the first trial passes, the method returns the first trial without further trials. If ``doubted`` is set, the
+        method always runs at least two trials. If the load generator is the bottleneck in a trial, the method returns
+        the trial immediately.
         """
         failed: list[SearchTrial] = []
         passed: list[SearchTrial] = []

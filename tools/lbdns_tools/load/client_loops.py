@@ -41,7 +41,8 @@ class LoadClient:
         self._kept: dict[tuple[str, int], list[HttpConnection]] = {}  # by address or name and port
 
     def take(self, use: tuple[str, int]) -> HttpConnection | None:
-        """Remove and return the most recently used connection that is idle and open, or return None."""
+        """Remove and return the most recently used connection that is idle and open, or return None if there is
+        none."""
         kept = self._kept.get(use)
         while kept:
             connection = kept.pop()

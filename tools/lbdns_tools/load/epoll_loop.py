@@ -120,7 +120,7 @@ class DescriptorWaiter:
     async def ready(self, events: int) -> None:
         """Wait until the descriptor is ready for READ or WRITE.
 
-        A system call may still block afterwards. In this case, the caller must wait again.
+        If a system call would still block afterwards, the caller must wait again.
         """
         self.listen(events)
         self._task = self._loop.current

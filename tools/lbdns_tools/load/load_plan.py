@@ -172,7 +172,7 @@ class LoadRun:
     Requests that are due in the first ``warm_up_s`` seconds are sent but not counted. ``seconds`` includes the warm-up.
     Across all processes, at most ``max_connections`` connections are open at a time (0 means no limit). Two runs with
     the same ``seed`` and ``parts`` use the same random numbers, except in DNS queries. ``parts`` is the number of
-    processes. ``part`` is the index of the process that runs this share.
+    processes. ``part`` is the index of the process that executes this part of the run.
     """
 
     resolve: ResolveRule

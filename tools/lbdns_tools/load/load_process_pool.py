@@ -141,8 +141,8 @@ class InterruptedRunError(Exception):
 class RunMeasurement:
     """A setup for measuring runs with ``processes`` load processes, which are assigned to ``places`` in turn.
 
-    If ``processes`` is 0, :func:`_useful_processes` determines the number of processes. Each place then has at least
-    one process.
+    If ``processes`` is 0, :func:`_useful_processes` determines the number of processes, but each place has at least one
+    process.
     """
 
     processes: int = 0

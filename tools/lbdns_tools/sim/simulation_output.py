@@ -120,7 +120,7 @@ def _shares(shares: Mapping[str, float]) -> str:
 
 
 def show_replay(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy], console: Console) -> None:
-    """Print the percentage of each policy's answers that names each member, and the percentage that differs from the
+    """Print the members' shares of each policy's answers, and the percentage of answers that differ from the
     recording."""
     first = replays[0]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))

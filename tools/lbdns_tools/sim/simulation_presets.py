@@ -42,7 +42,7 @@ def _sweep(farm: str) -> tuple[Scenario, ...]:
 
 
 def _servers_1999(workload: str) -> tuple[ServerSpec, ...]:
-    """Return the servers of farm T3, scaled to the total speed of the 1999 machines with this workload."""
+    """Return the servers of farm T3, scaled to the total speed of the 1999 machines with ``workload``."""
     servers = FARMS["T3"]
     factor = _CARRIED_1999[workload] * WORKLOADS[workload].mean / Scenario(servers).capacity
     return tuple(

@@ -1,9 +1,9 @@
 """Configures and starts HAProxy, nginx and Pound in front of the lab's web hosts, for comparison with lbdns.
 
-The settings are the defaults of the Debian packages, with two exceptions that prevent distorted measurements. The
-connection limit is raised, because one study has 1,401 clients. Requests are not logged. Balancers do not reuse
-connections to the web hosts, because Apache closes each connection after one request. Session affinity is disabled,
-because all clients on a client host share that host's addresses.
+The balancers use the default settings of the Debian packages, except for settings that would distort the measurements.
+The balancers' connection limit is raised, because one study has 1,401 clients. Requests are not logged. Balancers do
+not reuse connections to the web hosts, because Apache closes each connection after one request. Session affinity is
+disabled, because all clients on a client host share that host's addresses.
 """
 
 from __future__ import annotations

@@ -81,8 +81,7 @@ class MeasurementLength:
         return self.warm_up_s + self.seconds + OVERHEAD_S + TAIL_S.get(workload, 0.0)
 
     def with_settings(self, settings: StudySettings) -> MeasurementLength:
-        """Return a copy of these durations in which the options --warm-up and --seconds, if given, replace the
-        values."""
+        """Return a copy in which the options --warm-up and --seconds, if given, replace the durations."""
         return MeasurementLength(
             self.warm_up_s if settings.warm_up_s is None else settings.warm_up_s,
             self.seconds if settings.seconds is None else settings.seconds,
@@ -111,8 +110,7 @@ def strongest(farm: LabFarm) -> WebHost:
 
 
 def front_group(selection: str) -> str | None:
-    """Return the control group of the proxy or lbdns that selects hosts, or None if clients address one host
-    directly."""
+    """Return the control group of the proxy or lbdns that selects hosts, or None if all requests go to one host."""
     if selection in FRONTS:
         return FRONTS[selection][0]
     return None if selection in (ALONE, DIRECT) else DNS
@@ -127,7 +125,7 @@ def target_of(lab: Lab, selection: str) -> str:
 def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -> AbstractContextManager[str]:
     """Return a context manager that yields the clients' target.
 
-    If ``balancer`` (program, method) is given, the context manager also runs this balancer.
+    If ``balancer`` (program, method) is given, the context manager also runs the balancer.
     """
     return lab.proxy(*balancer) if balancer else nullcontext(target_of(lab, selection))
 
@@ -209,11 +207,11 @@ class FarmLoad:
         return case_measurement.measure(lab, case, self.planned(target, load), repetition)
 
     def learning_step(self, farm: str = FARM, what: str = "") -> StudyStep:
-        """Return the step in which lbdns learns this workload. ``what`` describes the workload. See ``learning``."""
+        """Return a step in which lbdns learns the workload that ``what`` describes. See ``learning``."""
         return learning(farm, what or self.workload, self.mix(dns_name("best")), self.settings)
 
     def calibration_step(self, selection: str, balancer: tuple[str, str] | None = None) -> StudyStep:
-        """Return a step that measures the rate that the farm sustains. In this step, clients send requests without
+        """Return a step that measures the rate that the farm sustains. During the step, clients send requests without
         pause."""
         load_s = self.seconds(CALIBRATION_S, QUICK_CALIBRATION_S)
 

@@ -1,7 +1,6 @@
 """Manages the lab's control groups (version 1 or 2): creation, limits, processes, measurements and removal.
 
-With version 1, each controller may be mounted separately. In this case, a control group has the same path in every
-hierarchy.
+With version 1, each controller may be mounted separately, and a control group has the same path in every hierarchy.
 """
 
 from __future__ import annotations
@@ -94,15 +93,16 @@ class ControlGroup:
 
     @property
     def cpu_directory(self) -> Path:
-        """The directory that contains the group's CPU limit. The agent's option --cgroup accepts this path."""
+        """The directory that contains the group's CPU limit. The agent's option --cgroup accepts the path of the
+        directory."""
         return self.hierarchies.cpu.point / self.name
 
     def directories(self) -> list[Path]:
         return [hierarchy.point / self.name for hierarchy in self.hierarchies.all()]
 
     def command(self, *argv: str) -> tuple[str, ...]:
-        """Return a command that enters the group and then executes ``argv``. If the command cannot enter the group, it
-        fails."""
+        """Return a command that enters the group and then executes ``argv``. The command fails if the group cannot be
+        entered."""
         moves = " && ".join(f"echo $$ > {shlex.quote(str(at / 'cgroup.procs'))}" for at in self.directories())
         return "sh", "-c", f'{moves} && exec "$@"', "sh", *argv
 

@@ -37,7 +37,8 @@ class PlacedMachine:
         return (group or self.group).command(*own_mounts, "sh", "-c", _ENTER, self.namespace, *argv)
 
     def resolv_conf(self, *lines: str) -> None:
-        """Write the machine's resolv.conf. Programs that start later read this file, including any later changes."""
+        """Write the machine's resolv.conf. Programs that start later read the new resolv.conf, including any later
+        changes."""
         folder = ETC / self.namespace
         while not folder.is_dir():
             with contextlib.suppress(FileNotFoundError):  # another lab has just removed the empty parent folder

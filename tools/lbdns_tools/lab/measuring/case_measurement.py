@@ -25,7 +25,7 @@ class MeasuredCase:
     ``selection`` is the server selection method, such as ``single``, ``alone``, ``round_robin`` or ``haproxy``.
     ``resolve`` is the clients' resolve rule (``connection``, ``webstone``, ...), or "" if clients use an address.
     ``target`` is the name or address that clients use. ``farm`` is the name of a farm in the study, such as "unequal"
-    or "equal". ``more`` contains additional columns of this study.
+    or "equal". ``more`` contains additional columns of the study.
     """
 
     selection: str
@@ -58,8 +58,8 @@ class MeasuredOutcome:
 def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int = 1) -> MeasuredOutcome:
     """Run a planned load from the lab's client hosts, and return the outcome.
 
-    The keys of shares in the outcome are machine names instead of addresses. ``answers`` includes the answers during
-    the warm-up. If clients use an address, ``answers`` is empty. Raises LbdnsError, or KeyboardInterrupt if the run is
+    The shares in the outcome are keyed by machine name, not by address. ``answers`` includes the answers during the
+    warm-up. If clients use an address, ``answers`` is empty. Raises LbdnsError, or KeyboardInterrupt if the run is
     interrupted.
     """
     places = tuple(LoadPlace(client.command(), client.machine.addresses4) for client in lab.clients())

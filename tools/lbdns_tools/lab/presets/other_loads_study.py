@@ -2,7 +2,7 @@
 
 The disturbances are programs that compete with web servers for CPU or disk, failures of web servers and hosts, a flash
 crowd, and caching resolvers. If a disturbance affects a single host, the study selects the host with the most CPU. The
-loss of this host has the most impact, because ``best`` sends this host the most requests.
+loss of the host with the most CPU has the most impact, because ``best`` sends this host the most requests.
 """
 
 from __future__ import annotations

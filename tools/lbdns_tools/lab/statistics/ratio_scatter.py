@@ -1,9 +1,9 @@
 """Estimates the standard errors of ratios, and the range of the lowest or highest ratio by chance alone.
 
 If the speed of a machine varies by 10 %, the lowest of 27 measured ratios is well below every true ratio. Repetitions
-show how much individual ratios vary. From this variation, the module calculates a chance range for the lowest ratio,
-assuming that all true ratios equal the mean. If the lowest ratio lies within its chance range, the measurements are no
-evidence that any true ratio differs from the mean.
+show how much individual ratios vary. From the variation between repetitions, the module calculates a chance range for
+the lowest ratio, assuming that all true ratios equal the mean. If the lowest ratio lies within its chance range, the
+measurements are no evidence that any true ratio differs from the mean.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class StudyDemand:
 
     Depending on ``at_least`` and ``strictly``, ``value`` must be at least, at most or below ``bound``.
 
-    ``points`` is the number of points with a result, and ``mean`` is the mean over these points. If ``value`` is the
+    ``points`` is the number of points with a result, and ``mean`` is the mean over all such points. If ``value`` is the
     lowest or highest value of all points, ``by_chance`` is the chance range of ``value``. If the chance range is
     unknown, ``by_chance`` is None.
     """

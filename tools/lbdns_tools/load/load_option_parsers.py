@@ -41,8 +41,8 @@ def parse_rates(text: str) -> tuple[float, ...]:
 
 
 def _points(text: str) -> tuple[Fraction, ...]:
-    """Parse a list of numbers and sweeps, and return the numbers in order and without duplicates. The calculation is
-    exact, so 0.1..1/0.1 yields ten numbers."""
+    """Parse a list of numbers and sweeps, and return the numbers in the given order, without duplicates. The
+    calculation is exact, so 0.1..1/0.1 yields ten numbers."""
     found: dict[Fraction, None] = {}
     for item in text.split(","):
         for point in _sweep(text, item.strip()):

@@ -127,8 +127,8 @@ class SimulatedLookups:
                 dns.receive(self._names[member], reading, now)
 
     def schedule(self, calendar: EventCalendar) -> None:
-        """Schedule the search of each DNS server for overdue reports and, if the pool has a check, the checks of
-        members."""
+        """Schedule each DNS server's searches for overdue reports, and the checks of members if the pool has a
+        check."""
 
         def look(dns: SimulatedDnsServer, now: float) -> None:
             if now >= dns.next_change:

@@ -1,4 +1,4 @@
-"""Configures and starts a lab's DNS servers, which are lbdns and, as a caching resolver, unbound."""
+"""Configures and starts a lab's DNS servers: lbdns as the authoritative server, and unbound as a caching resolver."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class FarmLoad:
         return QUICK_WARM_UP_S if self.settings.quick else WARM_UP_S
 
     def seconds(self, usual: float, quick: float) -> float:
-        """Return the duration of a measurement, which is --seconds if given, ``quick`` with --quick, or ``usual``."""
+        """Return the duration of a measurement: --seconds if given, otherwise ``quick`` (with --quick) or ``usual``."""
         return self.settings.seconds or (quick if self.settings.quick else usual)
 
     def mix(self, target: str) -> RequestMix:

@@ -27,7 +27,11 @@ SAMPLE_COLUMNS: Final = ("time", "case", "second", "group", "cpu_percent", "memo
 
 
 def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
-    """Return the names of all control groups to sample, which belong to the machines except the hub, and to agents."""
+    """Return the names of the sampled control groups.
+
+    Each machine except the hub has a control group. Each agent has a separate control group, unless ``agents_inside``
+    is set.
+    """
     found: list[str] = []
     for farm in farms:
         found += [machine.name for machine in machines(farm) if machine.name != HUB]  # the hub runs no program

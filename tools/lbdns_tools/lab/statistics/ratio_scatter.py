@@ -35,8 +35,7 @@ class ChanceRange(NamedTuple):
 
 
 def deviation(points: Iterable[Ratios]) -> float | None:
-    """Return the pooled relative standard deviation of ratios from the mean of their point, or None with too few
-    ratios."""
+    """Return the pooled relative standard deviation of the points' ratios, or None if there are too few ratios."""
     residuals = _residuals(points)
     return fmean(residual * residual for residual in residuals) ** 0.5 if residuals else None
 

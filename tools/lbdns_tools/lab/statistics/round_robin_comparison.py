@@ -1,4 +1,4 @@
-"""Composes sentences for reports, which compare ``best`` with ``round_robin`` or warn about a slow load generator."""
+"""Composes sentences that compare ``best`` with ``round_robin``, and warnings about a slow load generator."""
 
 from __future__ import annotations
 

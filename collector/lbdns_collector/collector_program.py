@@ -156,7 +156,7 @@ class CollectorProgram:
 
     @property
     def user(self) -> str:
-        """The user as which the program runs after opening the sockets."""
+        """The user account under which the program runs after opening the sockets."""
         return self._status.members.farm.config.server.user
 
     @property

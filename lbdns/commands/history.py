@@ -67,7 +67,7 @@ def history(config: Path, file: Path | None, events: bool, **options: Any) -> No
 
     The command reads the history file in the configured state directory, even if the server is not running. By default,
     the file contains one-second values for an hour, 10-second means for a day, and one-minute means for 30 days. The
-    section [history] can change these periods.
+    section [history] of the configuration defines how long values are kept.
 
     \b
     Examples:

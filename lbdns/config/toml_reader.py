@@ -88,7 +88,7 @@ class TomlTable:
 
     @property
     def folder(self) -> Path:
-        """The directory of the file. Relative paths in the file are relative to this directory."""
+        """The directory of the file. Relative paths in the file are relative to the file's directory."""
         return self.findings.path.resolve().parent
 
     def wrong(self, key: str, what: str) -> None:

@@ -89,7 +89,7 @@ def _check_running(groups: Iterable[ChildProcesses]) -> None:
 
 
 def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: StopSignals) -> bool:
-    """Return True as soon as the server answers over DNS and HTTP, or False if a signal stops the demo before."""
+    """Return True as soon as the server answers over DNS and HTTP, or False if a signal stops the demo first."""
     end = time.monotonic() + START_TIMEOUT
     while not stop.is_set():
         _check_running(groups)

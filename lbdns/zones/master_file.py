@@ -145,7 +145,10 @@ class _ExpansionLimits:
     included: int = 0  # files
 
     def generate(self, records: int) -> None:
-        """Count the records that a $GENERATE line creates. Raises UnservableError if there are too many."""
+        """Count the records that a $GENERATE line creates.
+
+        Raises UnservableError if $GENERATE lines create too many records.
+        """
         self.generated += records
         if self.generated > MAX_GENERATED:
             raise UnservableError(f"$GENERATE creates more than {MAX_GENERATED} records")
@@ -264,7 +267,7 @@ class _Reader(dns.zonefile.Reader):
             self.last_ttl, self.last_ttl_known = line.ttl, True
         ttl = line.ttl if line.ttl is not None else self._implicit_ttl()
         if self.current_origin is None or ttl is None:
-            raise UnservableError("$GENERATE needs a TTL, here or in $TTL, and an origin")
+            raise UnservableError("$GENERATE must have an origin and a TTL; set the TTL in this line or with $TTL")
         for number in line.numbers:
             self.last_name = dns.name.from_text(expanded(line.owner, number), self.current_origin, self.tok.idna_codec)
             if not self.last_name.is_subdomain(self._origin):

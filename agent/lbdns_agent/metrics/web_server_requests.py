@@ -39,7 +39,7 @@ def parse(page: bytes) -> WorkerStatus:
     busy, idle = _number(fields, _BUSY), _number(fields, _IDLE)
     if busy is None or idle is None:
         raise ValueError(
-            "the page contains no BusyWorkers or no IdleWorkers; check that the URL ends in '?auto', which selects the "
+            "the page must contain BusyWorkers and IdleWorkers; check that the URL ends in '?auto', which selects the "
             "machine-readable form"
         )
     return WorkerStatus(_number(fields, _TOTAL), busy, idle)

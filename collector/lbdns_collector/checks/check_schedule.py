@@ -201,7 +201,7 @@ class CheckSchedule:
     def _when(self, check: MemberCheck, reading: Reading | None, now: float) -> float:
         """Return the time at which the member must be checked.
 
-        If this time is not known yet, return the time at which to call this method again.
+        If the time of the check is not known yet, return the time at which to call this method again.
         """
         if check.agentless:
             return now

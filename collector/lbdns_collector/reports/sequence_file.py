@@ -50,10 +50,10 @@ def sequence_path(config: Config) -> Path:
 
 
 def read(path: Path) -> dict[Any, Any]:
-    """Return the records in the file by host name, or an empty dictionary if there is no file. Blocks on the disk.
+    """Return the records in the file by host name, or an empty dictionary if there is no file.
 
-    The function does not check the records. Raises LbdnsError if the file cannot be read or is not a sequence file of
-    this version.
+    This function blocks on the disk, and does not check the records. Raises LbdnsError if the file cannot be read or is
+    not a sequence file of this version.
     """
     try:
         with path.open("rb") as file:
@@ -90,7 +90,10 @@ def write(path: Path, records: Mapping[str, HostRecord]) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files of processes that were killed while writing the sequence file. Blocks on the disk."""
+    """Remove the temporary files of processes that were killed while writing the sequence file.
+
+    This function blocks on the disk.
+    """
     with contextlib.suppress(OSError):
         for leftover in path.parent.glob(f".{path.name}.*"):
             if time.time() - leftover.stat().st_mtime > LEFTOVER:

@@ -23,7 +23,15 @@ from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 FOLLOWER_KEEP_ALIVE: Final = 2.0
 PAGE_KEEP_ALIVE: Final = 15.0
 
-_encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+def _plain(value: object) -> dict[Any, Any]:
+    """Return a read-only mapping as a dict, the only mapping that json can encode."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"JSON cannot represent {type(value).__name__}: {value!r}")
+
+
+_encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=_plain).encode
 
 
 @dataclass(frozen=True, slots=True)

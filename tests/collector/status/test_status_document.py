@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,17 +17,21 @@ from hypothesis import strategies as st
 from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
 from lbdns.model.farm import Farm
 from lbdns.model.overrides import Override, Overrides
-from lbdns.model.snapshot import FailedCheck, Reading, Snapshot
+from lbdns.model.snapshot import NO_METRICS, FailedCheck, Reading, Snapshot
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.status.status_document import (
     ProgramStatus,
+    RejectedStatus,
     ReportChanges,
     StatusInputs,
     build_status,
     change_signature,
     changed_members,
     read_status,
+    status_json,
+    to_json,
 )
+from tests.answering.farms import MEMBERS
 from tests.collector.collector_fixtures import IDLE, make_farm
 from tests.config.config_files import pool_table
 from tests.overriding import drains
@@ -97,6 +102,31 @@ def test_shape(farm: Farm) -> None:
         "gone": False,
     }
     json.dumps(document, allow_nan=False)
+
+
+def test_read_only_mappings_become_objects(farm: Farm) -> None:
+    """Read-only mappings are the defaults of several arguments and attributes, and json knows only dict."""
+    types, history = MappingProxyType({"A": 9}), MappingProxyType({"on": True})
+    none: Mapping[str, int] = MappingProxyType({})
+    program = ProgramStatus("1.2", 60.0, 9, 1, types=types, rcodes=none, history=history)
+    inputs = replace(
+        status_inputs(farm, {"gandalf": reading(metrics=NO_METRICS), "frodo": Reading(NOW, 1.0, 80)}),
+        server=program,
+        rejected=RejectedStatus(1, none, [none]),
+        parts=lambda _: NO_METRICS,
+    )
+    document = json.loads(status_json(inputs))
+    assert document["server"]["types"] == {"A": 9}
+    assert document["server"]["history"] == {"on": True}
+    assert document["reports"] == {"counts": {}, "rejected": [{}]}
+    assert {name: member["metrics"] for name, member in members(document).items()} == {name: {} for name in MEMBERS}
+    (changed,) = ReportChanges(farm).build(["gandalf.hobbit"], inputs.snapshot.readings, NOW)["pools"]
+    assert json.loads(to_json(changed))["members"][0]["metrics"] == {}
+
+
+def test_what_json_cannot_represent_is_an_error() -> None:
+    with pytest.raises(TypeError, match="set"):
+        to_json({"a": {1}})
 
 
 def test_score_parts_and_capacities(farm: Farm) -> None:

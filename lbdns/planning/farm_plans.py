@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
+from typing import Final
 
 from lbdns.answering.member_selection import PlanCursor
 from lbdns.choosing.chooser import Chooser
@@ -16,6 +18,9 @@ from lbdns.planning.shadow import ShadowPlans
 from lbdns.planning.state_announcer import StateAnnouncer
 from lbdns.policies.plan import Plan
 
+log = logging.getLogger("lbdns.planning")
+
+RETRY: Final = 1.0  # s until a pool is planned again after an error, unless a report or an override comes first
 #: By pool and policy
 PlanCursors = Mapping[tuple[str, str], PlanCursor]
 #: Pool -> answers so far by full member name
@@ -59,6 +64,7 @@ class FarmPlans:
         self._detects_black_holes = detects_black_holes
         self._rng = Random()
         self._outdated: set[str] = set()  # pools whose plans must be made even if nothing has changed
+        self._retry_at: dict[str, float] = {}  # pool whose planning has failed -> when to try again (monotonic s)
         self._counted: dict[str, Counter[str]] = {}  # pool -> answers when they were last counted
         self._ended: Counter[tuple[str, str]] = Counter()  # answers from plans that have ended, by pool and policy
 
@@ -83,6 +89,7 @@ class FarmPlans:
         self.cursors = cursors
         self._outdated = {pool.name for pool in farm.pools}
         self._counted.clear()
+        self._retry_at.clear()
 
     def answers(self) -> Counter[tuple[str, str]]:
         """Return the number of this process's answers so far, keyed by pool (including removed pools) and policy."""
@@ -94,14 +101,26 @@ class FarmPlans:
     @property
     def next_change(self) -> float:
         """Return the monotonic time in seconds of the next plan expiry or announcement if no report arrives."""
-        changes = [chooser.next_change for chooser in self.choosers.values()]
+        retry_at = self._retry_at  # what has failed may still be due, which must not make planning repeat endlessly
+        changes = [retry_at.get(name) or chooser.next_change for name, chooser in self.choosers.items()]
         return min(*changes, self.announcer.next_end, math.inf)
 
     def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
         """If the state of ``pool`` has changed, make new plans and announce the changes.
 
-        Return whether the state has changed.
+        Return whether the state has changed. An exception is logged and affects no other pool; this pool's last
+        plans stay in force until planning succeeds.
         """
+        try:
+            changed = self._plan(pool, snapshot, overrides, now)
+        except Exception:
+            log.exception("pool %s: planning failed; its last plans stay in force", pool.name)
+            self._retry_at[pool.name] = now + RETRY
+            return False
+        self._retry_at.pop(pool.name, None)
+        return changed
+
+    def _plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
         chooser = self.choosers[pool.name]
         before, guards_before = chooser.liveness, chooser.guards(now)
         if self._answers:
@@ -109,7 +128,7 @@ class FarmPlans:
         changed = chooser.observe(snapshot, overrides.for_pool(pool.name), now)
         if not changed and pool.name not in self._outdated:
             return False
-        self._outdated.discard(pool.name)
+        self._outdated.add(pool.name)  # until all plans are made, which may fail
         liveness, guards = chooser.liveness, chooser.guards(now)
         if liveness.fail_open and not before.fail_open:
             self.fail_open.begin(pool.name, now)
@@ -122,10 +141,11 @@ class FarmPlans:
             cursor = self.cursors.get((pool.name, policy))
             if cursor:
                 selections = cursor.selections()
-                self._ended[pool.name, policy] += sum(selections.counts)
                 plan = chooser.plan(policy, selections, now)
                 cursor.set_plan(plan, liveness.candidates)
+                self._ended[pool.name, policy] += sum(selections.counts)
                 self.shadows.follow(pool.name, policy, selections, plan, chooser, now)
+        self._outdated.discard(pool.name)
         return True
 
     def _count_selections(self, pool: Pool, answers: AnswerCounts, now: float) -> None:

@@ -6,15 +6,17 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from lbdns.answering.answer_table import AnswerTable
+from lbdns.choosing.chooser import Chooser
 from lbdns.events.event_log import EventLog
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.planning import planner
 from lbdns.planning.planner import Planner
-from tests.answering.farms import MEMBERS, hobbit, make_farm, pool
+from tests.answering.farms import HOBBIT, MEMBERS, hobbit, make_farm, pool
 from tests.overriding import drains
 from tests.server.clients import until
 from tests.server.readings import Readings
@@ -327,3 +329,76 @@ async def test_an_override_takes_effect_during_a_pass_and_a_pause(monkeypatch: p
     farm.planner.override(NO_OVERRIDES)
     assert set(last.plan.order) == {0, 1, 2}
     farm.planner.stop()
+
+
+class TwoPools:
+    """Two pools, of which the first one's planning can be made to fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.farm = make_farm({"hobbit": HOBBIT}, [pool(), pool(name="other", names={"other": "round_robin"})])
+        self.table, self.loop = AnswerTable(self.farm), asyncio.get_running_loop()
+        self.broken, self.attempts = False, 0
+        observe = Chooser.observe
+
+        def observed(chooser: Chooser, *args: Any) -> bool:
+            if self.broken and chooser is self.planner._plans.choosers["web"]:
+                self.attempts += 1
+                raise RuntimeError("a bug")
+            return observe(chooser, *args)
+
+        self.planner = Planner(self.farm, self.table.cursors, self.loop, events=EventLog())
+        monkeypatch.setattr(Chooser, "observe", observed)
+        self.readings = Readings()
+
+    def report(self, interval: float = 60.0) -> None:
+        self.planner.deliver(self.readings.report(self.loop.time(), interval))
+
+    def order(self, name: str) -> list[str]:
+        plan = self.table.cursors[name, "round_robin"].plan
+        return [MEMBERS[i] for i in sorted(set(plan.order[plan.repeat_from :]))]
+
+
+async def test_a_pool_whose_planning_fails_keeps_its_plan_and_harms_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pools = TwoPools(monkeypatch)
+    pools.report()
+    answers = pools.table.cursors["web", "round_robin"]
+    for _ in range(3):
+        answers.next()
+    counted = pools.planner.answers()
+    pools.broken = True
+    pools.planner.override(drains("frodo.hobbit"))
+    await until(lambda: pools.order("other") == ["bilbo", "gandalf"])
+    assert pools.order("web") == list(MEMBERS)
+    assert messages(caplog, "planning failed")[0] == "pool web: planning failed; its last plans stay in force"
+    assert pools.planner.answers() == counted
+    pools.broken = False  # it is tried again without a report
+    await until(lambda: pools.order("web") == ["bilbo", "gandalf"])
+    assert pools.planner.answers() == counted
+    pools.planner.stop()
+
+
+async def test_a_pool_whose_planning_fails_is_not_tried_without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    pools = TwoPools(monkeypatch)
+    pools.report(SHORT)
+    pools.broken = True
+    await asyncio.sleep(10 * SHORT)  # all members fall silent in this time, so that new plans are due
+    assert 0 < pools.attempts <= 3
+    pools.planner.stop()
+
+
+async def test_a_policy_that_fails_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pools = TwoPools(monkeypatch)
+    pools.report()
+    plan, counted = Chooser.plan, pools.planner.answers()
+    monkeypatch.setattr(Chooser, "plan", lambda *_: 1 / 0)
+    pools.planner.override(drains("frodo.hobbit"))
+    await until(lambda: len(messages(caplog, "planning failed")) >= 2)
+    assert pools.order("web") == pools.order("other") == list(MEMBERS)
+    monkeypatch.setattr(Chooser, "plan", plan)
+    await until(lambda: pools.order("web") == pools.order("other") == ["bilbo", "gandalf"])
+    assert pools.planner.answers() == counted
+    pools.planner.stop()

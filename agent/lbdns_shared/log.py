@@ -27,6 +27,7 @@ _PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNIN
 
 WINDOW: Final = 60.0  # s
 SIMILAR_LIMIT: Final = 10  # lines in a window
+TRACEBACK_LIMIT: Final = 1  # similar tracebacks in a window: each has many lines, and clients may be able to cause them
 KIND_LIMIT: Final = 200  # lines in a window, so that a pool of 200 members that all fall silent is logged in full
 
 
@@ -86,7 +87,8 @@ class LogSuppressor:
     """A filter that writes only some of many similar records, and counts the suppressed records.
 
     Within one minute, up to ten similar log records are written. Another line then reports the number of suppressed
-    records. Records are similar if they come from one place in the program or are events about one member. Because a
+    records. Records are similar if they come from one place in the program or are events about one member. Records
+    with tracebacks are similar if the exception has the same type and origin, and only the first one is written. Because a
     farm can have ten thousand members, there is also a limit for each kind of record (logger, level, kind of event).
     The limit for each kind bounds the logging rate and memory use, and prevents one kind of record from hiding other
     kinds.
@@ -97,11 +99,16 @@ class LogSuppressor:
         self._kinds: dict[Hashable, _Window] = {}
         self._similar: dict[Hashable, _Window] = {}
 
-    def admits(self, record: logging.LogRecord, similar: Hashable, kind: Hashable, now: float) -> bool:
+    def admits(self, record: logging.LogRecord, now: float) -> bool:
         """Return True if ``record`` must be written; otherwise, count ``record`` as suppressed and return False.
 
         Before each call of this method, call ``ended`` with an equal ``now``.
         """
+        event = getattr(record, "event", None)
+        kind = record.name, record.levelno, event and event.kind
+        origin = _origin(record)
+        limit = TRACEBACK_LIMIT if origin else SIMILAR_LIMIT
+        similar: Hashable = origin or ((event.pool, event.member) if event else str(record.msg))
         of_kind = self._kinds.get(kind)
         if of_kind is None:
             of_kind = self._kinds[kind] = _Window(now + WINDOW)
@@ -109,7 +116,7 @@ class LogSuppressor:
         if of_similar is None and of_kind.written < KIND_LIMIT:
             of_similar = self._similar[kind, similar] = _Window(now + WINDOW)
         window = of_kind if of_similar is None or of_kind.written >= KIND_LIMIT else of_similar
-        if window is of_similar and window.written < SIMILAR_LIMIT:
+        if window is of_similar and window.written < limit:
             window.written += 1
             of_kind.written += 1
             return True
@@ -157,10 +164,7 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         now = self._clock()
         self._report(now)
-        event = getattr(record, "event", None)
-        kind = record.name, record.levelno, event and event.kind
-        similar = (event.pool, event.member) if event else str(record.msg)
-        if self._suppressor.admits(record, similar, kind, now):
+        if self._suppressor.admits(record, now):
             self._write(record)
         elif self._timer is None or not self._timer.is_alive():  # a fork copies the timer but not its thread
             self._start_timer(now)
@@ -213,6 +217,16 @@ class _Handler(logging.Handler):
         what = {"name": "lbdns.log", "levelno": logging.WARNING, "levelname": "WARNING", "lost": count}
         lines = "1 log line was" if count == 1 else f"{count} log lines were"
         return self.format(logging.makeLogRecord({**what, "msg": f"{lines} lost: {reason}"}))
+
+
+def _origin(record: logging.LogRecord) -> Hashable:
+    """Return the type of the record's exception and the place that raised it, or None if there is no exception."""
+    if not isinstance(record.exc_info, tuple) or record.exc_info[0] is None:
+        return None
+    kind, _, at = record.exc_info
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return kind, at and (at.tb_frame.f_code.co_filename, at.tb_lineno)
 
 
 def _summary(window: _Window, similar: bool) -> logging.LogRecord:

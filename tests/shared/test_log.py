@@ -204,16 +204,35 @@ def test_it_is_told_although_nothing_more_comes(
     assert "5 more like this" in lines[10]
 
 
-def test_tracebacks_count_too(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+def fail(text: str) -> None:
+    raise ValueError(text)
+
+
+def test_one_traceback_a_minute_whatever_the_messages(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    """A client that triggers an internal error again and again must not fill the log."""
     log.set_up("json")
-    for _ in range(50):
+    for number in range(50):
         try:
-            raise ValueError("inside")
+            fail(f"inside {number}")
         except ValueError:
-            logging.getLogger("x").exception("failed")
-    assert len(written(capsys)) == 10
-    logging.getLogger().handlers[0].close()
-    assert "40 more like this" in written(capsys)[0]
+            logging.getLogger("x").exception(f"/path/{number}: failed")
+    (line,) = written(capsys)
+    assert "inside 0" in json.loads(line)["exception"]
+    clock.now += log.WINDOW
+    logging.getLogger("x").info("something else")
+    assert "49 more like this in the last 60 s; the last one: /path/49: failed" in written(capsys)[0]
+
+
+def test_another_exception_or_place_has_its_own_traceback(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    log.set_up("json")
+    for _ in range(2):
+        for call in (lambda: fail("a"), lambda: int("a"), lambda: next(iter(()))):
+            try:
+                call()
+            except (ValueError, StopIteration):
+                logging.getLogger("x").exception("failed")
+    logging.getLogger("x").error("no exception", exc_info=True)
+    assert len(written(capsys)) == 4
 
 
 def test_events_of_different_members_are_different(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:

@@ -58,10 +58,14 @@ def test_recovery(began: float, eased: float, recovered: float | None, last_bad:
     assert recovery(bed, QueryFigures(1, 0, 0, 0, 0.0, last_bad)) == seconds
 
 
-def test_a_missing_requirement_skips_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("ci", "verdict"), [("", "skipped"), ("true", "FAILED")])
+def test_a_missing_requirement_skips_the_fault_except_where_everything_must_run(
+    monkeypatch: pytest.MonkeyPatch, ci: str, verdict: str
+) -> None:
+    monkeypatch.setenv("CI", ci)
     monkeypatch.setattr(requirements, "faketime_library", lambda: None)
     outcome = run_fault(next(fault for fault in FAULTS if "faketime" in fault.needs), 1, quick=True)
-    assert outcome.verdict == "skipped"
+    assert outcome.verdict == verdict
     assert "libfaketime is not installed" in outcome.problems[0]
 
 

@@ -35,7 +35,8 @@ def run_fault(fault: Fault, seed: int, quick: bool, kept: Path | None = None) ->
     outcome = FaultOutcome(fault.name, fault.done, fault.holds)
     began = time.monotonic()
     if lacking := requirements.missing(fault.needs):
-        outcome.verdict, outcome.problems = "skipped", [lacking]
+        outcome.verdict = "FAILED" if requirements.nothing_may_be_skipped() else "skipped"
+        outcome.problems = [lacking]
         return outcome
     with tempfile.TemporaryDirectory(prefix="lbdns-faults-", ignore_cleanup_errors=True) as name:
         folder = Path(name)

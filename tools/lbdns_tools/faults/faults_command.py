@@ -41,7 +41,8 @@ Examples:
   {PROGRAM} run --update --json faults.json
 
 For each fault, the command starts a separate farm on the loopback interface of a network namespace. Without
-root privileges, faults that need mounts are skipped. docs/reliability.md explains the table.
+root privileges, faults that need mounts are skipped; with CI=true
+in the environment, such faults fail. docs/reliability.md explains the table.
 
 Exit status: 0 if all expectations held, 1 if an expectation failed, 2 on invalid arguments."""
 

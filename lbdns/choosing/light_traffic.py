@@ -8,12 +8,14 @@ naming the member with the highest score causes herding.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import Final
 
 LIGHT: Final = 2.0  # answers per report interval, as a 10 s average: the most that counts as light traffic
 PAGES: Final = 10.0  # requests per answer: one client's pages, with some chance; more than this is a crowd ...
 HEAVY: Final = 0.5  # ... if an interval's answers bring more than this share of what the weakest member can serve, ...
+WEAKEST: Final = 0.25  # share of the median capacity: a member that claims less must not turn light traffic into crowds
 FOLLOWED: Final = 0.5  # ... and more than this share of the requests went where the answers pointed
 
 
@@ -53,7 +55,8 @@ def brings_crowds(
     if not total or not total_selected:
         return False
     per_answer = min(total, sum(newest)) / answers_per_s
-    if per_answer <= PAGES or LIGHT * per_answer <= HEAVY * min(capacity) * interval:
+    weakest = max(min(capacity), WEAKEST * statistics.median(capacity))
+    if per_answer <= PAGES or LIGHT * per_answer <= HEAVY * weakest * interval:
         return False
     followed = sum(min(r / total, s / total_selected) for r, s in zip(requests, selected, strict=True))
     return followed > FOLLOWED

@@ -60,6 +60,14 @@ def test_long_report_intervals_allow_more_requests() -> None:
     assert not crowd_at_the_last(200.0, CAPACITY, 2.0, 4.0)
 
 
+@pytest.mark.parametrize("requests", [0.0, 30.0, 70.0, 90.0, 120.0, 1000.0])
+def test_no_member_changes_the_rule_by_claiming_a_tiny_capacity(requests: float) -> None:
+    """A crowd is what a member with a quarter of the median capacity could not carry at least."""
+    claimed = [crowd_at_the_last(requests, (tiny, 200.0, 300.0), 2.0, 1.0) for tiny in (1e-9, 0.1, 10.0, 50.0)]
+    assert len(set(claimed)) == 1
+    assert claimed[0] is (requests > 25.0)
+
+
 @given(
     st.lists(
         st.tuples(st.floats(0, 1e4), st.floats(0, 1e4), st.integers(0, 10**40), st.floats(0.01, 1e4)),

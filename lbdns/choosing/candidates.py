@@ -80,9 +80,7 @@ class Candidates:
             liveness = replace(liveness, candidates=candidates)
         if not liveness.fail_open:
             if self.liveness.fail_open:
-                # If a member is forced up, there may be no reading at all
-                longest = max((reading.interval for reading in readings if reading), default=0.0)
-                self.guard_rails.slow_start.restart(now, longest)
+                self.guard_rails.slow_start.restart(now)
             self.guard_rails.update_slow_start(candidates, now)
         changed = due or liveness.states != self.liveness.states or unproven != self.unproven
         self.liveness, self._now = liveness, now
@@ -135,7 +133,7 @@ class Candidates:
         if not alarmed or not self._pool.measured or liveness.fail_open:
             return []
         others, capacity = liveness.candidates, self._pool.observed_capacities()
-        horizon = HORIZON * max(self._pool.members[i].interval for i in alarmed)
+        horizon = HORIZON * self._pool.interval
         demand = self._demand((*alarmed, *others), capacity, now)
         return needed_despite_alarm(alarmed, others, loads(self._pool.metrics, capacity), capacity, demand, horizon)
 

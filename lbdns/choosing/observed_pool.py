@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -117,6 +118,15 @@ class ObservedPool:
     def readings(self) -> list[Reading | None]:
         """Return the newest reading of each member."""
         return [member.reading for member in self.members]
+
+    @property
+    def interval(self) -> float:
+        """Return the median of the intervals between members' reports, in seconds; 1 if no member has an agent.
+
+        No single member changes it much. Members that are silent now count too: of two, one alone could change it.
+        """
+        intervals = [m.interval for m in self.members if m.reading and m.reading.score is not None]
+        return statistics.median(intervals) if intervals else 1.0
 
     @property
     def metrics(self) -> list[Mapping[str, float]]:

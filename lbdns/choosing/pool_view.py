@@ -30,14 +30,8 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     cores = pool.cores
     proven = pool.weighted(pool.proven_capacities(observed))
     overdue, ramps = candidates.overdue(now), candidates.ramps(now)
-    intervals = [
-        member.interval
-        for member in pool.members
-        # Loads come only from reports. Members that are silent now count too: of two, one alone could change the median
-        if member.reading and member.reading.score is not None
-    ]
     scores = _scores(pool, usable)
-    interval = statistics.median(intervals) if intervals else 1.0
+    interval = pool.interval
     in_progress = [member.in_progress.value for i, member in enumerate(pool.members) if i in usable]
     rates = [rate for rate in pool.request_rates(observed) if rate is not None]
     return PoolView(

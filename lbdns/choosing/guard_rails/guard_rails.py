@@ -76,6 +76,7 @@ class GuardRails:
 
     def observe(self, member: int, reading: Reading) -> None:
         """Record a new reading of ``member``."""
+        self.slow_start.reported(member, reading.interval)
         if reading.alarm:
             _, since = self._alarms.get(member, ("", reading.received))
             self._alarms[member] = (reading.alarm, since)

@@ -26,7 +26,8 @@ class SlowStart:
     def __init__(self, members: int, seconds: float) -> None:
         self._seconds = seconds
         self._candidates: tuple[int, ...] = ()  # as of the last call of ``observe``
-        self._first_reports_until = float("-inf")
+        self._restarted = float("-inf")  # when all members were last selected
+        self._intervals = [0.0] * members  # each member's report interval in seconds
         self._seen: set[int] = set()  # candidates at any time since the pool started or restarted
         self._spans: dict[int, tuple[float, float]] = {}  # member -> beginning and end of its slow start
         self._returns: list[tuple[float, ...]] = [()] * members  # when each member came back, within MEMORY
@@ -36,7 +37,8 @@ class SlowStart:
 
         ``places`` lists each member's index in ``old``, or None for a new member.
         """
-        self._first_reports_until = old._first_reports_until
+        self._restarted = old._restarted
+        self._intervals = [0.0 if place is None else old._intervals[place] for place in places]
         self._candidates = tuple(i for i, place in enumerate(places) if place in old._candidates)
         self._seen = {i for i, place in enumerate(places) if place in old._seen}
         for i, place in enumerate(places):
@@ -45,16 +47,20 @@ class SlowStart:
                 if place in old._spans:
                     self._spans[i] = old._spans[place]
 
-    def restart(self, now: float, interval: float) -> None:
+    def reported(self, member: int, interval: float) -> None:
+        """Record the interval that a member declares, in seconds. It affects only this member's slow start."""
+        self._intervals[member] = interval
+
+    def restart(self, now: float) -> None:
         """Reset the state after a fail-open that ended at ``now``. All members were selected during the fail-open.
 
         Members that become candidates with their next reports need no slow start, because they served clients
-        throughout the fail-open. ``interval`` is the longest report interval in seconds.
+        throughout the fail-open.
         """
         self._candidates = ()
         self._seen.clear()
         self._spans.clear()
-        self._first_reports_until = now + max(FIRST_REPORTS, 2 * interval)
+        self._restarted = now
 
     def observe(self, candidates: tuple[int, ...], now: float, alarmed_for: Mapping[int, float]) -> None:
         """Begin slow start for each member that has become a candidate by ``now``.
@@ -72,10 +78,13 @@ class SlowStart:
         if self._seconds <= 0 or not any(i in candidates for i in before):
             return
         for i in candidates:
-            if i not in before and (i in seen or now >= self._first_reports_until):
+            if i not in before and (i in seen or now >= self._first_report_until(i)):
                 self._returns[i] = (*(at for at in self._returns[i] if now - at < MEMORY), now)
                 factor = min(LONGEST, 2.0 ** max(0, len(self._returns[i]) - OFTEN))
                 self._spans[i] = (now, now + factor * min(self._seconds, alarmed_for.get(i, self._seconds)))
+
+    def _first_report_until(self, member: int) -> float:
+        return self._restarted + max(FIRST_REPORTS, 2 * self._intervals[member])
 
     def ramps(self, now: float) -> dict[int, float]:
         """Return, for each member in slow start, the fraction of its weight (FLOOR to 1) that it gets now."""

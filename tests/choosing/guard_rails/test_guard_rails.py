@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lbdns.choosing.chooser import Chooser
 from lbdns.choosing.guard_rails.black_hole import FIRST_PROBE
 from lbdns.choosing.guard_rails.guard_rails import NO_GUARD
 from lbdns.choosing.guard_rails.slow_start import FLOOR
@@ -225,3 +226,14 @@ def test_whatever_happens_somebody_is_handed_out_and_all_come_back(
     pool.alarms.clear()
     pool.run(120, each)
     assert pool.guards == {}, "all are back"
+
+
+@pytest.mark.parametrize("interval", [1.0, 60.0])
+def test_a_long_interval_of_one_member_changes_no_other_member_s_slow_start(interval: float) -> None:
+    chooser = Chooser(("a", "b", "c"), 3.0, 0.5, Random(1), ramp_up=10.0)
+    readings = {"a": Reading(100.0, interval, 50), "b": Reading(100.0, 1.0, 50)}
+    chooser.observe(Snapshot(1, readings), NO_POOL_OVERRIDES, 100.0)
+    assert not chooser.liveness.fail_open
+    late = {"a": Reading(130.0, interval, 50), "b": Reading(130.0, 1.0, 50), "c": Reading(130.0, 1.0, 50)}
+    chooser.observe(Snapshot(2, late), NO_POOL_OVERRIDES, 130.0)
+    assert [guard.ramp for guard in chooser.guards(130.0)] == [1.0, 1.0, FLOOR]

@@ -79,7 +79,7 @@ def test_what_was_more_than_a_minute_ago_is_forgotten() -> None:
 
 def test_nobody_is_ramped_at_the_start() -> None:
     found = SlowStart(3, 10.0)
-    found.restart(100.0, 1.0)
+    found.restart(100.0)
     for now, there in enumerate([(1,), (1, 2), ALL], 100):
         found.observe(there, float(now), {})
         assert found.ramps(float(now)) == {}
@@ -87,7 +87,7 @@ def test_nobody_is_ramped_at_the_start() -> None:
 
 def test_who_goes_soon_after_a_start_is_ramped_when_it_is_back() -> None:
     found = SlowStart(3, 10.0)
-    found.restart(100.0, 1.0)
+    found.restart(100.0)
     found.observe((1, 2), 100.0, {})
     found.observe((1,), 101.0, {})
     found.observe(ALL, 102.0, {})
@@ -96,18 +96,20 @@ def test_who_goes_soon_after_a_start_is_ramped_when_it_is_back() -> None:
 
 def test_who_comes_late_after_a_start_is_ramped() -> None:
     found = SlowStart(3, 10.0)
-    found.restart(100.0, 1.0)
+    found.restart(100.0)
     found.observe(OTHERS, 100.0, {})
     found.observe(ALL, 106.0, {})
     assert found.ramps(106.0) == {2: FLOOR}
 
 
-def test_rare_reports_give_a_start_more_time() -> None:
-    found = SlowStart(3, 10.0)
-    found.restart(100.0, 30.0)
-    found.observe(OTHERS, 100.0, {})
-    found.observe(ALL, 129.0, {})
-    assert found.ramps(129.0) == {}
+def test_rare_reports_give_a_member_more_time_after_a_start_but_no_other() -> None:
+    for member, expected in ((2, {}), (1, {1: FLOOR})):
+        found = SlowStart(3, 10.0)
+        found.restart(100.0)
+        found.reported(2, 30.0)
+        found.observe(tuple(i for i in ALL if i != member), 100.0, {})
+        found.observe(ALL, 129.0, {})
+        assert found.ramps(129.0) == expected
 
 
 def test_when_all_have_changed_nobody_is_ramped() -> None:
@@ -120,7 +122,7 @@ def test_when_all_have_changed_nobody_is_ramped() -> None:
 def test_a_restart_ends_all_ramps() -> None:
     found = ramps()
     come_back(found, 100.0)
-    found.restart(101.0, 1.0)
+    found.restart(101.0)
     assert not found.running
 
 

@@ -15,7 +15,6 @@ check determines the reason. A datagram's body is decoded only after the sender 
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -23,6 +22,7 @@ from typing import Any, Final
 from lbdns.model.farm import ReportingHost
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot, read_reading, write_reading
 from lbdns.scores.score import Score
+from lbdns.sockets import client_network
 from lbdns_collector.reports.adaptive_weights import WeightSearch
 from lbdns_collector.reports.rejected_reports import RejectedReports
 from lbdns_collector.reports.reporting_peer import MAX_SKEW, HostRecord, ReportingPeer
@@ -353,9 +353,6 @@ def plain_address(text: str) -> str:
     RFC 4291, section 2.5.5.2, defines IPv4-mapped addresses.
     """
     try:
-        address = ipaddress.ip_address(text.partition("%")[0])
+        return str(client_network.plain_address(text))
     except ValueError:
         return text
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        return str(address.ipv4_mapped)
-    return str(address)

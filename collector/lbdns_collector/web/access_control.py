@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, Literal, get_args
@@ -12,6 +11,7 @@ from typing import Final, Literal, get_args
 from lbdns.config.value_readers import Network
 from lbdns.config.web_section import WebConfig
 from lbdns.secrets.http_credentials import NO_CREDENTIALS, HttpCredentials
+from lbdns.sockets.client_network import client_network, plain_address
 from lbdns_collector.web.host_names import is_name_of_server
 from lbdns_collector.web.refusal_log import RefusalLog
 
@@ -30,7 +30,6 @@ _LOGGED: Final[dict[RefusalReason, str]] = {
 
 DELAY: Final = 1.0  # seconds before a client learns that its credentials are wrong
 AT_ONCE: Final = 4  # pending refusals per network; with DELAY this limits the guesses per second
-_IPV6_PLACE: Final = 64  # bits: the network that a provider assigns to one customer
 
 
 class AccessControl:
@@ -55,7 +54,7 @@ class AccessControl:
     def is_allowed(self, address: str) -> bool:
         """Return whether a client at ``address`` may connect."""
         try:
-            found = _plain(address)
+            found = plain_address(address)
         except ValueError:
             return False
         return found.is_loopback or any(found in network for network in self.allow)
@@ -92,24 +91,9 @@ class AccessControl:
                 del self._wrong[place]
 
 
-def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return an address without ``%INTERFACE``, converted to IPv4 if the address is IPv4-mapped. Raises ValueError."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    return (found.ipv4_mapped or found) if found.version == 6 else found
-
-
 def is_this_machine(peer: str, own: str) -> bool:
     """Return whether ``peer`` is an address of this machine. ``own`` is the address to which the peer connected."""
     try:
-        return peer == own or _plain(peer).is_loopback
+        return peer == own or plain_address(peer).is_loopback
     except ValueError:
         return False
-
-
-def client_network(address: str) -> str:
-    """Return the network that counts as one client: a single IPv4 address or an IPv6 /64 network."""
-    try:
-        found = _plain(address)
-    except ValueError:
-        return ""
-    return str(found) if found.version == 4 else str(ipaddress.ip_network((found, _IPV6_PLACE), strict=False))

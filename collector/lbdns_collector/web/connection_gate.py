@@ -12,7 +12,8 @@ from aiohttp.web_protocol import RequestHandler
 
 from lbdns.process.background_task import end_task
 from lbdns.sockets.acceptor import Acceptor
-from lbdns_collector.web.access_control import AccessControl, client_network, is_this_machine
+from lbdns.sockets.client_network import client_network
+from lbdns_collector.web.access_control import AccessControl, is_this_machine
 from lbdns_collector.web.connection_limits import ConnectionLimits
 from lbdns_collector.web.gated_connection import GatedConnection
 from lbdns_collector.web.http_responses import Refusal

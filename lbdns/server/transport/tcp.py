@@ -6,10 +6,10 @@ import asyncio
 import logging
 import math
 import socket
-from collections import Counter, deque
+from collections import Counter
 from functools import partial
 from time import perf_counter, time
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from lbdns.answering.dns_constants import TCP
 from lbdns.answering.relayed_query import RelayedQuery
@@ -17,10 +17,13 @@ from lbdns.answering.responder import Client, DeferredAnswer, Responder
 from lbdns.answering.zone_transfer import TransferError, ZoneTransfer
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.query_log.query_sampler import QueryLogTap, Respond, RunDeferred
+from lbdns.server.transport.buffered_bytes import BufferedBytes
 from lbdns.server.transport.connection_turns import ConnectionTurns
 from lbdns.server.transport.error_counter import ErrorCounter
+from lbdns.server.transport.transfer_queue import TransferQueue
 from lbdns.sockets.acceptor import Acceptor
 from lbdns.sockets.binding import bound_endpoint
+from lbdns.sockets.client_network import client_network
 from lbdns.sockets.dns_sockets import BACKLOG
 
 log = logging.getLogger("lbdns.server")
@@ -30,10 +33,12 @@ PARTIAL: Final = 2.0  # s from the first byte of a message to its last
 SLOW_READER: Final = 2.0  # s with a full send buffer
 IN_LINE: Final = 60.0  # s that a zone transfer waits for others to end before its connection is closed
 MAX_CONNECTIONS: Final = 1000
-MAX_PER_ADDRESS: Final = 100
+MAX_PER_NETWORK: Final = 100  # per IPv4 address or IPv6 /64 network
 AT_ONCE: Final = 64  # queries of one connection before the next connection has its turn
+READ_AT_ONCE: Final = 16_384  # bytes read from a connection before its queries are answered
+WRITE_AT_ONCE: Final = 16_384  # bytes of responses, after which the next connection has its turn
+UNREAD: Final = 16_384  # bytes of responses that wait for the client to read, after which its queries are not read
 SLICE: Final = 0.0005  # s, after which the next connection has its turn even if it was fewer queries
-TRANSFERS_AT_ONCE: Final = 8  # in progress per listening socket; each holds a send buffer, and perhaps an old zone
 SPARED: Final = 1.0  # s without a query, after which a connection is closed if a new one needs its descriptor
 SWEEP: Final = 0.5  # s between checks for connections past their deadline
 
@@ -52,9 +57,11 @@ class TcpServer:
         self.accepted = 0  # connections
         self.closed_early = 0  # connections closed by a limit
         self.connections: dict[_Connection, None] = {}  # in the order of their last query
-        self._per_address: Counter[str] = Counter()
+        self._per_network: Counter[str] = Counter()
         self.transfers = TransferQueue()
         self.turns = ConnectionTurns()
+        self.buffered = BufferedBytes()
+        self.read_buffer = memoryview(bytearray(READ_AT_ONCE))  # shared: each connection keeps a copy of what it read
         self._acceptor = Acceptor(sock, str(self), self._make_room)
         self._connecting: set[asyncio.Task[None]] = set()  # accepted connections that still need a transport
         self._sweeper: asyncio.TimerHandle | None = None
@@ -119,18 +126,19 @@ class TcpServer:
         """
         self.accepted += 1
         self.connections[connection] = None
-        self._per_address[connection.address] += 1
-        if self._per_address[connection.address] > MAX_PER_ADDRESS:
-            self._close_oldest(connection.address)
+        self._per_network[connection.network] += 1
+        if self._per_network[connection.network] > MAX_PER_NETWORK:
+            self._close_oldest(connection.network)
         elif len(self.connections) > MAX_CONNECTIONS:
             self._close_oldest(None)
 
     def closed(self, connection: _Connection) -> None:
         """Remove a connection if it has not been removed already."""
         if self.connections.pop(connection, self) is None:
-            self._per_address[connection.address] -= 1
-            if not self._per_address[connection.address]:
-                del self._per_address[connection.address]
+            self._per_network[connection.network] -= 1
+            if not self._per_network[connection.network]:
+                del self._per_network[connection.network]
+            self.buffered.update(connection)
 
     def used(self, connection: _Connection) -> None:
         """Record a query on a connection. The connection whose last query is oldest is the first to be closed."""
@@ -138,12 +146,10 @@ class TcpServer:
             del self.connections[connection]
             self.connections[connection] = None
 
-    def _close_oldest(self, address: str | None) -> None:
+    def _close_oldest(self, network: str | None) -> None:
         for connection in self.connections:
-            if address is None or connection.address == address:
-                self.closed_early += 1
-                connection.transport.abort()
-                self.closed(connection)
+            if network is None or connection.network == network:
+                connection.close_early()
                 return
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -154,69 +160,7 @@ class TcpServer:
         self._sweeper = loop.call_later(SWEEP, self._sweep, loop)
 
 
-class TransferSender(Protocol):
-    """A connection that sends a zone transfer."""
-
-    def send_one(self) -> bool:
-        """Send the next message of the transfer. Return whether another message can be sent immediately.
-
-        The result is False at the end of the transfer, or if the client is not reading.
-        """
-
-
-class TransferQueue:
-    """Lets connections take turns sending zone transfers, one message per iteration of the event loop.
-
-    Because of the turns, a query waits for at most one transfer message. At most TRANSFERS_AT_ONCE transfers are in
-    progress at a time; all other transfers wait.
-    """
-
-    def __init__(self) -> None:
-        self._begun: set[TransferSender] = set()
-        self._waiting: deque[TransferSender] = deque()
-        self._ready: deque[TransferSender] = deque()
-        self._scheduled = False
-
-    def begin(self, sender: TransferSender) -> None:
-        """Add a sender. The caller must call ``end`` when the transfer has ended or the connection is closed."""
-        self._waiting.append(sender)
-        self._promote()
-
-    def resume(self, sender: TransferSender) -> None:
-        """Continue a transfer after the client has read more data."""
-        if sender in self._begun and sender not in self._ready:
-            self._ready.append(sender)
-            self._schedule()
-
-    def end(self, sender: TransferSender) -> None:
-        self._begun.discard(sender)
-        for line in (self._waiting, self._ready):
-            if sender in line:
-                line.remove(sender)
-        self._promote()
-
-    def _promote(self) -> None:
-        while self._waiting and len(self._begun) < TRANSFERS_AT_ONCE:
-            sender = self._waiting.popleft()
-            self._begun.add(sender)
-            self.resume(sender)
-
-    def _schedule(self) -> None:
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._turn)
-
-    def _turn(self) -> None:
-        self._scheduled = False
-        if self._ready:
-            sender = self._ready.popleft()
-            if sender.send_one():
-                self.resume(sender)
-        if self._ready:
-            self._schedule()
-
-
-class _Connection(asyncio.Protocol):
+class _Connection(asyncio.BufferedProtocol):
     """A client's connection, which is closed at ``deadline`` (loop time). Each query postpones the deadline."""
 
     def __init__(self, server: TcpServer, loop: asyncio.AbstractEventLoop) -> None:
@@ -231,10 +175,23 @@ class _Connection(asyncio.Protocol):
         self._transfer: ZoneTransfer | None = None  # being sent; later queries wait for its end
         self.deadline = loop.time() + IDLE
         self.client: Client = ("", 0)
+        self.network = ""
 
     @property
     def address(self) -> str:
         return str(self.client[0])
+
+    @property
+    def buffered(self) -> int:
+        """The number of bytes of queries and responses in this process."""
+        return len(self._buffer) + self.transport.get_write_buffer_size()
+
+    def close_early(self) -> None:
+        """Close the connection because of a limit."""
+        self._server.closed_early += 1
+        self.transport.abort()
+        self._buffer.clear()
+        self._server.closed(self)
 
     @property
     def busy(self) -> bool:
@@ -243,7 +200,9 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=UNREAD)
         self.client = transport.get_extra_info("peername") or ("0.0.0.0", 0)  # None: the client has gone already
+        self.network = client_network(self.address)
         self._server.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -251,12 +210,16 @@ class _Connection(asyncio.Protocol):
         self._server.closed(self)
         self._end_transfer()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._server.read_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         if not self._buffer:
             self.deadline = self._loop.time() + PARTIAL
-        self._buffer += data
+        self._buffer += self._server.read_buffer[:nbytes]
         if not self._scheduled:
             self._take_turn()
+        self._server.buffered.update(self)
 
     def eof_received(self) -> bool:
         """Keep a half-closed connection open until the queries received on it have been answered."""
@@ -304,9 +267,10 @@ class _Connection(asyncio.Protocol):
         """Answer at most AT_ONCE messages from the buffer, and then let other connections take their turns."""
         buffer, begin, at, queries, more = self._buffer, perf_counter(), 0, 0, False
         responses: list[bytes] = []
+        size = 0
         self._server.responder.tick(self._loop.time(), time())
         while not self._full and not self._transfer and len(buffer) - at >= 2:
-            if more := queries >= AT_ONCE or (queries > 0 and perf_counter() - begin > SLICE):
+            if more := queries >= AT_ONCE or size >= WRITE_AT_ONCE or (queries > 0 and perf_counter() - begin > SLICE):
                 break
             end = at + 2 + (buffer[at] << 8 | buffer[at + 1])
             if end > len(buffer):
@@ -314,6 +278,7 @@ class _Connection(asyncio.Protocol):
             response = self._respond(bytes(buffer[at + 2 : end]))
             if isinstance(response, bytes):
                 responses += (len(response).to_bytes(2, "big"), response)
+                size += len(response)
             elif isinstance(response, RelayedQuery):
                 self._owed += 1
                 self._server.run_deferred(response, self._reply_deferred)
@@ -327,6 +292,7 @@ class _Connection(asyncio.Protocol):
             self.deadline = self._loop.time() + (PARTIAL if buffer else IDLE)
         if responses:
             self.transport.write(b"".join(responses))
+            self._server.buffered.update(self)
         self._server.turns.spend(perf_counter() - begin)
         if self._transfer:
             self._scheduled = True  # continued by the end of the transfer
@@ -383,6 +349,7 @@ class _Connection(asyncio.Protocol):
     def _reply(self, response: bytes) -> None:
         if not self.transport.is_closing():
             self.transport.write(len(response).to_bytes(2, "big") + response)
+            self._server.buffered.update(self)
 
     def _reply_deferred(self, response: bytes) -> None:
         """Send a deferred response. Responses may be sent out of order (RFC 7766 section 6.2.1.1)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -17,7 +18,7 @@ import pytest
 
 from lbdns.answering.responder import Client, DeferredAnswer, Responder
 from lbdns.counting.response_times import ResponseTimes
-from lbdns.server.transport import connection_turns, tcp
+from lbdns.server.transport import buffered_bytes, connection_turns, tcp
 from lbdns.server.transport.tcp import AT_ONCE, TcpServer
 from lbdns.server.transport.udp import UdpServer
 from lbdns.sockets.binding import bound_endpoint
@@ -41,7 +42,7 @@ async def answering(responder: Responder | None = None) -> AsyncIterator[TcpServ
     finally:
         await server.stop()
         await until(lambda: not server.connections)
-        assert not server._per_address
+        assert not server._per_network
 
 
 def ids(answers: list[bytes]) -> list[int]:
@@ -274,7 +275,7 @@ async def test_who_reads_late_gets_everything() -> None:
 
 
 async def test_one_address_has_its_share_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, "MAX_PER_ADDRESS", 3)
+    monkeypatch.setattr(tcp, "MAX_PER_NETWORK", 3)
     async with answering() as server, AsyncExitStack() as stack:
         one, two, three = [await stack.enter_async_context(tcp_client(server.endpoint)) for _ in range(3)]
         other = await stack.enter_async_context(tcp_client(server.endpoint, "127.0.0.9"))
@@ -285,6 +286,84 @@ async def test_one_address_has_its_share_of_connections(monkeypatch: pytest.Monk
         for client in (one, three, four, other):
             assert await client.ask(QUERY)
         assert server.closed_early == 1
+
+
+class StubTransport(asyncio.Transport):
+    """A transport of a client with this address, without a socket."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__({"peername": (address, 5, 0, 0)})
+        self.aborted = False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+async def test_the_addresses_of_one_ipv6_network_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp, "MAX_PER_NETWORK", 3)
+    async with answering() as server:
+        transports = [StubTransport(f"2001:db8::{number}") for number in range(1, 5)]
+        transports += [StubTransport(address) for address in ("2001:db8:0:1::1", "192.0.2.1", "192.0.2.2")]
+        for transport in transports:
+            tcp._Connection(server, asyncio.get_running_loop()).connection_made(transport)
+        assert [transport.aborted for transport in transports] == [True] + 6 * [False]
+        for connection in list(server.connections):
+            connection.connection_lost(None)
+        assert not server._per_network
+
+
+async def flood(server: TcpServer, clients: int, query: bytes) -> list[socket.socket]:
+    """Open connections that send queries until the server reads no more, and never read a response."""
+    socks = []
+    for _ in range(clients):
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        sock.connect((server.endpoint.host, server.endpoint.port))
+        sock.setblocking(False)
+        socks.append(sock)
+    message, idle = framed(query) * 50, 0
+    while idle < 20:
+        sent = 0
+        for sock in socks:
+            with contextlib.suppress(OSError):
+                sent += sock.send(message)
+        idle = 0 if sent else idle + 1
+        await asyncio.sleep(0)
+    return socks
+
+
+async def test_who_does_not_read_holds_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp, "SLOW_READER", 600.0)
+    async with answering() as server:
+        await until(lambda: server.sock.fileno() >= 0)
+        socks = await flood(server, 3, LONG)
+        limit = tcp.READ_AT_ONCE + tcp.UNREAD + tcp.WRITE_AT_ONCE + 2**16
+        assert len(server.connections) == 3
+        assert all(0 < connection.buffered <= limit for connection in server.connections)
+        assert server.buffered.total == sum(connection.buffered for connection in server.connections)
+        for sock in socks:
+            sock.close()
+        await until(lambda: not server.connections)
+        assert server.buffered.total == 0
+
+
+async def test_all_who_do_not_read_hold_no_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp, "SLOW_READER", 600.0)
+    monkeypatch.setattr(buffered_bytes, "MAX_BUFFERED", 100_000)
+    async with answering() as server:
+        socks = await flood(server, 12, LONG)
+        assert 0 < sum(connection.buffered for connection in server.connections) <= 100_000
+        assert server.closed_early > 0
+        async with tcp_client(server.endpoint) as other:
+            assert await other.ask(QUERY), "a client that reads is answered"
+        for sock in socks:
+            sock.close()
 
 
 async def test_all_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

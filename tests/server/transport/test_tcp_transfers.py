@@ -17,8 +17,9 @@ import pytest
 from lbdns.answering.responder import Responder
 from lbdns.answering.zone_transfer import content, messages
 from lbdns.counting.response_times import ResponseTimes
-from lbdns.server.transport import tcp
-from lbdns.server.transport.tcp import TcpServer, TransferQueue
+from lbdns.server.transport import tcp, transfer_queue
+from lbdns.server.transport.tcp import TcpServer
+from lbdns.server.transport.transfer_queue import TransferQueue
 from lbdns.sockets.dns_sockets import open_tcp
 from lbdns.zones import names
 from lbdns.zones.master_file import RRset
@@ -109,7 +110,7 @@ async def test_who_does_not_read_holds_up_nobody_and_costs_little(responder: Res
 async def test_who_does_not_read_at_all_is_dropped_and_the_next_has_its_turn(
     monkeypatch: pytest.MonkeyPatch, responder: Responder
 ) -> None:
-    monkeypatch.setattr(tcp, "TRANSFERS_AT_ONCE", 1)
+    monkeypatch.setattr(transfer_queue, "TRANSFERS_AT_ONCE", 1)
     monkeypatch.setattr(tcp, "IDLE", 1.0)
     monkeypatch.setattr(tcp, "SWEEP", 0.05)
     async with tcp_server(responder) as server, AsyncExitStack() as clients:
@@ -123,7 +124,7 @@ async def test_who_does_not_read_at_all_is_dropped_and_the_next_has_its_turn(
 
 
 async def test_who_waits_in_line_too_long_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, "TRANSFERS_AT_ONCE", 0)
+    monkeypatch.setattr(transfer_queue, "TRANSFERS_AT_ONCE", 0)
     monkeypatch.setattr(tcp, "IN_LINE", 0.1)
     monkeypatch.setattr(tcp, "SWEEP", 0.05)
     async with tcp_server(large_responder(10)) as server, tcp_client(server.endpoint) as client:
@@ -133,7 +134,7 @@ async def test_who_waits_in_line_too_long_is_dropped(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_client_that_goes_away_makes_room(monkeypatch: pytest.MonkeyPatch, responder: Responder) -> None:
-    monkeypatch.setattr(tcp, "TRANSFERS_AT_ONCE", 1)
+    monkeypatch.setattr(transfer_queue, "TRANSFERS_AT_ONCE", 1)
     async with tcp_server(responder) as server:
         async with tcp_client(server.endpoint) as gone:
             await gone.send(AXFR)
@@ -208,7 +209,7 @@ async def test_they_take_turns_one_message_each_time_the_loop_comes_round() -> N
 
 
 async def test_those_over_the_limit_wait_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, "TRANSFERS_AT_ONCE", 2)
+    monkeypatch.setattr(transfer_queue, "TRANSFERS_AT_ONCE", 2)
     sent: list[str] = []
     queue = TransferQueue()
     senders = [Recorder(name, 10**9, sent) for name in "abcd"]

@@ -42,8 +42,8 @@ class Limits:
 class Fault:
     """A fault in the table of faults.
 
-    ``needs`` lists requirements from ``requirements.py``. If a requirement is not met, the fault is skipped, or fails if
-    CI=true is in the environment.
+    ``needs`` lists requirements from ``requirements.py``. If a requirement is not met, the fault is skipped, or
+    fails if CI=true is in the environment.
 
     ``run`` injects the fault, removes it, and waits for the recovery. If ``quick`` is set, the fault is part of the
     quick run.

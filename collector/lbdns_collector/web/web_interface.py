@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lbdns.web")
 
-BACKLOG: Final = 1024  # accepting as many takes less than half a second, even while there are many queries
+BACKLOG: Final = 4096  # as many as Linux permits by default (net.core.somaxconn)
 OFF: Final = WebConfig(listen=None)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import aiohttp
 import pytest
 
 from lbdns.config.web_section import WebConfig
-from lbdns_collector.web.web_interface import OFF, WebInterface
+from lbdns_collector.web.web_interface import OFF, WebInterface, open_web_socket
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError, ListenError
 from tests.collector.collector_fixtures import FakeSource, make_farm
@@ -87,3 +89,12 @@ async def test_off(pages: WebInterface) -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(aiohttp.ClientConnectionError):
             await session.get(f"http://{address}/healthz")
+
+
+def test_a_burst_of_connections_waits_in_the_kernel() -> None:
+    """If the kernel drops the burst instead, health checks wait for a second until their connection is repeated."""
+    with open_web_socket(FREE) as sock:
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+        somaxconn = int(Path("/proc/sys/net/core/somaxconn").read_text())
+        # struct tcp_info of a listening socket: tcpi_sacked is its backlog
+        assert struct.unpack_from("I", info, 28)[0] == min(4096, somaxconn)

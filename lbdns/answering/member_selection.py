@@ -1,13 +1,11 @@
 """Member selection: picks the member for an answer, based on the plan, address family affinity and retransmissions.
 
-A plan is a sequence of members. Each answer uses the next position in the plan, except in two cases:
+A plan is a sequence of members. Each answer uses the next position in the plan, with two exceptions. A retransmitted
+query gets the same member again, so that a rotation counts clients, not datagrams. A client that queries a name for A
+and AAAA (and HTTPS) opens one connection, so the answers to all these queries name the same member.
 
-- A retransmitted query gets the same member again, so that a rotation counts clients, not datagrams.
-- A client that queries a name for A and AAAA (and HTTPS) opens one connection, so the answers to all these queries name
-  the same member.
-
-Sans-I/O: the caller supplies the time. Memory is bounded: both caches have a fixed number of slots, and a new client or
-query overwrites the slot's old content. A client whose slot was overwritten uses one extra position in the plan.
+Sans-I/O: the caller supplies the time. Memory is bounded: both caches have a fixed number of slots. If a client's slot
+is overwritten, the client uses one extra position in the plan.
 """
 
 from __future__ import annotations
@@ -31,10 +29,10 @@ OPEN: Final = 4  # lookups of one slot that queries can still join
 #: Factors by which a gap between queries must be shorter than another gap
 SOON, CLEARLY, VERY_SOON = 2.0, 4.0, 16.0
 LONG: Final = 0.05  # s: longer than a busy machine usually delays a query
-GROWTH: Final = 1.25  # a client's usual pause is its shortest one, but grows by this factor with each lookup
-UNTESTED, LIKELY, CERTAIN = 6, 4, 8  # votes for the type with which a client's lookups usually begin
-_BEGINS: Final = -1
-_DOUBTFUL: Final = -2  # a new lookup begins, but the query may belong to the current one
+GROWTH: Final = 1.25  # the usual pause is the shortest one, but grows by this factor with each lookup
+UNTESTED, CONTRARY, CERTAIN, MOST = 6, 4, 8, 32  # votes: at first, lost by a contrary vote, enough, at most
+DOUBTS: Final = 3  # consecutive lookups after which the next one is decisive
+_BEGINS, _DOUBTFUL = -1, -2  # a new lookup begins; if doubtful, the query may belong to the current one
 #: Numbers the types that a client queries together to open one connection. Browsers query all three at once.
 FAMILY_TYPES: Final[Mapping[int, int]] = {Type.A: 0, Type.AAAA: 1, Type.HTTPS: 2}
 
@@ -181,20 +179,19 @@ _WAITED: Final = 4  # the pause before the current lookup
 _LAST: Final = 5  # the lookup that began last
 _PAUSE: Final = 6  # the client's usual pause before a lookup, or 0 if unknown
 _USUAL: Final = 7  # the type with which the client's lookups usually begin ...
-_VOTES: Final = 8  # ... and how certain this is, from 0 to CERTAIN
-_LACKING: Final = 9  # bits: the lookups that lack the first type, then those that lack the second type, ...
-_JOINED: Final = 10  # 0 if no query has joined any of the lookups
-_TIMES: Final = 11  # by type: the time of the newest query
+_VOTES: Final = 8  # ... and the votes for it
+_DOUBTS: Final = 9  # number of consecutive lookups that began although rule 5 nearly applied
+_LACKING: Final = 10  # bits: the lookups that lack the first type, then those that lack the second type, ...
+_JOINED: Final = 11  # 0 if no query has joined any of the lookups
+_TIMES: Final = 12  # by type: the time of the newest query
 _BEGAN: Final = _TIMES + len(FAMILY_TYPES)  # by lookup: the time of its first query
 _MEMBERS: Final = _BEGAN + OPEN  # by lookup
 _PORTS: Final = _MEMBERS + OPEN  # by lookup and type: the source port of the query, or -1
 _EMPTY: Final = (
-    *(0, 0.0, 0, -1, 0.0, 0, 0.0, 0, UNTESTED, 0, 0), *[0.0] * len(FAMILY_TYPES),
+    *(0, 0.0, 0, -1, 0.0, 0, 0.0, 0, UNTESTED, 0, 0, 0), *[0.0] * len(FAMILY_TYPES),
     *[-math.inf] * OPEN, *[0] * OPEN, *[-1] * (OPEN * len(FAMILY_TYPES)),
 )  # fmt: skip
-#: By type: the bits of ``_LACKING`` for this type
-_OF_TYPE: Final = tuple(((1 << OPEN) - 1) << family * OPEN for family in FAMILY_TYPES.values())
-#: By lookup: the bits of ``_LACKING`` for this lookup
+_OF_TYPE: Final = tuple(((1 << OPEN) - 1) << family * OPEN for family in FAMILY_TYPES.values())  # in _LACKING
 _OF_LOOKUP: Final = tuple(sum(1 << family * OPEN for family in FAMILY_TYPES.values()) << n for n in range(OPEN))
 #: By the lookup that began last: all lookups, newest first
 _NEWEST_FIRST: Final = tuple(tuple((last - back) % OPEN for back in range(OPEN)) for last in range(OPEN))
@@ -203,21 +200,20 @@ _NEWEST_FIRST: Final = tuple(tuple((last - back) % OPEN for back in range(OPEN))
 class FamilyAffinity:
     """Groups each client's queries into lookups: the answers to all queries of a lookup name the same member.
 
-    A lookup consists of the queries, one for each type, that a client sends before it connects. The first query uses a
-    position in the plan, and the others join the lookup. No query states which lookup it belongs to, and many clients
-    may share a resolver's address. The first rule that applies decides:
+    A client sends the queries of a lookup, one for each type, before it connects. The first uses a position in the
+    plan, and the others join the lookup. No query states which lookup it belongs to. The first rule that applies is:
 
-    1. A query from the same port as a lookup's query for another type joins that lookup.
-    2. If the client's lookups usually begin with the query's type, the query begins a new lookup. Only if the current
+    1. A query joins a lookup that lacks its type and has a query from its port.
+    2. If the client's lookups usually begin with the query's type, the query begins a lookup. Only if the current
        lookup (that of the client's newest query) lacks the type and began a moment ago, the query joins it, because
        resolvers and networks may swap queries.
     3. A query joins the current lookup if that lookup lacks its type.
-    4. A lone query may have been joined by the first query of the next lookup. The second query of that lookup then
-       finds its type taken. It joins nevertheless if it came much sooner after the first query than the first query
-       after the lone query.
-    5. A query joins the newest lookup that lacks its type. Joining the oldest one would be wrong: after a lone A query,
+    4. The current lookup may contain a lone query for the type. A query joins it nevertheless if a query for another
+       type came from its port, and the lone query from another port.
+    5. It also joins if it came much sooner after the newest query than the newest query after the lone query.
+    6. A query joins the newest lookup that lacks its type. Joining the oldest one would be wrong: after a lone A query,
        each AAAA query would join the lookup before its own, for as long as lookups keep coming.
-    6. All other queries begin a new lookup.
+    7. All other queries begin a lookup.
     """
 
     __slots__ = ("_slots", "coherent")
@@ -235,13 +231,12 @@ class FamilyAffinity:
     def member(self, mark: int, port: int, family: int, now: float, window: float) -> int | None:
         """Return the member that a query for ``family`` (a value of FAMILY_TYPES) would get by joining a lookup.
 
-        Does not actually join the lookup. Returns None if the query would begin a new lookup. ``now`` is in monotonic
-        seconds. Only lookups that began less than ``window`` seconds ago can be joined.
+        Changes nothing. Returns None if the query would begin a lookup. Only lookups that began less than ``window``
+        seconds before ``now`` (monotonic seconds) can be joined.
         """
         cells = self._slots[mark % AFFINITY_SLOTS]
         number = _find(cells, port, family, now, window) if cells[_MARK] == mark else _BEGINS
-        found: int | None = None if number < 0 else cells[_MEMBERS + number]
-        return found
+        return None if number < 0 else int(cells[_MEMBERS + number])
 
     def give(self, cursor: PlanCursor, host: str, port: int, family: int, now: float) -> int:
         """Join a lookup or, if there is none to join, use the next position in the plan; return the member.
@@ -260,13 +255,12 @@ class FamilyAffinity:
                 member: int = cells[_MEMBERS + number]
                 if member in cursor.usable:
                     self.coherent += 1
-                    return member
-                member = cells[_MEMBERS + number] = cursor.next()
+                else:
+                    member = cells[_MEMBERS + number] = cursor.next()
                 return member
             if cells[_JOINED]:
                 cells[_JOINED] -= 1
-            if number == _DOUBTFUL and 0 < cells[_VOTES] < CERTAIN:
-                cells[_VOTES] -= 1
+            cells[_DOUBTS] = cells[_DOUBTS] + 1 if number == _DOUBTFUL else 0
         member = cursor.next()
         gap, pause = now - cells[_NEWEST], GROWTH * cells[_PAUSE]
         cells[_WAITED] = gap
@@ -275,8 +269,7 @@ class FamilyAffinity:
         cells[_LACKING] = (cells[_LACKING] | _OF_LOOKUP[number]) & ~(1 << family * OPEN + number)
         cells[_FIRST] = family
         cells[_NEWEST] = cells[_TIMES + family] = cells[_BEGAN + number] = now
-        cells[_MEMBERS + number] = member
-        place = _PORTS + number * len(FAMILY_TYPES)
+        cells[_MEMBERS + number], place = member, _PORTS + number * len(FAMILY_TYPES)
         cells[place] = cells[place + 1] = cells[place + 2] = -1
         cells[place + family] = port
         return member
@@ -284,64 +277,74 @@ class FamilyAffinity:
 
 def _find(cells: list[Any], port: int, family: int, now: float, window: float) -> int:
     """Return the number of the lookup that a query joins, or _BEGINS or _DOUBTFUL if it begins a new lookup."""
-    number: int
-    if port in cells[_PORTS:]:
-        for number in _NEWEST_FIRST[cells[_LAST]]:
-            place = _PORTS + number * len(FAMILY_TYPES)
-            is_open = now - cells[_BEGAN + number] < window
-            if is_open and cells[place + family] != port and port in cells[place : place + len(FAMILY_TYPES)]:
-                return number
     current: int = cells[_CURRENT]
     lacking = (cells[_LACKING] & _OF_TYPE[family]) >> family * OPEN
-    found = _BEGINS
-    begins = cells[_USUAL] == family and cells[_VOTES] == CERTAIN
-    if now - cells[_BEGAN + current] < window:
-        if lacking >> current & 1:
-            return _BEGINS if begins and SOON * (now - cells[_NEWEST]) >= cells[_WAITED] else current
-        found = _compare_gaps(cells, family, now)
-    if lacking and found == _BEGINS and not begins:
-        for number in _NEWEST_FIRST[cells[_LAST]]:
-            if lacking >> number & 1 and now - cells[_BEGAN + number] < window:
-                return number
-    return found
+    is_open = now - cells[_BEGAN + current] < window
+    lacks = is_open and lacking >> current & 1
+    lookups: Sequence[int] = ()  # the others that lack the type, newest first
+    if others := lacking & ~(1 << current):
+        lookups = [n for n in _NEWEST_FIRST[cells[_LAST]] if others >> n & 1 and now - cells[_BEGAN + n] < window]
+        if port in cells[_PORTS:] and not (lacks and port in _ports(cells, current)):
+            for number in lookups:
+                if port in _ports(cells, number):
+                    return number
+    begins = cells[_USUAL] == family and cells[_VOTES] >= CERTAIN
+    if lacks:
+        late = begins and SOON * (now - cells[_NEWEST]) >= cells[_WAITED]
+        return _BEGINS if late and port not in _ports(cells, current) else current
+    found = _compare_gaps(cells, port, family, now) if is_open else _BEGINS
+    return lookups[0] if lookups and found == _BEGINS and not begins else found
 
 
-def _compare_gaps(cells: list[Any], family: int, now: float) -> int:
-    """Return what ``_find`` returns if the current lookup does not lack the type: rule 4.
+def _ports(cells: list[Any], number: int) -> list[int]:
+    place = _PORTS + number * len(FAMILY_TYPES)
+    return cells[place : place + len(FAMILY_TYPES)]
 
-    Because any query may be delayed, only a large difference counts, unless the client's lookups certainly begin with
-    another type. The query must also come sooner than the client's lookups usually do, or the lone query must have come
-    long before. If such doubts recur, the client's usual behavior was misjudged, so each doubt takes away a vote.
+
+def _compare_gaps(cells: list[Any], port: int, family: int, now: float) -> int:
+    """Return what ``_find`` returns if the current lookup does not lack the type: rules 4 and 5.
+
+    Any query may be delayed. Unless the client's lookups certainly begin with another type, the difference must be
+    large or have occurred in the previous lookups too, and must not be explained by the client's usual pauses.
     """
+    ports = _ports(cells, cells[_CURRENT])
+    if port in ports and port != ports[family]:
+        return int(cells[_CURRENT])
     gap, before = now - cells[_NEWEST], cells[_NEWEST] - cells[_TIMES + family]
-    current: int = cells[_CURRENT]
-    votes, may_begin = cells[_VOTES], cells[_USUAL] == family
-    if votes == CERTAIN and not may_begin:
-        return current if SOON * gap < before else _BEGINS
-    if VERY_SOON * gap >= before:
+    may_begin = cells[_USUAL] == family
+    if (CLEARLY if may_begin else SOON) * gap >= before:
         return _BEGINS
-    sure = not votes or CLEARLY * gap < cells[_PAUSE] or (before > LONG and not may_begin)
-    return current if sure else _DOUBTFUL
+    sure = cells[_DOUBTS] >= DOUBTS or (cells[_VOTES] >= CERTAIN and not may_begin)
+    if not sure and VERY_SOON * gap < before:
+        sure = CLEARLY * gap < cells[_PAUSE] or (before > LONG and not may_begin)
+    return int(cells[_CURRENT]) if sure else _DOUBTFUL
 
 
 def _join(cells: list[Any], number: int, port: int, family: int, now: float) -> None:
-    first = cells[_FIRST]
+    bit = 1 << family * OPEN + number
     if number != cells[_CURRENT]:
-        cells[_CURRENT] = number
-        cells[_WAITED] = 0.0
+        cells[_CURRENT], cells[_WAITED] = number, 0.0
         cells[_TIMES:_BEGAN] = [cells[_BEGAN + number]] * len(FAMILY_TYPES)
-    elif first >= 0 and CLEARLY * (now - cells[_NEWEST]) < cells[_WAITED]:
-        if first == cells[_USUAL]:
-            cells[_VOTES] = min(CERTAIN, cells[_VOTES] + 1)
-        elif cells[_VOTES] >= LIKELY:
-            cells[_VOTES] -= LIKELY
-        else:
-            cells[_USUAL], cells[_VOTES] = first, 1
+    elif not cells[_LACKING] & bit:
+        if cells[_DOUBTS] >= DOUBTS:
+            cells[_PAUSE] = cells[_NEWEST] - cells[_TIMES + family]  # the earlier value was wrong
+        cells[_DOUBTS] = 0
+    elif cells[_FIRST] >= 0 and CLEARLY * (now - cells[_NEWEST]) < cells[_WAITED]:
+        _vote(cells)
     cells[_FIRST] = -1
     cells[_JOINED] = OPEN
-    cells[_LACKING] &= ~(1 << family * OPEN + number)
+    cells[_LACKING] &= ~bit
     cells[_NEWEST] = cells[_TIMES + family] = now
     cells[_PORTS + number * len(FAMILY_TYPES) + family] = port
+
+
+def _vote(cells: list[Any]) -> None:
+    if cells[_FIRST] == cells[_USUAL]:
+        cells[_VOTES] = min(MOST, cells[_VOTES] + 1)
+    elif cells[_VOTES] >= CONTRARY:
+        cells[_VOTES] -= CONTRARY
+    else:
+        cells[_USUAL], cells[_VOTES] = cells[_FIRST], 1
 
 
 class MemberSelector:

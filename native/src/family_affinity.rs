@@ -16,9 +16,11 @@ const CLEARLY: f64 = 4.0;
 const VERY_SOON: f64 = 16.0;
 const LONG: f64 = 0.05; // s: longer than a busy machine usually delays a query
 const GROWTH: f64 = 1.25;
-const UNTESTED: u8 = 6; // votes for the type with which a client's lookups usually begin
-const LIKELY: u8 = 4;
-const CERTAIN: u8 = 8;
+const UNTESTED: u8 = 6; // votes for the type with which a client's lookups usually begin: at first, ...
+const CONTRARY: u8 = 4; // ... lost by a contrary vote, ...
+const CERTAIN: u8 = 8; // ... enough, ...
+const MOST: u8 = 32; // ... and at most
+const DOUBTS: u32 = 3; // consecutive lookups after which the next one is decisive
 
 /// Queries of one client for different types, whose answers name the same member.
 #[derive(Clone, Copy)]
@@ -39,7 +41,8 @@ struct Slot {
     last: usize,          // the lookup that began last
     pause: f64,           // the client's usual pause before a lookup, or 0 if unknown
     usual: usize,         // the type with which the client's lookups usually begin
-    votes: u8,            // how certain this is, from 0 to CERTAIN
+    votes: u8,            // the votes for it
+    doubts: u32,          // consecutive lookups that began although rule 5 nearly applied
     times: [f64; TYPES],  // by type: the time of the newest query
     lookups: [Lookup; OPEN],
 }
@@ -55,6 +58,7 @@ const EMPTY: Slot = Slot {
     pause: 0.0,
     usual: 0,
     votes: UNTESTED,
+    doubts: 0,
     times: [0.0; TYPES],
     lookups: [NO_LOOKUP; OPEN],
 };
@@ -80,13 +84,12 @@ impl Slot {
     }
 
     fn find(&self, port: u16, family: usize, now: f64, window: f64) -> Place {
-        for (number, lookup) in self.open(now, window) {
-            if lookup.ports[family] != Some(port) && lookup.ports.contains(&Some(port)) {
-                return Place::Joins(number);
-            }
+        let lacking = || self.open(now, window).filter(|(number, _)| self.is_lacking(*number, family));
+        if let Some((number, _)) = lacking().find(|(_, lookup)| lookup.ports.contains(&Some(port))) {
+            return Place::Joins(number);
         }
+        let begins = self.usual == family && self.votes >= CERTAIN;
         let mut found = Place::Begins;
-        let begins = self.usual == family && self.votes == CERTAIN;
         if now - self.lookups[self.current].began < window {
             if self.is_lacking(self.current, family) {
                 if begins && SOON * (now - self.newest) >= self.waited {
@@ -94,26 +97,29 @@ impl Slot {
                 }
                 return Place::Joins(self.current);
             }
-            found = self.compare_gaps(family, now);
+            found = self.compare_gaps(port, family, now);
         }
-        if matches!(found, Place::Begins) && !begins {
-            if let Some((number, _)) = self.open(now, window).find(|(number, _)| self.is_lacking(*number, family)) {
-                return Place::Joins(number);
-            }
+        match (found, lacking().next()) {
+            (Place::Begins, Some((number, _))) if !begins => Place::Joins(number),
+            (found, _) => found,
         }
-        found
     }
 
     /// Return what `find` returns if the current lookup does not lack the type.
-    fn compare_gaps(&self, family: usize, now: f64) -> Place {
+    fn compare_gaps(&self, port: u16, family: usize, now: f64) -> Place {
+        let ports = &self.lookups[self.current].ports;
+        if ports.contains(&Some(port)) && ports[family] != Some(port) {
+            return Place::Joins(self.current);
+        }
         let (gap, before) = (now - self.newest, self.newest - self.times[family]);
         let may_begin = self.usual == family;
-        let is_known = self.votes == CERTAIN && !may_begin;
-        if (if is_known { SOON } else { VERY_SOON }) * gap >= before {
+        if (if may_begin { CLEARLY } else { SOON }) * gap >= before {
             return Place::Begins;
         }
-        let sure = self.votes == 0 || CLEARLY * gap < self.pause || (before > LONG && !may_begin);
-        if is_known || sure {
+        let sure = self.doubts >= DOUBTS
+            || (self.votes >= CERTAIN && !may_begin)
+            || (VERY_SOON * gap < before && (CLEARLY * gap < self.pause || (before > LONG && !may_begin)));
+        if sure {
             Place::Joins(self.current)
         } else {
             Place::Doubtful
@@ -126,6 +132,11 @@ impl Slot {
             self.current = number;
             self.waited = 0.0;
             self.times = [self.lookups[number].began; TYPES];
+        } else if !self.is_lacking(number, family) {
+            if self.doubts >= DOUBTS {
+                self.pause = self.newest - self.times[family]; // the earlier value was wrong
+            }
+            self.doubts = 0;
         } else if let Some(first) = first {
             if CLEARLY * (now - self.newest) < self.waited {
                 self.vote(first);
@@ -138,9 +149,9 @@ impl Slot {
     /// Count a lookup that clearly began with this type.
     fn vote(&mut self, first: usize) {
         if first == self.usual {
-            self.votes = CERTAIN.min(self.votes + 1);
-        } else if self.votes >= LIKELY {
-            self.votes -= LIKELY;
+            self.votes = MOST.min(self.votes + 1);
+        } else if self.votes >= CONTRARY {
+            self.votes -= CONTRARY;
         } else {
             (self.usual, self.votes) = (first, 1);
         }
@@ -206,8 +217,8 @@ impl FamilyAffinity {
                     }
                     return *member;
                 }
-                Place::Doubtful if slot.votes < CERTAIN => slot.votes -= 1, // it was not 0
-                _ => (),
+                Place::Doubtful => slot.doubts += 1,
+                Place::Begins => slot.doubts = 0,
             }
         }
         let member = cursor.take_next();

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from random import Random
 from typing import Final, NamedTuple
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +16,7 @@ from lbdns.answering.plane import PYTHON_PLANE, NativePlane, Plane
 from lbdns.answering.responder import Responder
 from lbdns.policies.plan import Plan
 from tests.answering.asking import TCP, UDP
-from tests.answering.asking_types import OTHER, SPAN, ask, new_responder, on_both
+from tests.answering.asking_types import ONE, OTHER, SPAN, ask, new_responder, on_both
 from tests.answering.farms import MEMBERS
 from tests.needs import needs
 
@@ -114,7 +116,13 @@ LONGER_PAUSES: Final = (700e-6, 5e-3, 0.3, 2 * SPAN)
 
 @on_both
 @several
-@given(lookups(LONE + ORDERS, PAUSES, PAUSES[:4], inside=("A", "AAAA", "HTTPS")))
+@given(
+    st.one_of(
+        lookups(LONE + ORDERS, PAUSES, PAUSES[:4]),
+        # A lone query may precede a lookup or come between its queries, but not both
+        lookups(ORDERS, PAUSES[-1:], PAUSES[:4], inside=("A", "AAAA", "HTTPS")),
+    )
+)
 def test_queries_from_one_port_get_one_member_whatever_came_before(plane: Plane, steps: list[Lookup]) -> None:
     (responder,) = responders([plane])
     ports = itertools.count(20_000)
@@ -168,3 +176,65 @@ def test_pairs_from_any_ports_get_one_member_whatever_came_before(plane: Plane, 
             responder.tick(responder.now + (step.gap if number else step.pause), 0.0)
             found.add(ask(responder, step.host, rtype))
         assert len(found) == 1
+
+
+before = st.lists(
+    st.tuples(  # type, pause, and port (0 for a new one)
+        st.sampled_from((*PAIR, *PAIR, "HTTPS")), st.sampled_from((*PAUSES[:4], *PAUSES)),
+        st.sampled_from((0, 0, 5001, 5002)),
+    ),
+    max_size=40,
+)  # fmt: skip
+#: Seconds between the queries of a lookup, and before a lookup
+PACES: Final = ((20e-6, 400e-6), (20e-6, 5e-3), (200e-6, 4e-3), (1e-3, 0.02))
+RECOVERY: Final = 12  # lookups
+
+
+@on_both
+@several
+@given(
+    st.integers(0, 20), st.sampled_from(ORDERS_OF_TWO), before, st.sampled_from(ORDERS_OF_TWO), st.sampled_from(PACES)
+)
+def test_pairs_find_each_other_again_whatever_came_before(
+    plane: Plane,
+    number: int,  # of lookups in the client's earlier order
+    earlier: Sequence[str],
+    steps: list[tuple[str, float, int]],
+    order: Sequence[str],
+    pace: tuple[float, float],
+) -> None:
+    (responder,) = responders([plane])
+    gap, pause = pace
+
+    def is_one_member(rtypes: Sequence[str]) -> bool:
+        found = set()
+        for rtype, wait in zip(rtypes, (pause, gap), strict=True):
+            responder.tick(responder.now + wait, 0.0)
+            found.add(ask(responder, ONE, rtype))
+        return len(found) == 1
+
+    for _ in range(number):
+        is_one_member(earlier)
+    for rtype, wait, port in steps:
+        responder.tick(responder.now + wait, 0.0)
+        ask(responder, ONE, rtype, port=port)
+    found = [is_one_member(order) for _ in range(2 * RECOVERY)]
+    assert all(found[RECOVERY:]), found
+
+
+@on_both
+@pytest.mark.parametrize("order", ORDERS_OF_TWO)
+@pytest.mark.parametrize("ports", [1, 2, 4, 16, 64])
+def test_resolvers_with_few_ports_are_not_mistaken_for_libraries(
+    plane: Plane, ports: int, order: Sequence[str]
+) -> None:
+    chance = Random(ports)
+    (responder,) = responders([plane])
+    separated = 0
+    for _ in range(300):
+        found = set()
+        for rtype, pause in zip(order, (chance.uniform(1e-3, 5e-3), 50e-6), strict=True):
+            responder.tick(responder.now + pause, 0.0)
+            found.add(ask(responder, ONE, rtype, port=5000 + chance.randrange(ports)))
+        separated += len(found) > 1
+    assert separated <= 3, "in the first lookups, before the usual first type is known"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns_tools.faults.soak import LogPeriod, log_problems, quarters
+from lbdns_tools.faults.soak import EventWindow, LogPeriod, log_problems, quarters, unexplained_losses
 from lbdns_tools.faults.soak_events import EVENTS, MIN_GAP_S, schedule
 
 
@@ -39,6 +39,14 @@ def test_an_event_explains_its_own_lines_in_its_own_time() -> None:
     assert len(log_problems(RELOAD, [])) == 1
     assert len(log_problems(RELOAD, [LogPeriod("reload", NOON + 5, NOON + 10)])) == 1
     assert len(log_problems(RELOAD, [LogPeriod("worker", NOON - 1, NOON + 10)])) == 1
+
+
+def test_an_unexplained_loss_is_described_by_its_time() -> None:
+    windows = [EventWindow(EVENTS[0], 10.0, 16.0), EventWindow(EVENTS[1], 30.0, 36.0)]
+    assert unexplained_losses([5.0, 20.0, 37.5], windows) == (
+        "3 queries were lost or answered wrongly outside all events: "
+        f"before all events, 4.0 s after {EVENTS[0].name}, 1.5 s after {EVENTS[1].name}"
+    )
 
 
 def test_a_flood_of_strange_lines_is_summarised() -> None:

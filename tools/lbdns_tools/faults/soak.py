@@ -119,6 +119,15 @@ def run_soak(seconds: float, seed: int, say: Callable[[str], object], logs: Path
     return outcome
 
 
+def unexplained_losses(sent: Sequence[float], windows: Sequence[EventWindow]) -> str:
+    """Return a text that states when each unexplained query was ``sent`` (monotonic seconds), and after which event."""
+    places = []
+    for at in sent[:SHOWN]:
+        before = [window for window in windows if window.end <= at]
+        places.append(f"{at - before[-1].end:.1f} s after {before[-1].event.name}" if before else "before all events")
+    return f"{len(sent)} queries were lost or answered wrongly outside all events: {', '.join(places)}"
+
+
 class _Soak:
     def __init__(self, farm: FaultFarm, load: QueryLoad, outcome: SoakOutcome, say: Callable[[str], object]) -> None:
         self._farm, self._load, self._outcome, self._say = farm, load, outcome, say
@@ -190,7 +199,7 @@ class _Soak:
             outcome.lost_by_event[window.event.name] += window.lost
             outcome.problems += self._window_problems(window)
         if left:
-            outcome.problems.append(f"{len(left)} queries were lost or answered wrongly outside all events")
+            outcome.problems.append(unexplained_losses(left, self._windows))
         if outcome.wrong:
             outcome.problems.append(f"{outcome.wrong} wrong answers")
         self._judge_resources(samples)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 MEMORY: Final = 60.0  # s: time constant with which old observations fade
+KEPT: Final = 200.0  # requests: fewer fade more slowly, because few new ones take their place, ...
+SLOW_MEMORY: Final = 3600.0  # s: ... with this time constant
 RECENT: Final = 4.0  # s: the same for the current cost of requests
 MIN_CPU: Final = 0.05  # CPU seconds, five kernel clock ticks: the counters' resolution must not look like a change
 CPU_MARGIN: Final = 1.25  # times the CPU seconds that a host's cores have: a report that claims more is wrong
@@ -15,10 +17,14 @@ MAX_SPEED: Final = 1e6  # requests per CPU second: no web server is faster
 
 
 class FadingWork:
-    """Requests served and the CPU seconds that they used; older requests lose weight with time constant ``tau`` (s)."""
+    """Requests served and the CPU seconds that they used; older requests lose weight with time constant ``tau`` (s).
 
-    def __init__(self, tau: float) -> None:
-        self.tau = tau
+    The weight of the newest ``kept`` requests decreases with time constant ``SLOW_MEMORY``. A member with few requests
+    per minute can therefore still be compared with others.
+    """
+
+    def __init__(self, tau: float, kept: float = 0.0) -> None:
+        self.tau, self.kept = tau, kept
         self.requests = self.cpu_seconds = 0.0
         # Sums over single reports, with squared weights: the variance of a fading sum fades twice as fast
         self._counted = self._requests_squared = self._product = self._cpu_squared = 0.0
@@ -26,6 +32,8 @@ class FadingWork:
     def fade(self, seconds: float) -> None:
         """Reduce the weight of older requests after ``seconds`` have passed."""
         weight = math.exp(-seconds / self.tau)
+        if weight * self.requests < self.kept:
+            weight = math.exp(-seconds / SLOW_MEMORY) * min(1.0, self.kept / max(self.requests, 1.0))
         self.requests *= weight
         self.cpu_seconds *= weight
         weight *= weight
@@ -69,7 +77,7 @@ class RequestCost:
     """The requests that one member's web server has served, and the CPU time that they used."""
 
     def __init__(self) -> None:
-        self.work, self.recent = FadingWork(MEMORY), FadingWork(RECENT)
+        self.work, self.recent = FadingWork(MEMORY, KEPT), FadingWork(RECENT)
         self._newest = (0.0, 0.0)  # requests and CPU seconds of the newest report
         self.counted = False  # whether the member ever reported its requests; one report without them proves nothing
         self._last: Mapping[str, float] | None = None
@@ -88,7 +96,7 @@ class RequestCost:
             return
         self.work.fade(seconds)
         self.recent.fade(seconds)
-        requests, cpu = _work_between(last, metrics, seconds)
+        requests, cpu = work_between(last, metrics, seconds)
         self._newest = (0.0, 0.0)
         if requests is not None and cpu is not None:
             requests = max(0.0, requests - status_requests)
@@ -100,12 +108,12 @@ class RequestCost:
 
     def forget(self) -> None:
         """Discard all requests and CPU time reported before the newest report."""
-        self.work, self.recent = FadingWork(MEMORY), FadingWork(RECENT)
+        self.work, self.recent = FadingWork(MEMORY, KEPT), FadingWork(RECENT)
         self.work.add(*self._newest)
         self.recent.add(*self._newest)
 
 
-def _work_between(
+def work_between(
     last: Mapping[str, float], now: Mapping[str, float], seconds: float
 ) -> tuple[float | None, float | None]:
     """Return the requests and CPU seconds between two reports, or None if either number is unknown or impossible."""

@@ -3,8 +3,10 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lbdns.choosing.request_cost import RequestCost
+from lbdns.choosing.request_cost import KEPT, MEMORY, SLOW_MEMORY, FadingWork, RequestCost
 from tests.choosing.observed_work import work
 
 
@@ -19,11 +21,32 @@ def test_a_restart_of_the_web_server_adds_nothing() -> None:
 
 
 def test_old_observations_fade() -> None:
-    member = work(100)
-    before = member.work.requests
-    member.observe({"requests_total": 10_000.0, "httpd_cpu_seconds": 100.0}, 600.0)
-    member.observe({"requests_total": 10_000.0, "httpd_cpu_seconds": 100.0}, 600.0)
-    assert member.work.requests < before / 100
+    fading = FadingWork(MEMORY, KEPT)
+    fading.add(100 * KEPT, 100.0)
+    fading.fade(MEMORY)
+    assert fading.requests == pytest.approx(100 * KEPT / math.e)
+    assert fading.speed == pytest.approx(KEPT)
+
+
+def test_few_observations_fade_slowly() -> None:
+    fading = FadingWork(MEMORY, KEPT)
+    fading.add(2 * KEPT, 1.0)
+    fading.fade(10 * MEMORY)
+    assert 0.5 * KEPT < fading.requests <= KEPT
+    fading.fade(SLOW_MEMORY)
+    assert fading.requests < 0.4 * KEPT
+
+
+@given(st.floats(0, 1e6), st.lists(st.floats(0, 1e4), min_size=1, max_size=20))
+def test_fading_never_adds_work_and_keeps_the_speed(requests: float, pauses: list[float]) -> None:
+    fading = FadingWork(MEMORY, KEPT)
+    fading.add(requests, requests / 50)
+    before = fading.requests
+    for seconds in pauses:
+        fading.fade(seconds)
+        assert fading.requests <= before * (1 + 1e-9)
+        before = fading.requests
+    assert fading.speed == pytest.approx(50) or before < 1e-300
 
 
 def test_equal_sizes_have_no_variance() -> None:

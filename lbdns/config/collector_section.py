@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import each, flag, number, optional_path, read_section, string
-from lbdns.scores import SCORES
+from lbdns.scores import DEFAULT_SCORE, SCORES
 from lbdns.text.suggestions import nearest
 from lbdns_shared.endpoint import REPORT_PORT, Endpoint, parse_listen
 
@@ -22,7 +22,7 @@ class CollectorConfig:
     key_file: Path | None = optional_path()
     stale_after: float = number(3.0, 1.0, 1000.0)  # report intervals
     max_interval: float = number(60.0, 0.1, 86400.0)  # s; a report that declares a longer interval counts as this
-    score: str = string("thesis")
+    score: str = string(DEFAULT_SCORE)
     shadow_score: str = string()  # a score to evaluate in shadow; empty: none
     adapt: bool = flag(False)  # whether to keep trying other weights for the score
     adapt_factor: float = number(2.0, 1.0, 100.0)  # how far a weight may move from the configured one, up or down

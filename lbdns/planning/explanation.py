@@ -21,7 +21,7 @@ from lbdns.model.liveness import Liveness, State
 from lbdns.model.overrides import Override, Overrides
 from lbdns.model.snapshot import Reading
 from lbdns.policies import POLICIES
-from lbdns.policies.plan import HIGHEST_SCORE, Plan, PoolView
+from lbdns.policies.plan import Plan, PoolView
 from lbdns.policies.weighted import carried_credits
 from lbdns.text.suggestions import nearest
 
@@ -197,7 +197,7 @@ def probabilities(policy: str, plan: Plan, taken: int) -> Mapping[int, float]:
 def _why(policy: str, plan: Plan, taken: int, liveness: Liveness, view: PoolView, guard: Guard) -> str:
     spec = POLICIES[policy]
     if liveness.fail_open and plan.weights:
-        return f"the pool fails open ({liveness.fail_open}): {spec.why}"
+        return f"the pool fails open ({liveness.fail_open}): {spec.reason(view, is_first=False)}"
     if liveness.fail_open:
         all_drained = set(liveness.states) == {"drained"}
         members = "all members are drained and" if all_drained else "all members that are not drained"
@@ -207,12 +207,7 @@ def _why(policy: str, plan: Plan, taken: int, liveness: Liveness, view: PoolView
         return f"a probe: the member seems to have failed{suspicion}, and this answer tests whether it works again"
     if len(liveness.candidates) == 1:
         return "no other member can be selected"
-    why = spec.why_first if taken < _first_until(policy, plan) else spec.why
-    if not why.endswith(HIGHEST_SCORE):
-        return why
-    scores = [view.members[i].score for i in liveness.candidates]
-    tied = scores.count(max(scores))
-    return f"{why}; {tied} members share this score and take turns" if tied > 1 else why
+    return spec.reason(view, taken < _first_until(policy, plan))
 
 
 def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str, Any]:

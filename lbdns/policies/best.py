@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from lbdns.policies.best_score import best_score
+from lbdns.policies.highest_scores import fastest, nearly_highest, why_fastest
 from lbdns.policies.operating_point import OperatingPoint, operating_point, parallel_requests
-from lbdns.policies.plan import HIGHEST_SCORE, MemberView, Plan, PolicySpec, PoolView, Selections
+from lbdns.policies.plan import MemberView, Plan, PolicySpec, PoolView, Selections, rotation
 from lbdns.policies.weighted import smooth_plan
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     When traffic is light, the plan begins with ``view.answers_allowed`` selections of members with the highest score.
     Selections by level filling follow, in case more answers are needed before the next report.
     """
-    light = best_score(view, previous, rng)
+    light = rotation(fastest(view, nearly_highest(view)), previous)
     heavy = smooth_plan(view, level_filling_shares(view), previous)
     if view.answers_allowed <= 0 or not light.order:
         return heavy
@@ -56,7 +56,7 @@ BEST: Final = PolicySpec(
     "best",
     best,
     why="traffic is not light: requests are distributed so that the total response time is lowest",
-    why_first=f"traffic is light: {HIGHEST_SCORE}",
+    why_first=lambda view: f"traffic is light: {why_fastest(view)}",
     weighs_load=True,
     uses_score=True,
 )

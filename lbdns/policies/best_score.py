@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from lbdns.policies.plan import HIGHEST_SCORE, Plan, PolicySpec, PoolView, Selections, rotation
+from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
 
 if TYPE_CHECKING:
     from random import Random
@@ -15,9 +15,19 @@ if TYPE_CHECKING:
 
 def best_score(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     """Return a plan for policy ``best_score``; members with the same score take turns."""
+    return rotation(highest(view), previous)
+
+
+def highest(view: PoolView) -> list[int]:
+    """Return the indexes of the candidates with the highest score."""
     candidates = view.candidates
     best = max((view.members[i].score for i in candidates), default=0)
-    return rotation([i for i in candidates if view.members[i].score == best], previous)
+    return [i for i in candidates if view.members[i].score == best]
 
 
-BEST_SCORE: Final = PolicySpec("best_score", best_score, why=HIGHEST_SCORE, uses_score=True)
+def _why(view: PoolView) -> str:
+    tied = len(highest(view))
+    return f"highest score; {tied} members share this score and take turns" if tied > 1 else "highest score"
+
+
+BEST_SCORE: Final = PolicySpec("best_score", best_score, why=_why, uses_score=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from random import Random
@@ -102,10 +102,8 @@ class Selections:
     last: int | None
 
 
-#: A reason that ends with these words implies that members with equal scores take turns
-HIGHEST_SCORE: Final = "highest score"
-
 PolicyFunction = Callable[[PoolView, Selections | None, "Random"], Plan]
+Reason = str | Callable[[PoolView], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +112,15 @@ class PolicySpec:
 
     name: str  # in configurations, metrics and JSON
     function: PolicyFunction
-    why: str  # why it selects a member, shown to users; ends with HIGHEST_SCORE if members with equal scores take turns
-    why_first: str = ""  # the reason while a plan is in its part before ``repeat_from``, if that part differs
+    why: Reason  # why it selects a member, shown to users
+    why_first: Reason = ""  # the reason while a plan is in its part before ``repeat_from``, if that part differs
     weighs_load: bool = False  # its shares follow load or capacity: it still applies when every member gives an alarm
     uses_score: bool = False  # whether a member's score changes its plans
+
+    def reason(self, view: PoolView, is_first: bool) -> str:
+        """Return why the policy selects a member of ``view``; ``is_first`` means before ``repeat_from``."""
+        why = self.why_first if is_first else self.why
+        return why if isinstance(why, str) else why(view)
 
 
 def rotation(indexes: Sequence[int], previous: Selections | None) -> Plan:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from lbdns.scores.headroom import HEADROOM
 from lbdns.scores.score import Score
 from lbdns.scores.thesis import THESIS
 
-#: Every built-in score, by the name that configurations use
-SCORES: Final[dict[str, Score]] = {"thesis": THESIS}
+#: Every built-in score, by the name that configurations use. The first one is the default
+SCORES: Final[dict[str, Score]] = {"headroom": HEADROOM, "thesis": THESIS}
+DEFAULT_SCORE: Final = next(iter(SCORES))

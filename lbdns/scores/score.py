@@ -40,7 +40,7 @@ class Score:
     def __init__(self, terms: Mapping[str, Term]) -> None:
         self.terms: Mapping[str, Term] = MappingProxyType(dict(terms))
         self._lines = tuple(_line(metric, term) for metric, term in terms.items() if term.weight > 0)
-        self._total = sum(line[1] for line in self._lines)
+        self.total = sum(line[1] for line in self._lines)
 
     def of(self, metrics: Mapping[str, float]) -> int:
         """Return the score as an integer (truncated).
@@ -74,7 +74,7 @@ class Score:
         return {metric: min(part * scale, float(MAX_SCORE)) for metric, part in found.items()}
 
     def _scale(self, present: float) -> float:
-        return 1.0 if present == self._total else min(self._total / present, float(MAX_SCORE))
+        return 1.0 if present == self.total else min(self.total / present, float(MAX_SCORE))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Score) and self.terms == other.terms

@@ -50,7 +50,9 @@ def snapshot(now: float) -> Snapshot:
     return Snapshot(
         1,
         {
-            name: Reading(now, 1.0, 50 + i, {"busy_workers": BUSY[i], "cpu_count": CORES[i], "requests_per_s": 1e6})
+            name: Reading(
+                now, 1.0, 50 + 10 * i, {"busy_workers": BUSY[i], "cpu_count": CORES[i], "requests_per_s": 1e6}
+            )
             for i, name in enumerate(NAMES)
         },
     )

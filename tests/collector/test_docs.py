@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lbdns.scores.derived_metrics import DERIVED_METRICS
+from lbdns.scores.headroom import HEADROOM
 from lbdns.scores.thesis import THESIS
 from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_shared.report import REASONS
@@ -25,14 +27,15 @@ def test_every_metric_is_listed_with_its_unit() -> None:
     thesis = {"run_queue", "cpu_idle", "gateway_ping", "requests_per_s", "scan_rate", "idle_workers"}
     assert listed == {n: (m.unit, m.meaning, m.better or "-") for n, m in CATALOGUE.items()}
     assert set(THESIS.terms) == thesis
+    derived = {row[0]: tuple(row[1:]) for row in rows("scores.md") if len(row) == 4 and row[0] in DERIVED_METRICS}
+    assert derived == {n: (m.unit, m.meaning, m.better) for n, m in DERIVED_METRICS.items()}
 
 
 def test_every_weight_is_listed() -> None:
     text = (DOCS / "scores.md").read_text()
-    for metric, term in THESIS.terms.items():
-        assert re.search(
-            rf"^\| `{metric}` \| `{term.weight:g} \*.* / {term.limit:g}` \|.*\| {term.weight:g} \|$", text, re.M
-        )
+    for metric, term in (*THESIS.terms.items(), *HEADROOM.terms.items()):
+        weight = f"{round(term.weight, 2):g}"
+        assert re.search(rf"^\| `{metric}` \| `{weight} \*.* / {term.limit:g}` \|.*\| {weight} \|$", text, re.M)
 
 
 SCORED = ("run_queue", "cpu_idle", "gateway_ping", "requests_per_s", "scan_rate", "idle_workers")

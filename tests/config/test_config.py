@@ -70,7 +70,7 @@ class TestGood:
         assert config.pools[0].coherence == 2.0
         assert config.collector.listen == contract.collector.listen
         assert config.collector.key_file is None
-        assert (config.collector.stale_after, config.collector.score) == (3.0, "thesis")
+        assert (config.collector.stale_after, config.collector.score) == (3.0, "headroom")
         assert (config.collector.connect, config.collector.stat_file) == ("", None)
         assert config.web == contract.web
         assert config.scores == {}

@@ -13,11 +13,15 @@ from lbdns.choosing.moving_averages import MIN_SPAN
 from lbdns.model.overrides import Override
 from lbdns.planning.explanation import PREVIEW, next_selections, probabilities
 from lbdns.policies import POLICIES
-from lbdns.policies.plan import HIGHEST_SCORE, Plan
+from lbdns.policies.plan import Plan
 from tests.answering.farms import MEMBERS
 from tests.planning.stage import NAMES, OWNERS, Stage, ready
+from tests.policies.views import member as a_member
+from tests.policies.views import view
 
-LIGHT = f"traffic is light: {HIGHEST_SCORE}"
+LIGHT = "traffic is light: highest score"
+POOL = view(a_member(score=60), a_member(score=50))
+HEAVY = {owner: POLICIES[NAMES[owner]].reason(POOL, is_first=False) for owner in OWNERS}
 FIELDS = {
     "name", "owner", "pool", "zone", "policy", "ttl", "next", "why", "fail_open", "fail_open_reason", "measured",
     "interval_s", "answers_per_s", "requests_per_s", "answers_allowed", "plan", "members",
@@ -34,7 +38,8 @@ OF_MEMBERS = {
 
 def test_every_policy_has_a_reason() -> None:
     assert all(spec.why for spec in POLICIES.values())
-    texts = [text for spec in POLICIES.values() for text in (spec.why, spec.why_first) if text]
+    texts = [spec.reason(POOL, is_first) for spec in POLICIES.values() for is_first in (False, True)]
+    texts = [text for text in texts if text]
     assert len(set(texts)) == len(texts)
 
 
@@ -47,7 +52,7 @@ def test_the_fields(owner: str) -> None:
     assert {key: told[key] for key in ("name", "owner", "pool", "zone", "policy", "ttl")} == {
         "name": f"{owner}.hobbit", "owner": owner, "pool": "web", "zone": "hobbit", "policy": NAMES[owner], "ttl": 0,
     }  # fmt: skip
-    assert told["why"].startswith(LIGHT if owner == "best" else POLICIES[NAMES[owner]].why)
+    assert told["why"].startswith(LIGHT if owner == "best" else HEAVY[owner])
     assert told["plan"]["length"] == len(stage.table.cursors["web", NAMES[owner]].plan.order)
     assert (told["plan"]["given"], told["plan"]["repeats"]) == (0, True)
 
@@ -194,13 +199,23 @@ def test_answers_count_for_every_server() -> None:
     assert (told["answers_allowed"], told["why"]) == (0, POLICIES["best"].why)
 
 
-@pytest.mark.parametrize(("owner", "why"), [("best", LIGHT), ("best-score", HIGHEST_SCORE)])
+@pytest.mark.parametrize(
+    ("owner", "why"),
+    [
+        (
+            "best",
+            "traffic is light: one of 2 members that take turns, because no other member has a much higher score or "
+            "much faster cores",
+        ),
+        ("best-score", "highest score; 2 members share this score and take turns"),
+    ],
+)
 def test_ties_take_turns(owner: str, why: str) -> None:
     stage = ready()
     stage.report("gandalf", score=60)
     stage.plan()
     told = stage.explain(owner)
-    assert told["why"] == f"{why}; 2 members share this score and take turns"
+    assert told["why"] == why
     assert {name: member["probability"] for name, member in stage.members(owner).items()} == {
         "bilbo": 0, "frodo": 0.5, "gandalf": 0.5,
     }  # fmt: skip

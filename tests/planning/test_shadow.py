@@ -107,7 +107,7 @@ def test_keys_and_defaults(tmp_path: Path) -> None:
         ({"pool": 'shadow = "weigthed"'}, "shadow: unknown policy 'weigthed'. Perhaps you meant 'weighted'?"),
         ({"pool": "shadow = 3"}, "shadow: must be a string"),
         ({"collector": 'shadow_score = "idel"'}, "shadow_score: unknown score 'idel'. Perhaps you meant 'idle'?"),
-        ({"collector": 'shadow_score = "thesis"'}, "'thesis' is already the score in use; choose another score"),
+        ({"collector": 'shadow_score = "headroom"'}, "'headroom' is already the score in use; choose another score"),
         ({"collector": 'score = "idle"\nshadow_score = "idle"'}, "shadow_score: 'idle' is already the score in use"),
     ],
 )

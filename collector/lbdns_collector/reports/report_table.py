@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from lbdns.model.farm import ReportingHost
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot, read_reading, write_reading
+from lbdns.scores.derived_metrics import with_derived_metrics
 from lbdns.scores.score import Score
 from lbdns.sockets import client_network
 from lbdns_collector.reports.adaptive_weights import WeightSearch
@@ -176,7 +177,7 @@ class ReportTable:
         if peer.has_seen(report, wall):
             return "replay"
         peer.note(report, wall)
-        self._record(peer.host.members, report, now)
+        self._record(peer, report, now)
         return ACCEPTED
 
     def _is_authentic(self, envelope: Envelope, peer: ReportingPeer, source: str) -> bool:
@@ -190,14 +191,16 @@ class ReportTable:
             key = peer.keys[envelope.key_id] = master.agent_key(envelope.host)
         return envelope.signed_by(key)
 
-    def _record(self, members: tuple[str, ...], report: Report, now: float) -> None:
-        metrics = report.metrics
+    def _record(self, peer: ReportingPeer, report: Report, now: float) -> None:
+        members, metrics = peer.host.members, report.metrics
         if self.adaptive and report.kind == "data" and self.adaptive.observe(metrics, report.interval, now):
             # Applies to reports from now on: after one interval, all members are scored alike again
             self.score = self.adaptive.score
-        score, shadow = self._scores(metrics)
         # Of the shortest intervals, not even the number in a second is finite
         interval = max(MIN_INTERVAL, min(report.interval, self.max_interval))
+        if metrics:
+            metrics = with_derived_metrics(metrics, peer.capacity.observe(metrics, interval, now), interval)
+        score, shadow = self._scores(metrics)
         if report.kind == "data":
             reading = Reading(now, interval, score, metrics, "", False, shadow)
             for member in members:

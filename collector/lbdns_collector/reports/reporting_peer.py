@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from lbdns.choosing.host_capacity import HostCapacity
 from lbdns.model.farm import ReportingHost
 from lbdns_shared.report import AgentKey, Report
 
@@ -41,7 +42,7 @@ NO_REPORT: Final = AcceptedReport(-1, -1, _LONG_AGO, _LONG_AGO, False)
 
 
 class ReportingPeer:
-    __slots__ = ("accepted", "filled", "has_reported", "host", "keys", "replaced", "skew", "tokens")
+    __slots__ = ("accepted", "capacity", "filled", "has_reported", "host", "keys", "replaced", "skew", "tokens")
 
     def __init__(self, host: ReportingHost) -> None:
         self.host = host
@@ -50,6 +51,7 @@ class ReportingPeer:
         self.accepted = NO_REPORT
         self.replaced: dict[int, float] = {}  # earlier boots, and until when to remember them, Unix seconds
         self.skew = 0.0  # seconds by which its clock is ahead of the collector's
+        self.capacity = HostCapacity()
         self.has_reported = False  # whether ``skew`` is known
         self.tokens = BURST
         self.filled = _LONG_AGO  # when the tokens were counted, monotonic seconds

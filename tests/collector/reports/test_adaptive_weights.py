@@ -265,14 +265,14 @@ async def test_accepted_changes_are_logged_and_shown_in_the_status(
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             sender.bind(("127.0.0.18", 0))
             sender.sendto(report_of, (collector.addresses[0].host, collector.addresses[0].port))
-        await until(lambda: any("score thesis: weights: " in message for message in caplog.messages))
-        assert sum("score thesis" in message for message in caplog.messages) == found.accepted
+        await until(lambda: any("score headroom: weights: " in message for message in caplog.messages))
+        assert sum("score headroom" in message for message in caplog.messages) == found.accepted
     finally:
         await collector.stop()
     source = FakeSource(farm)
     source.adapted = collector.adapted
     told = build_status(status_inputs(source))["adaptive"]
-    assert told["score"] == "thesis"
+    assert told["score"] == "headroom"
     assert told["accepted"] == found.accepted
     assert told["weights"] == {metric: round(weight, 2) for metric, weight in found.weights.items()}
     source.adapted = None

@@ -208,7 +208,7 @@ async def test_reload_publishes_changes(tmp_path: Path) -> None:
         await until(lambda: snapshots)
         await apply([collector], CheckedConfiguration(make_farm(tmp_path, collector=mine, more=own), (KEY,)))
         await until(lambda: len(snapshots) == 2)
-        assert [s.readings["gandalf.hobbit"].score for s in snapshots] == [80, 7]
+        assert [s.readings["gandalf.hobbit"].score for s in snapshots] == [100, 7]
 
 
 async def test_after_stop_nothing_is_delivered(tmp_path: Path) -> None:

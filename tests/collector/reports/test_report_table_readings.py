@@ -18,7 +18,8 @@ def test_reading() -> None:
     table = make(KEY)
     accept(table, datagram(interval=2.5), now=NOW + 1)
     found = table.snapshot().readings["gandalf.hobbit"]
-    assert (found.received, found.interval, found.score, found.metrics) == (NOW + 1, 2.5, 80, IDLE)
+    assert (found.received, found.interval, found.score) == (NOW + 1, 2.5, 80)
+    assert found.metrics == {**IDLE, "run_queue_per_core": 0.0}
     assert (found.alarm, found.gone) == ("", False)
 
 

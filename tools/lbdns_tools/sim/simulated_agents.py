@@ -7,8 +7,10 @@ from functools import partial
 from random import Random
 from typing import Final, Protocol
 
+from lbdns.choosing.host_capacity import HostCapacity
 from lbdns.model.snapshot import Reading
 from lbdns.scores import SCORES
+from lbdns.scores.derived_metrics import with_derived_metrics
 from lbdns.scores.score import Score
 from lbdns_agent.alarm_conditions import ALARM_CHECK_INTERVAL, alarm_reason, parse_alarm_condition
 from lbdns_shared.metric_catalogue import CATALOGUE
@@ -105,6 +107,7 @@ class SimulatedReports:
     ) -> None:
         self._scenario, self._servers, self._lookups, self._chance = scenario, servers, lookups, chance
         self._agents = [SimulatedAgent(server, scenario.alarms) for server in servers]
+        self._capacities = [HostCapacity() for _ in servers]
         self._scorer = scorer
         self._score = scorer or (Score(scenario.terms) if scenario.terms is not None else SCORES[scenario.score])
         self._reported = [0] * len(servers)  # requests at each server when its last report was made
@@ -139,6 +142,8 @@ class SimulatedReports:
         self.count += 1
         if self._scorer is not None:
             self._scorer.observe(self._servers[i].spec.name, metrics, now)
+        interval = self._scenario.interval
+        metrics = with_derived_metrics(metrics, self._capacities[i].observe(metrics, interval, now), interval)
         score = self._score.of(metrics)
-        reading = Reading(now, self._scenario.interval, score, metrics, alarm=self._agents[i].alarm)
+        reading = Reading(now, interval, score, metrics, alarm=self._agents[i].alarm)
         self._lookups.deliver(i, reading, now, self._scenario.loss, self._chance)

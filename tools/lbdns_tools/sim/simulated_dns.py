@@ -16,6 +16,7 @@ from lbdns.choosing.observed_pool import AVERAGE
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.model.overrides import NO_POOL_OVERRIDES
 from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.policies.highest_scores import SAME_SCORE
 from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_checks import SimulatedChecks
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
@@ -65,10 +66,10 @@ class SimulatedDnsServer:
             self._plan(now)
 
     def is_highest(self, member: int) -> bool:
-        """Return whether ``member`` is a candidate and no other candidate has a higher score."""
+        """Return whether ``member`` is a candidate and no other candidate has a clearly higher score."""
         readings = [self._snapshot.readings.get(name) for name in self._members]
         scores = {i: (r.score or 0) if (r := readings[i]) else 0 for i in self._chooser.liveness.candidates}
-        return member in scores and scores[member] == max(scores.values())
+        return member in scores and scores[member] >= max(scores.values()) - SAME_SCORE
 
     def _plan(self, now: float) -> None:
         plan = self._chooser.plan(self._policy, self.cursor.selections(), now)

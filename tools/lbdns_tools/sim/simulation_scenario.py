@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from lbdns.config.pool_section import MAX_SPEED_GAIN
+from lbdns.scores import DEFAULT_SCORE
 from lbdns.scores.score import Term
 
 WORKERS: Final = 256  # requests that a web server processes at once: Apache's MaxRequestWorkers
@@ -106,7 +107,7 @@ class Scenario:
     stale_after: float = 3.0
     min_usable: float = 0.5
     max_speed_gain: float = MAX_SPEED_GAIN
-    score: str = "thesis"
+    score: str = DEFAULT_SCORE
     terms: Mapping[str, Term] | None = None  # the terms of a custom score
     check_few: bool = False  # count answers in light traffic, and those that named a highest score
 

@@ -1,0 +1,39 @@
+"""The members that ``best`` selects when traffic is light: the fastest of those with nearly the highest score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from lbdns.policies.plan import PoolView
+
+SAME_SCORE: Final = 3  # points within which a difference between scores means nothing
+SAME_SPEED: Final = 1.1  # times as fast: a smaller difference between cores means nothing
+
+
+def nearly_highest(view: PoolView) -> list[int]:
+    """Return the indexes of the candidates whose scores are at most ``SAME_SCORE`` points below the highest one."""
+    candidates = view.candidates
+    highest = max((view.members[i].score for i in candidates), default=0)
+    return [i for i in candidates if view.members[i].score >= highest - SAME_SCORE]
+
+
+def fastest(view: PoolView, members: Sequence[int]) -> list[int]:
+    """Return the ``members`` (indexes) whose cores are fastest: one request takes the least time there."""
+    speeds = [view.members[i].capacity / view.members[i].cores for i in members]
+    least = max(speeds, default=0.0) / SAME_SPEED
+    return [i for i, speed in zip(members, speeds, strict=True) if speed >= least]
+
+
+def why_fastest(view: PoolView) -> str:
+    """Return why ``best`` selects the members that it selects when traffic is light, for users."""
+    near = nearly_highest(view)
+    chosen = fastest(view, near)
+    if len(near) == 1:
+        return "highest score"
+    if len(chosen) == 1:
+        return f"fastest of the {len(near)} members within {SAME_SCORE} points of the highest score"
+    return (
+        f"one of {len(chosen)} members that take turns, because no other member has a much higher score or "
+        "much faster cores"
+    )

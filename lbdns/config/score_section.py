@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from lbdns.config.toml_reader import TomlPlace, TomlTable
 from lbdns.scores import SCORES
-from lbdns.scores.derived_metrics import DERIVED_METRICS
+from lbdns.scores.derived_metrics import score_metrics
 from lbdns.scores.score import Term
 from lbdns.text.suggestions import nearest
-from lbdns_shared.metric_catalogue import CATALOGUE
 
 
 def read_scores(root: TomlTable) -> Mapping[str, Mapping[str, Term]]:
@@ -31,13 +30,14 @@ def read_scores(root: TomlTable) -> Mapping[str, Mapping[str, Term]]:
 
 def _term(table: TomlTable, metric: str) -> Term:
     """Read ``metric = { weight = W, limit = L }``. If the metric is not in the catalogue, ``better`` is required."""
-    known = CATALOGUE.get(metric) or DERIVED_METRICS.get(metric)
+    metrics = score_metrics()
+    known = metrics.get(metric)
     term = table.table(metric)
     if term is None:
         return Term(0.0, 1.0, "low")
     better = term.string("better", (known.better if known else None) or "")
     if better not in ("low", "high"):
-        near = "" if known else nearest(metric, (*CATALOGUE, *DERIVED_METRICS))
+        near = "" if known else nearest(metric, metrics)
         table.wrong(metric, f'better must be "low" or "high"{near}')
     result = Term(
         weight=term.number("weight", 0.0, 0.0, 1e9),

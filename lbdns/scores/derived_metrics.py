@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lbdns_shared.metric_catalogue import MetricDescription
+from lbdns_shared.metric_catalogue import CATALOGUE, MetricDescription
 
 #: Metrics that the collector adds to each report. An agent cannot report them: the collector replaces their values.
 DERIVED_METRICS: Final[Mapping[str, MetricDescription]] = {
@@ -15,6 +15,11 @@ DERIVED_METRICS: Final[Mapping[str, MetricDescription]] = {
 }
 MAX_DERIVED: Final = 1e15  # keeps quotients of absurd values finite
 STATUS_WORKERS: Final = 1.0  # workers that serve the agent's own status request while they are counted
+
+
+def score_metrics() -> dict[str, MetricDescription]:
+    """Return all metrics that a score can use: those of the catalogue, then the derived ones."""
+    return {**CATALOGUE, **DERIVED_METRICS}
 
 
 def with_derived_metrics(metrics: Mapping[str, float], capacity: float, interval: float) -> dict[str, float]:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Final, Literal
 
+from lbdns.scores.derived_metrics import score_metrics
 from lbdns.scores.score import Term
 from lbdns_shared.errors import LbdnsError
-from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_tools.calibrate.calibration_trial import BASE, CalibrationTrial, TrialFarm, TrialOutcome, alone, better
 
 Method = Literal["gain", "1999"]
@@ -162,7 +162,7 @@ def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
     highest = max(outcome.ranges.get(metric, 0.0) for outcome in outcomes)
     if highest <= 0:
         return 0.0
-    if CATALOGUE[metric].unit == "%":
+    if score_metrics()[metric].unit == "%":
         return 100.0  # by definition; a server that returns from an outage reaches this value
     step = 10.0 ** (math.floor(math.log10(highest)) - 1)
     return float(f"{math.ceil(highest / step - 1e-9) * step:.6g}")

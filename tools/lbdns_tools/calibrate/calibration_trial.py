@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from lbdns.scores.derived_metrics import score_metrics
 from lbdns.scores.score import Term
-from lbdns_shared.metric_catalogue import CATALOGUE, Better
+from lbdns_shared.metric_catalogue import Better
 
 #: For a metric that decides alone: a limit above any measured value, and a weight that separates the smallest
 #: differences before scores become whole numbers. Both are within the ranges of [score.NAME].
@@ -58,12 +59,12 @@ def better(metric: str) -> Better:
 
     Raises KeyError if the catalogue does not specify which values are better.
     """
-    found = CATALOGUE[metric].better
+    found = score_metrics()[metric].better
     if found is None:
         raise KeyError(metric)
     return found
 
 
 def weighable(metrics: Mapping[str, float]) -> list[str]:
-    """Return the names of the ``metrics`` that can be used in a score, in catalogue order."""
-    return [name for name, known in CATALOGUE.items() if known.better and name in metrics]
+    """Return the names of the ``metrics`` that can be used in a score."""
+    return [name for name, known in score_metrics().items() if known.better and name in metrics]

@@ -62,7 +62,7 @@ async def servers(folder: Path) -> AsyncIterator[tuple[Serving, Serving]]:
         connect = f'connect = "http://{first.endpoint("serving ")}"'
         other.write_text(other.read_text().replace('[collector]\nlisten = ["127.0.0.1:0"]', f"[collector]\n{connect}"))
         async with serving(other) as second:
-            await second.waits_for("following")
+            await second.waits_for("connected")
             yield first, second
 
 

@@ -272,7 +272,7 @@ async def test_the_server_ends_if_a_worker_cannot_be_replaced(tmp_path: Path) ->
         worker = workers_of(server)[0]
         for pid in fork_servers_of(server):
             os.kill(pid, signal.SIGKILL)
-        await server.waits_for("can't be replaced until a restart")
+        await server.waits_for("can't be replaced until the server is restarted")
         with clients(server) as asking:
             asking.send()
             assert await asking.receive(), "but until then it goes on"

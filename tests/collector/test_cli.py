@@ -98,7 +98,7 @@ def test_reload_keeps_readings_and_adds_members(tmp_path: Path) -> None:
         write_config(tmp_path, members=["gandalf", "frodo"], collector=KEYED)
         collector.hang_up()
         collector.wait_for_log("reload: done")
-        assert (collector.status()["gandalf"]["score"], set(collector.status())) == (80, {"gandalf", "frodo"})
+        assert (collector.status()["gandalf"]["score"], set(collector.status())) == (100, {"gandalf", "frodo"})
         collector.send(now("gandalf", seq=5), now("frodo"), datagram("frodo", seq=2, at=time.time(), key=OTHER_KEY))
         eventually(lambda: collector.count("accepted") == 3, "both keys and the new member to count")
         assert collector.count("replay") == 1
@@ -152,7 +152,7 @@ def test_stat_file(tmp_path: Path) -> None:
     with running(write_config(tmp_path, collector=f'{KEYED}\nstat_file = "stat"')) as collector:
         collector.send(now())
         path = tmp_path / "stat"
-        eventually(lambda: path.exists() and "gandalf:web:usable:80:" in path.read_text(), "the line of the report")
+        eventually(lambda: path.exists() and "gandalf:web:usable:100:" in path.read_text(), "the line of the report")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

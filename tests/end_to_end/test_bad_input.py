@@ -172,7 +172,7 @@ class TestReload:
             edit(site.folder / "hobbit.zone", "frodo A 192.0.2\n", "frodo A 192.0.2.22\n")
             server.process.send_signal(signal.SIGHUP)
             eventually(lambda: str(ask(site, "frodo.hobbit").answer[0][0]) == "192.0.2.22", "the new zone is served")
-            assert site.members_by_name()["frodo"]["score"] == 80, "its report has been kept"
+            assert site.members_by_name()["frodo"]["score"] == 100, "its report has been kept"
 
     def test_no_query_is_lost_on_the_way(self, site: Site, server: Program) -> None:
         done = 0

@@ -89,15 +89,15 @@ def test_round_robin_and_what_is_switched_off_go_on(tmp_path: Path, plane: str) 
 def test_it_outlasts_a_new_plan_but_not_the_member(tmp_path: Path, plane: str) -> None:
     with served(tmp_path, plane, "coherence = 60") as site, agents(site, interval=60.0) as made:
         for agent in made.values():
-            agent.send()
-        made["sam"].send(idle_workers=40.0)
+            agent.send(cpu_idle=40.0)
+        made["sam"].send(cpu_idle=70.0)
 
         def states() -> dict[str, str]:
             return {name: member["state"] for name, member in site.members_by_name().items()}
 
         eventually(lambda: leads_to(site, "-b", "127.0.0.9", "top.hobbit", "TXT") == "sam", "the best is sam")
         assert leads_to(site, "top.hobbit", "A") == "sam"
-        made["frodo"].send(idle_workers=60.0)
+        made["frodo"].send(cpu_idle=100.0)
         eventually(lambda: leads_to(site, "-b", "127.0.0.9", "top.hobbit", "TXT") == "frodo", "the best is frodo")
         assert leads_to(site, "top.hobbit", "AAAA") == "sam", "as it can still be handed out"
         made["sam"].send("bye")

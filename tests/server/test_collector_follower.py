@@ -251,12 +251,12 @@ async def test_a_real_collector_dies_and_comes_back(tmp_path: Path) -> None:
             reports, web = collector.reports, collector.web
             await stack.enter_async_context(follower_of(following(tmp_path, Endpoint(*web)), seen.deliver))
             collector.send(datagram("gandalf", seq=1, at=time.time()))
-            await until(lambda: seen.score("gandalf") == 80)
+            await until(lambda: seen.score("gandalf") == 100)
             collector.send(datagram("frodo", seq=1, at=time.time(), kind="bye", metrics={}))
             await until(lambda: getattr(seen.reading("frodo"), "gone", False))
             collector.process.kill()
         write_config(tmp_path / "collector", collector=listen.format(*reports), web=f"{web[0]}:{web[1]}")
         with running(config) as collector:
             collector.send(datagram("bilbo", seq=1, at=time.time(), metrics={"cpu_idle": 50.0}))
-            await until(lambda: seen.score("bilbo") == 49)
-            assert seen.score("gandalf") == 80
+            await until(lambda: seen.score("bilbo") == 50)
+            assert seen.score("gandalf") == 100

@@ -49,8 +49,8 @@ async def test_workers_explain(tmp_path: Path) -> None:
         members = {member["name"]: member for member in told["members"]}
         assert (members["bilbo"]["state"], members["bilbo"]["reason"]) == ("unknown", "has never reported")
         assert members["gandalf"]["metrics"] == {"cpu_idle": 20.0}
-        assert members["gandalf"]["score_parts"] == {"cpu_idle": 19.99}
-        assert members["gandalf"]["score"] == 19
+        assert members["gandalf"]["score_parts"] == {"cpu_idle": 20.0}
+        assert members["gandalf"]["score"] == 20
         status, wrong = await page(server, "nobody")
         assert status == 404
         assert "no pool serves the name 'nobody'" in wrong["error"]

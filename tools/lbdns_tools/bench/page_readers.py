@@ -74,7 +74,7 @@ class PageReaders:
             await self._get(*streams, PAGES[number % len(PAGES)])
 
     async def _get(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, page: str) -> None:
-        writer.write(f"GET {page} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        writer.write(f"GET {page} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         head = await reader.readuntil(b"\r\n\r\n")
         size = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
         await reader.readexactly(size)
@@ -88,7 +88,7 @@ class PageReaders:
     async def _follow(self, number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         with contextlib.closing(writer):
-            writer.write(b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+            writer.write(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
             while piece := await reader.read(2**16):
                 self.counts["event_bytes"] += len(piece)
 

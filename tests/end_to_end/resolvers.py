@@ -61,7 +61,6 @@ class Resolver:
     address: str  # where the C library sends queries
     command: Callable[[Path], Sequence[str]] | None = None
     options: str = ""  # of resolv.conf
-    one_port: bool = False  # whether all queries of a lookup come from one port
     alternates: bool = False  # whether each query waits for the previous answer, and comes from another port
     library: str = "glibc"
 
@@ -122,10 +121,10 @@ def _resolved(folder: Path) -> Sequence[str]:
 
 STATIC_STUB: Final = f'zone "hobbit" {{ type static-stub; server-addresses {{ {DNS4}; }}; }};'
 RESOLVERS: Final = (
-    Resolver("glibc", (), DNS4, one_port=True),
-    Resolver("glibc, single-request", (), DNS4, options="single-request", one_port=True),
+    Resolver("glibc", (), DNS4),
+    Resolver("glibc, single-request", (), DNS4, options="single-request"),
     Resolver("glibc, single-request-reopen", (), DNS4, options="single-request-reopen", alternates=True),
-    Resolver("musl", ("gcc", "musl-gcc"), DNS4, one_port=True, library="musl"),
+    Resolver("musl", ("gcc", "musl-gcc"), DNS4, library="musl"),
     Resolver("dnsmasq", ("dnsmasq",), LOCAL, _dnsmasq),
     Resolver("BIND, forwarder", ("named",), LOCAL, _named(f"forwarders {{ {DNS4}; }}; forward only;", "")),
     Resolver("BIND, recursive", ("named",), LOCAL, _named("", STATIC_STUB)),

@@ -116,8 +116,6 @@ def test_pairs(net: Net, resolver: Resolver, tmp_path: Path) -> None:
             found["lookups all the time"] = net.separated(resolver)
     print(f"\n| {resolver.name} | {' | '.join(map(str, found.values()))} |")
     quiet, beside = list(found.values())[:3], list(found.values())[3:]
-    if resolver.one_port:
-        assert quiet == [0, 0, 0]
     assert max(quiet) <= (MORE if resolver.alternates else FEW), found
     assert max(beside) <= MORE, found
 
@@ -134,5 +132,3 @@ def test_round_robin_rotates_by_lookup(net: Net, name: str, tmp_path: Path) -> N
     print(f"\n{name}: {by_type}")
     for counts in by_type:
         assert all(abs(counts[member] - NUMBER / len(MEMBERS)) <= FEW for member in MEMBERS), counts
-    if resolver.one_port:
-        assert by_type[0] == by_type[1] == dict.fromkeys(MEMBERS, NUMBER // len(MEMBERS))

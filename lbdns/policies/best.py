@@ -1,4 +1,4 @@
-"""``best``: selects the member with the highest score when traffic is light, and uses level filling otherwise.
+"""``best``: selects by score and speed when traffic is light (``highest_scores``), and by level filling otherwise.
 
 Level filling distributes the requests expected within a certain time (the horizon) so that all members reach the same
 level. A member's level measures how far its load exceeds its ideal load (see ``operating_point``). Requests go to the
@@ -40,8 +40,8 @@ HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by
 def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     """Return a plan for policy ``best``.
 
-    When traffic is light, the plan begins with ``view.answers_allowed`` selections of members with the highest score.
-    Selections by level filling follow, in case more answers are needed before the next report.
+    When traffic is light, the plan begins with ``view.answers_allowed`` selections of the fastest members with nearly
+    the highest score. Selections by level filling follow, in case more answers are needed before the next report.
     """
     light = rotation(fastest(view, nearly_highest(view)), previous)
     heavy = smooth_plan(view, level_filling_shares(view), previous)

@@ -6,10 +6,13 @@ import { PageHeader } from "./page-header.js";
 import { PlottedMembers } from "./plotted-members.js";
 import { PlotsPanel } from "./plots-panel.js";
 import { PoolList } from "./pool-list.js";
+import { ProblemPanel } from "./problem-panel.js";
+import { findProblems } from "./problems.js";
 import { RecentValues } from "./recent-values.js";
 import { RejectedReports } from "./rejected-reports.js";
 import { StatusModel } from "./status-model.js";
 import { StatusStream } from "./status-stream.js";
+import { TabSign } from "./tab-sign.js";
 
 const SECOND = 1000;  // milliseconds
 const byId = id => document.getElementById(id);
@@ -21,6 +24,8 @@ const header = new PageHeader({ connection: byId("connection"), disconnected: by
 const plottedMembers = new PlottedMembers(() => refresh());
 const explainPanel = new ExplainPanel(byId("explain"));
 const poolList = new PoolList(byId("pool-tabs"), byId("pools"), plottedMembers, name => explainPanel.choose(name));
+const problemPanel = new ProblemPanel(byId("problems"));
+const tabSign = new TabSign(byId("icon"));
 const rejectedReports = new RejectedReports(byId("rejected"));
 const plotsPanel = new PlotsPanel(byId("plots"), { model, recentValues, plottedMembers, events: () => eventLog.events });
 let connected = false;
@@ -29,6 +34,12 @@ function refresh() {
   plottedMembers.update(model);
   poolList.update(model);
   plotsPanel.draw();
+}
+
+function updateProblems() {
+  const problems = findProblems(model, eventLog.events, Date.now() / SECOND - model.statusAge);
+  problemPanel.update(problems);
+  tabSign.setProblems(problems);
 }
 
 const stream = new StatusStream({
@@ -40,6 +51,7 @@ const stream = new StatusStream({
     poolList.update(model);
     rejectedReports.update(model);
     eventLog.detectStateChanges(model);
+    updateProblems();
     explainPanel.update(model);
     if (!isFirst) return;
     plotsPanel.draw();
@@ -50,6 +62,7 @@ const stream = new StatusStream({
     connected = state !== "disconnected";
     if (state !== "live") eventLog.isBehind = true;  // without a stream, events are missed, so fetch them later
     header.setLink(state);
+    tabSign.setConnected(header.isConnected);
   },
 });
 
@@ -57,6 +70,7 @@ stream.start();
 setInterval(() => {
   if (model.receivedAt === 0) return;
   header.tick();
+  tabSign.setConnected(header.isConnected);
   if (connected) {
     recentValues.record(model, Date.now() / SECOND);
     eventLog.catchUp();

@@ -24,11 +24,20 @@ export class PageHeader {
     this.tick();
   }
 
+  /** The state to show: an open stream that sends no status counts as disconnected. */
+  get shownState() {
+    return this.linkState === "live" && this.model.statusAge > MAX_STATUS_AGE ? "disconnected" : this.linkState;
+  }
+
+  get isConnected() {
+    return this.shownState !== "disconnected";
+  }
+
   /** Call once a second and when the link changes. */
   tick() {
-    const { statusAge, receivedAt } = this.model;
-    const state = this.linkState === "live" && statusAge > MAX_STATUS_AGE ? "disconnected" : this.linkState;
-    const isDisconnected = state === "disconnected";
+    const { receivedAt } = this.model;
+    const state = this.shownState;
+    const isDisconnected = !this.isConnected;
     setClass(this.connection, `link ${state}`);
     setText(this.connection, LINK_TEXTS[state]);
     setHidden(this.disconnected, !isDisconnected);

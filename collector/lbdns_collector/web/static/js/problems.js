@@ -1,0 +1,100 @@
+// Finds the problems in a status: what is wrong, since when, and what to do. The result is empty when all is well.
+
+import { overrideTitle } from "./override-text.js";
+import { displayState } from "./status-model.js";
+import { domainName } from "./value-format.js";
+
+/** The order of the problems: the most serious come first. */
+const STATE_ORDER = ["silent", "quarantined", "alarm", "forced down", "unknown", "held back", "drained"];
+
+const ADVICE = {
+  silent: "Check that the member runs, and that its agent runs and reaches the collector.",
+  quarantined: "Check the web server on the member. The quarantine ends when the member passes lbdns's tests.",
+  alarm: "Remove the cause that the agent reports. The alarm then ends.",
+  "forced down": name => `To select the member again, run: lbdns force ${name} auto`,
+  unknown: "Start the agent on the member, and check that its option --name names the member.",
+  "held back": "No action is needed: the member receives more answers as it proves itself.",
+  drained: name => `To select the member again, run: lbdns undrain ${name}`,
+};
+
+/** Return the problems in ``model``, the most serious first. ``events`` are the server's events, oldest first.
+ *
+ * Each problem has ``key``, ``kind``, ``who``, ``what``, ``advice`` and ``since`` (Unix seconds, or null if unknown).
+ * ``isPlanned`` is true for a state that an operator has chosen, or that ends without help. */
+export function findProblems(model, events, now) {
+  const starts = eventStarts(events);
+  const pools = model.pools.filter(pool => pool.fail_open).map(pool => ({
+    key: `pool ${pool.name}`, kind: "fail open", who: pool.name, isPlanned: false,
+    what: pool.fail_open_reason || "too few members are usable",
+    since: starts.get(`fail_open\n${pool.name}\n`) ?? null,
+    advice: "Check the members and their agents. Answers name every member that is not drained.",
+  }));
+  const members = model.pools.flatMap(pool => pool.members.map(member => memberProblem(pool, member, starts, now)).filter(Boolean));
+  members.sort((a, b) => STATE_ORDER.indexOf(a.kind) - STATE_ORDER.indexOf(b.kind));
+  return [...serverProblems(model), ...pools, ...members, ...rejectedProblem(model.rejected)];
+}
+
+function serverProblems({ server: { fault, history } }) {
+  const problems = [];
+  if (fault) {
+    problems.push({ key: "fault", kind: "server", who: "lbdns", what: fault, since: null, isPlanned: false,
+      advice: "Read the log of lbdns. If the fault persists, restart the program." });
+  }
+  if (history?.on && history.ok === false) {
+    problems.push({ key: "history", kind: "history", who: "lbdns", what: history.error || "the history cannot be written",
+      since: null, isPlanned: false, advice: "Check the free space and the permissions of the history file's directory." });
+  }
+  return problems;
+}
+
+function memberProblem(pool, member, starts, now) {
+  const forced = member.overrides.find(({ kind }) => kind === "drain" || kind === "down");
+  const state = displayState(member);
+  if (state === "usable") return null;
+  const kind = state === "alarm" && forced?.kind === "down" ? overrideTitle(forced) : state;
+  const isChosen = kind === "drained" || kind === "forced down";
+  const advice = ADVICE[kind] ?? "";
+  const reason = isGuard(kind) ? member.guard : member.reason;
+  return {
+    key: `${pool.name}\n${member.name}`, kind, who: member.name, isPlanned: isChosen || kind === "held back",
+    what: withoutKind(reason, kind), since: sinceOf(kind, pool, member, forced, starts, now),
+    advice: typeof advice === "function" ? advice(domainName(member.name, pool.zone)) : advice,
+  };
+}
+
+const isGuard = kind => kind === "quarantined" || kind === "held back";
+
+/** Return a reason without the word that the problem's kind already shows. */
+function withoutKind(reason, kind) {
+  for (const prefix of [`${kind}: `, `${kind} `]) if (reason.startsWith(prefix)) return reason.slice(prefix.length);
+  return reason === kind ? "" : reason;
+}
+
+function sinceOf(kind, pool, member, forced, starts, now) {
+  if ((kind === "drained" || kind === "forced down") && typeof forced?.since === "number") return forced.since;
+  if (kind === "held back") return null;  // slow start has no event of its own
+  const event = starts.get(`${isGuard(kind) ? "guard" : "state"}\n${pool.name}\n${member.name}`);
+  if (event !== undefined) return event;
+  return kind === "silent" && typeof member.age_s === "number" ? now - member.age_s : null;
+}
+
+function rejectedProblem(senders) {
+  if (!senders.length) return [];
+  const [{ source, host, reason, advice }] = senders;
+  const others = senders.length > 1 ? ` and ${senders.length - 1} more` : "";
+  return [{
+    key: "rejected", kind: "rejected reports", who: `${host || source}${others}`, what: reason.replaceAll("_", " "),
+    since: null, advice, isPlanned: false,
+  }];
+}
+
+/** Return the time of the newest event that reports trouble, by kind of event, pool and member. */
+function eventStarts(events) {
+  const starts = new Map();
+  for (const { kind, pool, member, level, time } of events) {
+    const key = `${kind}\n${pool}\n${member}`;
+    if (level === "info") starts.delete(key);
+    else starts.set(key, time);
+  }
+  return starts;
+}

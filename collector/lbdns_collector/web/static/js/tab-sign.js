@@ -1,0 +1,30 @@
+// The title and the icon of the browser tab, which show trouble and a lost connection.
+
+const ICONS = { well: "/icon.svg", trouble: "/icon-trouble.svg", disconnected: "/icon-disconnected.svg" };
+
+export class TabSign {
+  constructor(icon) {
+    this.icon = icon;
+    this.troubleCount = 0;
+    this.isConnected = true;
+  }
+
+  /** Show the number of problems that no operator has ordered. */
+  setProblems(problems) {
+    this.troubleCount = problems.filter(({ isPlanned }) => !isPlanned).length;
+    this.show();
+  }
+
+  setConnected(isConnected) {
+    this.isConnected = isConnected;
+    this.show();
+  }
+
+  show() {
+    const state = !this.isConnected ? "disconnected" : this.troubleCount ? "trouble" : "well";
+    if (state !== this.state) this.icon.href = ICONS[state];
+    this.state = state;
+    const title = { well: "lbdns", trouble: `(${this.troubleCount}) lbdns`, disconnected: "No connection – lbdns" }[state];
+    if (document.title !== title) document.title = title;
+  }
+}

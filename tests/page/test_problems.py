@@ -1,0 +1,116 @@
+"""Tests of the live page's panel "Problems", and of the title and icon of the browser tab."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.browser import Browser, browsing
+from tests.needs import needs
+from tests.page.fake_server import FakeFarm, demo_farm, fake_server, large_farm
+from tests.page.page_checks import faint_texts, overflow, read_until
+
+pytestmark = [needs(programs=("chromium",)), pytest.mark.asyncio(loop_scope="module")]
+
+WIDTHS = (320, 390, 820, 1400, 1920)  # CSS pixels
+HIDDEN = "document.getElementById('problems').hidden"
+ICON = "new URL(document.getElementById('icon').href).pathname"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    async with browsing(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+def troubled(farm: FakeFarm) -> FakeFarm:
+    """Give the first members of ``farm`` a drain, an alarm and a forced state, and let the next member be silent."""
+    first, second, third, fourth, *_ = farm.pools["web"]
+    override = {"member": "", "pool": "", "factor": 1.0, "by": "root", "reason": "", "until": None}
+    farm.replaced[first] = {
+        "state": "drained", "reason": "drained by root: new kernel",
+        "overrides": [override | {"kind": "drain", "since": farm.time - 600}],
+    }  # fmt: skip
+    farm.replaced[second] = {"state": "alarm", "alarm": "disk full", "reason": "alarm: disk full"}
+    farm.replaced[third] = {
+        "state": "alarm", "reason": "forced down by root",
+        "overrides": [override | {"kind": "down", "since": farm.time - 60}],
+    }  # fmt: skip
+    farm.silent.add(fourth)
+    return farm
+
+
+async def test_problems_say_what_is_wrong_since_when_and_what_to_do(browser: Browser) -> None:
+    farm = FakeFarm({"web": ["bilbo", "frodo", "gandalf", "sam", "pippin"]})
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelectorAll('.members tbody tr').length === 5")
+        assert await page.run(HIDDEN) is True
+        assert await page.run(f"document.title + {ICON}") == "lbdns/icon.svg"
+        troubled(farm)
+        farm.rejected.append({
+            "source": "192.0.2.9", "host": "gandlaf", "key_id": "", "member_address": True, "reason": "unknown_host",
+            "advice": "no member has this name", "count": 9, "counts": {"unknown_host": 9}, "age_s": 0.4,
+        })  # fmt: skip
+        await server.send_status()
+        await page.until(f"!{HIDDEN}")
+        heads = await page.texts(".problem-head")
+        assert [head.split(" since ")[0] for head in heads] == [
+            "sam silent", "frodo alarm", "gandalf forced down", "bilbo drained", "gandlaf rejected reports",
+        ]  # fmt: skip
+        assert [" since " in head for head in heads] == [True, False, True, True, False]
+        text = await page.text("#problems")
+        for part in ("no report for 14 s", "by root: new kernel", "lbdns undrain bilbo.hobbit", "disk full",
+                     "lbdns force gandalf.hobbit auto", "no member has this name"):  # fmt: skip
+            assert part in text
+        # The states that an operator has ordered are no trouble
+        assert await page.run(f"document.title + {ICON}") == "(3) lbdns/icon-trouble.svg"
+        # An event states when the alarm began
+        await server.send_event(kind="state", level="warning", text="frodo is in alarm", pool="web", member="frodo")
+        await server.send_status()
+        await page.until("document.querySelectorAll('.problem-head')[1].innerText.includes('since')")
+        farm.replaced.clear()
+        farm.silent.clear()
+        farm.rejected.clear()
+        await server.send_status()
+        await page.until(HIDDEN)
+        assert await page.run(f"document.title + {ICON}") == "lbdns/icon.svg"
+        assert page.errors == []
+
+
+async def test_the_tab_shows_a_lost_connection(browser: Browser) -> None:
+    async with fake_server(demo_farm(), 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelector('#connection.live')")
+        server.go_down()
+        await page.until("document.title.startsWith('No connection')")
+        assert await page.run(ICON) == "/icon-disconnected.svg"
+        server.is_down = False
+        await page.until("document.title === 'lbdns'")
+        assert await page.run(ICON) == "/icon.svg"
+
+
+async def test_many_problems_are_shortened(browser: Browser) -> None:
+    farm = large_farm(1, 200)
+    farm.silent.update(farm.pools["web"])
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelectorAll('.problems li').length === 6")
+        assert await page.text("#problems button") == "Show 194 more problems"
+        await page.click("#problems button")
+        await page.until("document.querySelectorAll('.problems li').length === 200")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_problems_fit_every_screen(browser: Browser, dark: bool) -> None:
+    farm = troubled(large_farm(1, 30))
+    farm.replaced["web-009"] = {"state": "alarm", "reason": "alarm: " + "a-reason-without-any-space" * 9}
+    async with fake_server(farm, 60) as server, browser.page(dark=dark) as page:
+        await page.open(f"{server.url}/")
+        await page.until(f"!{HIDDEN}")
+        for width in WIDTHS:
+            await page.emulate(width, 900, dark=dark, phone=width < 820)
+            assert await faint_texts(page) == []
+            assert await read_until(lambda: overflow(page), lambda pixels: pixels <= 0) <= 0, width

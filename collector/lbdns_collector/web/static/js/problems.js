@@ -31,7 +31,8 @@ export function findProblems(model, events, now) {
   }));
   const members = model.pools.flatMap(pool => pool.members.map(member => memberProblem(pool, member, starts, now)).filter(Boolean));
   members.sort((a, b) => STATE_ORDER.indexOf(a.kind) - STATE_ORDER.indexOf(b.kind));
-  return [...serverProblems(model), ...pools, ...members, ...rejectedProblem(model.rejected)];
+  const problems = [...serverProblems(model), ...pools, ...members, ...rejectedProblem(model.rejected)];
+  return problems.sort((a, b) => a.isPlanned - b.isPlanned);  // a stable sort
 }
 
 function serverProblems({ server: { fault, history } }) {

@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from lbdns import __version__
+from lbdns.command_line.command_group import SuggestingGroup
 from lbdns.command_line.run_command import run
 
 #: Command -> its line in ``lbdns --help``, kept here so that listing the commands imports none of them.
@@ -37,7 +38,7 @@ _MODULES: Final = dict.fromkeys(("drain", "undrain", "force", "weight"), "drain_
 _NATIVE: Final = "installed" if importlib.util.find_spec("lbdns_native") else "not installed"
 
 
-class _LazyCommands(click.Group):
+class _LazyCommands(SuggestingGroup):
     """A command group that imports subcommands only when needed, so that ``lbdns --version`` starts quickly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

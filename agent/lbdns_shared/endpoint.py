@@ -9,6 +9,7 @@ from dataclasses import dataclass
 DNS_PORT = 53
 REPORT_PORT = 7777
 HTTP_PORT = 8053
+_LIKE_IPV4 = re.compile(r"[0-9]+(\.[0-9]+)+\.?\Z")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,11 @@ def parse_endpoint(text: str, default_port: int) -> Endpoint:
         host, _, port = host.partition(":")
     wants_ipv6 = bracketed or ":" in host
     if not host or any(c.isspace() or c in "/[]" for c in host) or wants_ipv6 != (_ip_version(host) == 6):
-        raise ValueError(f"{text!r} is not a HOST:PORT pair such as 127.0.0.1:{default_port}")
+        fault = address_fault(host) if wants_ipv6 and host.count(":") > 1 else ""
+        reason = f": {fault}" if fault else ""
+        raise ValueError(f"{text!r} is not a HOST:PORT pair such as 127.0.0.1:{default_port}{reason}")
+    if _LIKE_IPV4.match(host) and (fault := address_fault(host)):
+        raise ValueError(f"{text!r} is not a valid IPv4 address: {fault}")
     if not port:
         return Endpoint(host, default_port)
     if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
@@ -53,6 +58,40 @@ def _ip_version(host: str) -> int | None:
         return ipaddress.ip_address(host).version
     except ValueError:
         return None
+
+
+def address_fault(text: str) -> str:
+    """Return what is wrong with an IP address, or an empty string if ``text`` is a valid address. Pure."""
+    if _ip_version(text) is not None:
+        return ""
+    return _ipv6_fault(text) if ":" in text else _ipv4_fault(text)
+
+
+def _ipv4_fault(text: str) -> str:
+    parts = text.split(".")
+    for part in parts:
+        if not re.fullmatch("[0-9]+", part):
+            return f"{part!r} is not a number from 0 to 255" if part else "a number is missing beside a dot"
+        if len(part) > 3 or int(part) > 255:
+            return f"the number {part} is greater than 255"
+        if len(part) > 1 and part[0] == "0":
+            return f"the number {part} must not begin with 0"
+    return f"an IPv4 address consists of four numbers, but {text!r} has {len(parts)}"
+
+
+def _ipv6_fault(text: str) -> str:
+    if text.count("::") > 1:
+        return "'::' must appear only once"
+    groups = text.partition("%")[0].split(":")
+    if "." in groups[-1] and _ip_version(groups[-1]) is None:
+        return _ipv4_fault(groups[-1])
+    for group in groups[:-1] if "." in groups[-1] else groups:
+        if not re.fullmatch("[0-9A-Fa-f]{0,4}", group):
+            return f"the group {group!r} must consist of one to four hexadecimal digits"
+    count = sum(2 if "." in group else 1 for group in groups if group)
+    if count > 8 or "::" not in text:
+        return f"an IPv6 address consists of eight groups, but {text!r} has {count}"
+    return f"{text!r} must not begin or end with a single colon"
 
 
 def parse_listen(text: str, default_port: int) -> Endpoint:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pwd
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -18,12 +19,14 @@ from lbdns.planning.shadow import shadows_of
 from lbdns.secrets.http_credentials import read_credentials, read_tokens
 from lbdns.secrets.key_files import read_cookie_secrets
 from lbdns.server.forwarding.forwarder import check_upstreams
+from lbdns.text.source_excerpt import excerpt
 from lbdns.zones import names
 from lbdns.zones.master_file import Zone
 from lbdns_shared.errors import ConfigError
 from lbdns_shared.keys import KeyFile, read_key_file
 
 T = TypeVar("T")
+_FINDING: Final = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*): (?P<what>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,8 @@ class CheckResult:
 
 
 @click.command(
-    epilog="Exit status: 0 if the configuration is valid, 2 if not. Errors have the form FILE:LINE: where: what."
+    epilog="Exit status: 0 if the configuration is valid, 2 if not. Errors have the form FILE:LINE: where: what, "
+    "followed by the source line with the place of the error marked."
 )
 @config_option
 def check(config: Path) -> None:
@@ -50,8 +54,41 @@ def check(config: Path) -> None:
       lbdns check
       lbdns check -c zones/lbdns.toml
     """
-    for line in summary(read_all(config)):
+    try:
+        checked = read_all(config)
+    except ConfigError as error:
+        raise ConfigError(*with_excerpts(error.findings, config)) from None
+    for line in summary(checked):
         click.echo(line)
+
+
+def in_order(findings: Sequence[str]) -> list[str]:
+    """Return the error messages, grouped by file, in the order of the lines in each file."""
+    keys = [(m["file"], int(m["line"])) if (m := _FINDING.match(text)) else (text, 0) for text in findings]
+    files = [file for file, _ in keys]
+    places = [(files.index(file), line, at) for at, (file, line) in enumerate(keys)]
+    return [findings[at] for _, _, at in sorted(places)]
+
+
+def with_excerpts(findings: Iterable[str], path: Path) -> Iterator[str]:
+    """Yield the error messages, each followed by its source line with the place of the error marked.
+
+    Only lines from the configuration at ``path`` and from master files are quoted, because other files contain secrets.
+    """
+    lines_of: dict[str, list[str]] = {}
+    for finding in findings:
+        yield finding
+        match = _FINDING.match(finding)
+        if match is None or not (match["file"] == str(path) or match["what"].startswith("zone ")):
+            continue
+        if match["file"] not in lines_of:
+            try:
+                lines_of[match["file"]] = Path(match["file"]).read_text("utf-8", "replace").splitlines()
+            except OSError:
+                lines_of[match["file"]] = []
+        number, lines = int(match["line"]), lines_of[match["file"]]
+        if number <= len(lines) and (quoted := excerpt(number, lines[number - 1], match["what"])):
+            yield quoted
 
 
 def read_all(path: Path) -> CheckResult:
@@ -81,7 +118,7 @@ def read_all(path: Path) -> CheckResult:
     if collector.connect_token_file:
         attempt(read_tokens, collector.connect_token_file, "[collector] connect_token_file")
     if findings or farm is None:
-        raise ConfigError(*findings)
+        raise ConfigError(*in_order(findings))
     return CheckResult(farm, keys, (*warnings, *_about_this_machine(config)))
 
 

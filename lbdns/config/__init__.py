@@ -18,7 +18,7 @@ from lbdns.config.pool_section import DEFAULT_NAMES, AnswerForm, PoolConfig, rea
 from lbdns.config.recording_sections import HistoryConfig, QueryLogConfig
 from lbdns.config.score_section import read_scores
 from lbdns.config.server_section import ServerConfig, check_server
-from lbdns.config.toml_reader import read_toml
+from lbdns.config.toml_reader import TomlSource, read_toml
 from lbdns.config.value_readers import read_section
 from lbdns.config.web_section import WebConfig, check_web
 from lbdns.config.zone_section import NotifyTarget, TransferPermit, ZoneConfig, read_zones
@@ -67,6 +67,7 @@ class Config:
     history: HistoryConfig = HistoryConfig()
     query_log: QueryLogConfig = QueryLogConfig()
     explain: ExplainConfig = ExplainConfig()
+    source: TomlSource | None = field(default=None, compare=False, repr=False)  # locates keys for error messages
 
 
 def load_config(path: Path) -> Config:
@@ -90,6 +91,7 @@ def load_config(path: Path) -> Config:
         history=read_section(root, "history", HistoryConfig),
         query_log=read_section(root, "query_log", QueryLogConfig),
         explain=read_section(root, "explain", ExplainConfig),
+        source=root.findings.source,
     )
     root.end()
     root.findings.raise_if_any()

@@ -29,7 +29,7 @@ def _members(table: TomlTable, key: str, _: object) -> tuple[str, ...]:
         table.wrong(key, "is missing; list the host names of the web servers, relative to the zone")
     for name in members:
         if not HOST_NAME.match(name):
-            table.wrong(key, f"{name!r} is not a host name relative to the zone; write, for example, 'gandalf'")
+            table.wrong(key, f"{name!r} is not a host name relative to the zone; write, for example, 'gandalf'", name)
     for name in sorted({name for name in members if members.count(name) > 1}):
         table.wrong(key, f"{name!r} appears twice")
     return tuple(dict.fromkeys(members))
@@ -119,6 +119,6 @@ def _check_members(pool: PoolConfig, table: TomlTable) -> None:
     for key, names in (("agentless", pool.agentless), ("weights", tuple(dict(pool.weights)))):
         for name in names:
             if pool.members and name not in pool.members:
-                table.wrong(key, f"{name!r} is not in members{nearest(name, pool.members)}")
+                table.wrong(key, f"{name!r} is not in members{nearest(name, pool.members)}", name)
     if pool.agentless and pool.check.target is None and table.values.get("check", OFF) == OFF:
         table.wrong("agentless", 'members without an agent need a check; add, for example, check = "tcp:80"')

@@ -15,6 +15,7 @@ from lbdns_shared.errors import ConfigError
 N = TypeVar("N", int, float)
 S = TypeVar("S", bound=str)
 T = TypeVar("T")
+_NEXT_KEY = re.compile(r"\s*[\w\"'.-]+\s*=")
 _HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?")
 
 
@@ -23,18 +24,52 @@ class TomlErrors:
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
-        self._lines = text.splitlines()
-        self.found: list[str] = []
+        self.source = TomlSource(path, text)
+        self._found: list[tuple[int, str]] = []
 
-    def add(self, place: TomlPlace, what: str) -> None:
-        line = self._line_of(place)
-        position = f"{self.path}:{line}" if line else str(self.path)
-        self.found.append(f"{position}: {place}: {what}")
+    @property
+    def found(self) -> list[str]:
+        """Return all errors in the order of their lines."""
+        return [text for _, text in sorted(self._found, key=lambda error: error[0])]
+
+    def add(self, place: TomlPlace, what: str, word: str = "") -> None:
+        """Add an error about the value at ``place``, or about ``word`` in a value that spans several lines."""
+        self._found.append((self.source.line_of(place, word), self.source.error(place, what, word)))
 
     def raise_if_any(self) -> None:
         """Raise a ConfigError with all errors found, if there are any."""
-        if self.found:
+        if self._found:
             raise ConfigError(*self.found)
+
+
+class TomlSource:
+    """The text of a TOML file, in which keys are located for error messages."""
+
+    def __init__(self, path: Path, text: str = "") -> None:
+        self.path = path
+        self._lines = text.splitlines()
+
+    def error(self, place: TomlPlace, what: str, word: str = "") -> str:
+        """Return the error message ``FILE:LINE: where: what``, or ``FILE: where: what`` if the line is unknown."""
+        line = self.line_of(place, word)
+        position = f"{self.path}:{line}" if line else str(self.path)
+        return f"{position}: {place}: {what}"
+
+    def line_of(self, place: TomlPlace, word: str = "") -> int:
+        """Return the number of the line that contains the key, or the quoted ``word`` in the value of the key.
+
+        If the key is absent, return the number of the table's first line, or 0.
+        """
+        first = self._line_of(place)
+        if not (first and word):
+            return first
+        quoted = re.compile(rf"""["']{re.escape(word)}["']""", re.IGNORECASE)
+        for number, line in enumerate(self._lines[first - 1 :], first):
+            if number > first and (_NEXT_KEY.match(line) or line.lstrip().startswith("[[")):
+                break
+            if quoted.search(line):
+                return number
+        return first
 
     def _line_of(self, place: TomlPlace) -> int:
         """Return the line number of a key, or 0 if it is absent.
@@ -91,9 +126,10 @@ class TomlTable:
         """The directory of the file. Relative paths in the file are relative to the file's directory."""
         return self.findings.path.resolve().parent
 
-    def wrong(self, key: str, what: str) -> None:
+    def wrong(self, key: str, what: str, word: str = "") -> None:
+        """Report an error about the value of ``key``, or about the quoted ``word`` in the value."""
         place = self.place
-        self.findings.add(TomlPlace(place.header, place.index, key, place.label, place.inside), what)
+        self.findings.add(TomlPlace(place.header, place.index, key, place.label, place.inside), what, word)
 
     def get(self, key: str, kind: type[T], default: T, expected: str) -> T:
         """Return the value of ``key``.
@@ -168,7 +204,7 @@ class TomlTable:
             try:
                 found.append(read(item))
             except ValueError as error:
-                self.wrong(key, str(error))
+                self.wrong(key, str(error), item)
         good = key in self.values and len(self.findings.found) == before
         return tuple(found) if good else default
 

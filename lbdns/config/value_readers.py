@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from lbdns.config.toml_reader import TomlTable
-from lbdns_shared.endpoint import DNS_PORT, Endpoint, parse_endpoint
+from lbdns_shared.endpoint import DNS_PORT, Endpoint, address_fault, parse_endpoint
 
 HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*\Z")
 MAX_NAME: Final = 253  # characters: 255 octets in wire form, RFC 1035 section 2.3.4
@@ -102,8 +102,23 @@ def parse_network(text: str) -> Network:
     """Parse a network, which is written as ADDRESS/BITS or as a single address. Raises ValueError."""
     try:
         return ipaddress.ip_network(text)
-    except ValueError as error:
-        raise ValueError(f"{error}; write a network such as 10.0.0.0/8 or 2001:db8::/32, or a single address") from None
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a network: {_network_fault(text)}; write a network such as 10.0.0.0/8 or 2001:db8::/32, "
+            "or a single address"
+        ) from None
+
+
+def _network_fault(text: str) -> str:
+    """Return what is wrong with a network that ``ipaddress`` rejects."""
+    address, slash, bits = text.partition("/")
+    if fault := address_fault(address):
+        return fault
+    most = ipaddress.ip_address(address).max_prefixlen
+    if slash and not (bits.isdecimal() and int(bits) <= most):
+        return f"the prefix length must be a number from 0 to {most}, not {bits!r}"
+    network = ipaddress.ip_network(text, strict=False)
+    return f"the address has bits beyond the prefix length; the network is {network}"
 
 
 def parse_host(text: str, what: str) -> Endpoint:

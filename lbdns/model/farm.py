@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from lbdns.config import Config, PoolConfig, load_config
+from lbdns.config.toml_reader import TomlPlace, TomlSource
 from lbdns.text.counts import counted
+from lbdns.text.suggestions import suggestion
 from lbdns.zones import names
 from lbdns.zones.master_file import AAAA, A, Zone, read_zone
 from lbdns_shared.errors import ConfigError, ZoneFileError
@@ -83,39 +85,44 @@ def load_farm(path: Path) -> Farm:
             zones.append(read_zone(zone.name, zone.file))
         except ZoneFileError as error:
             findings.extend(error.findings)
-    if not findings:
-        return build_farm(config, zones)
-    unread = {zone.name for zone in config.zones} - {zone.name for zone in zones}
     try:
-        # Report errors in the pools of the other zones now, not on the next attempt
-        build_farm(replace(config, pools=tuple(p for p in config.pools if p.zone not in unread)), zones)
+        # Even if a zone file is invalid, errors in the pools of the other zones are reported now
+        farm = build_farm(config, zones)
     except ConfigError as error:
-        findings.extend(error.findings)
-    raise ConfigError(*findings)
+        raise ConfigError(*error.findings, *findings) from None
+    if findings:
+        raise ConfigError(*findings)
+    return farm
 
 
 def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
-    """Build a farm from a configuration and its zones. Raises ConfigError, which lists every error found."""
+    """Build a farm from a configuration and its zones. Raises ConfigError, which lists every error found.
+
+    Pools are skipped if their zone is configured but missing from ``zones``, because the zone file has its own error.
+    """
+    configured = {zone.name for zone in config.zones}
     by_name = {zone.name: zone for zone in zones}
     findings: list[str] = []
     pools: list[Pool] = []
-    for pool in config.pools:
-        where = f"{config.path}: pool {pool.name}"
+    for index, pool in enumerate(config.pools):
+        place = _PoolPlace(config.source or TomlSource(config.path), index, pool.name)
         zone = by_name.get(pool.zone)
         if zone is None:
-            known = ", ".join(sorted(by_name)) or "none"
-            findings.append(f"{where}: zone: there is no [[zone]] {pool.zone!r}; configured zones: {known}")
+            if pool.zone not in configured:
+                known = ", ".join(sorted(configured)) or "none"
+                near = suggestion(pool.zone, configured) or f"; configured zones: {known}"
+                findings.append(place.error("zone", f"there is no [[zone]] {pool.zone!r}{near}"))
             continue
-        too_long = list(_too_long(pool, zone))
+        too_long = [place.error(key, what, word) for key, word, what in _too_long(pool, zone)]
         if too_long:
-            findings.extend(f"{where}: {text}" for text in too_long)
+            findings.extend(too_long)
             continue
         agentless = frozenset(pool.agentless)
-        members = tuple(_member(name, name in agentless, zone, where, findings) for name in pool.members)
+        members = tuple(_member(name, name in agentless, zone, place, findings) for name in pool.members)
         owners = {_owner(name, zone): policy for name, policy in pool.names.items()}
         found = Pool(pool, zone, members, owners)
-        findings.extend(f"{where}: names: {text}" for text in _conflicts(found, pools))
-        findings.extend(f"{where}: agentless: {text}" for text in _agent_conflicts(found, pools))
+        findings.extend(place.error("names", text) for text in _conflicts(found, pools))
+        findings.extend(place.error("agentless", text) for text in _agent_conflicts(found, pools))
         pools.append(found)
     if findings:
         raise ConfigError(*findings)
@@ -125,33 +132,55 @@ def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
     return Farm(config, {zone.origin: zone for zone in by_name.values()}, tuple(pools), hosts, tuple(warnings))
 
 
+@dataclass(frozen=True, slots=True)
+class _PoolPlace:
+    """The location of a pool in the configuration file."""
+
+    source: TomlSource
+    index: int
+    name: str
+
+    def error(self, key: str, what: str, word: str = "") -> str:
+        """Return an error message about the pool's ``key``, or about ``word`` in the key's value."""
+        return self.source.error(TomlPlace("pool", self.index, key, f"pool {self.name}"), what, word)
+
+
 def _owner(name: str, zone: Zone) -> bytes:
     return zone.origin if name == "@" else names.from_text(f"{name}.{zone.name}")
 
 
-def _too_long(pool: PoolConfig, zone: Zone) -> Iterable[str]:
-    """Yield an error for each name in a pool if the full name exceeds 255 octets (RFC 1035 section 2.3.4)."""
+def _too_long(pool: PoolConfig, zone: Zone) -> Iterable[tuple[str, str, str]]:
+    """Yield the key, the name and an error for each full name that exceeds 255 octets (RFC 1035 section 2.3.4)."""
     for key, texts in (("members", pool.members), ("names", pool.names)):
         for text in texts:
             try:
                 _owner(text, zone)
             except ValueError:
-                yield f"{key}: {text!r} is too long for a name in zone {zone.name}"
+                yield key, text, f"{text!r} is too long for a name in zone {zone.name}"
 
 
-def _member(name: str, agentless: bool, zone: Zone, where: str, findings: list[str]) -> Member:
+def _member(name: str, agentless: bool, zone: Zone, place: _PoolPlace, findings: list[str]) -> Member:
     owner = _owner(name, zone)
     node = zone.nodes.get(owner, {})
     addresses = tuple(
         str(ipaddress.ip_address(rdata)) for rtype in (A, AAAA) if rtype in node for rdata in node[rtype].rdatas
     )
+    what = ""
     if CNAME in node:
-        findings.append(f"{where}: members: {name!r} is an alias in zone {zone.name}; use the host's own name")
+        what = f"{name!r} is an alias in zone {zone.name}; use the host's own name"
     elif not addresses:
-        findings.append(f"{where}: members: {name!r} has no address in zone {zone.name}; add an A or AAAA record")
+        what = f"{name!r} has no address in zone {zone.name}; add an A or AAAA record{_similar_host(name, zone)}"
     elif why := _not_ours(owner, zone):
-        findings.append(f"{where}: members: {name!r} {why}")
+        what = f"{name!r} {why}"
+    if what:
+        findings.append(place.error("members", what, name))
     return Member(name, f"{name}.{zone.name}" if zone.name else name, owner, addresses, agentless)
+
+
+def _similar_host(name: str, zone: Zone) -> str:
+    """Return the end of an error message that suggests a similar host of the zone, or an empty string."""
+    hosts = (names.to_text(owner) for owner, node in zone.nodes.items() if A in node or AAAA in node)
+    return suggestion(name, [host.removesuffix(f".{zone.name}") for host in hosts])
 
 
 def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:

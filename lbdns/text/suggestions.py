@@ -13,12 +13,17 @@ MOST_COMPARED: Final = (
 MOST_LISTED: Final = 20  # words
 
 
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return the end of an error message that suggests the most similar known word, or "" if no word is similar."""
+    close = difflib.get_close_matches(word, _candidates(word, list(known)), n=1, cutoff=0.6)
+    return f". Perhaps you meant {close[0]!r}?" if close else ""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the end of an error message: a suggestion, a list of known words, or "" if no words are known."""
     names = list(known)
-    close = difflib.get_close_matches(word, _candidates(word, names), n=1, cutoff=0.6)
-    if close:
-        return f". Perhaps you meant {close[0]!r}?"
+    if close := suggestion(word, names):
+        return close
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     return f"; known: {', '.join(names[:MOST_LISTED])}{more}" if names else ""
 

@@ -25,6 +25,7 @@ from lbdns.zones.generate_lines import expanded, read_generate_line
 from lbdns.zones.names import is_below, to_text
 from lbdns.zones.plain_lines import PlainLine, plain_lines
 from lbdns.zones.zone_records import AAAA, MAX_RDATA, SOA, A, Node, RRset, UnservableError, ZoneRecords, wire_name
+from lbdns_shared.endpoint import address_fault
 from lbdns_shared.errors import ZoneFileError
 
 __all__ = ["AAAA", "SOA", "A", "Node", "RRset", "Zone", "parse_zone", "read_zone"]
@@ -285,7 +286,10 @@ class _Reader(dns.zonefile.Reader):
             # dnspython adds the position to syntax errors only, and the class name to errors in rdata
             reason = str(error).removeprefix("{}:{}: ".format(*self.tok.where()))
             reason = re.sub(r"^caught exception <class '[^']*'>: ", "", reason)
-            raise self._error(error, what, f"{_clearer(reason.rstrip('.'))}, near {self.tok.near!r}") from None
+            reason = _clearer(reason.rstrip("."))
+            if _LIKE_ADDRESS.fullmatch(self.tok.near) and (fault := address_fault(self.tok.near)):
+                reason = f"invalid IP address: {fault}"
+            raise self._error(error, what, f"{reason}, near {self.tok.near!r}") from None
         except OSError as error:
             raise self._error(error, what, f"$INCLUDE {error.filename}: {error.strerror}") from None
         except _UNFIT as error:
@@ -308,6 +312,10 @@ class _Reader(dns.zonefile.Reader):
         filename, line = self.tok.where()
         self._outside.append(f"{filename}:{line}: {self.last_name}: lies outside the zone and is ignored")
         super()._eat_line()  # type: ignore[no-untyped-call]
+
+
+#: A word that was most likely meant as an IP address
+_LIKE_ADDRESS: Final = re.compile(r"[0-9]+(\.[0-9]+)+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 
 
 def _clearer(reason: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -144,7 +145,8 @@ def test_every_error_of_every_file(tmp_path: Path, capsys: pytest.CaptureFixture
     key_file(tmp_path, 0o600, "maaster x")
     status, out, err = check(tmp_path, capsys, WITH_KEYS, ZONE + "frodo A 1.2.3\n")
     assert (status, out) == (2, [])
-    assert [line.split(": ")[0] for line in err] == [f"{tmp_path}/hobbit.zone:8", f"{tmp_path}/report.key:1"]
+    messages = [line for line in err if not re.match(r"[ \d]{6} \|", line)]
+    assert [line.split(": ")[0] for line in messages] == [f"{tmp_path}/hobbit.zone:8", f"{tmp_path}/report.key:1"]
 
 
 @pytest.mark.parametrize(
@@ -163,6 +165,39 @@ def test_errors_end_with_2(
     status, out, err = check(tmp_path, capsys, config, zone)
     assert (status, out) == (2, [])
     assert about in err[0]
+
+
+def test_the_place_of_each_error_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = CONFIG.replace('["gandalf", "frodo"]', '[\n  "gandalf",\n  "frdo",\n]')
+    status, _, err = check(tmp_path, capsys, config, ZONE.replace("192.0.2.2", "192.0.2.2\nsam A 192.0.2.20"))
+    assert status == 2
+    assert err == [
+        f"{tmp_path}/lbdns.toml:9: [pool web] members: 'frdo' has no address in zone hobbit; add an A or AAAA record. "
+        "Perhaps you meant 'frodo'?",
+        '     9 |   "frdo",',
+        "       |    ^^^^",
+    ]
+    _, _, err = check(tmp_path, capsys, CONFIG, ZONE.replace("192.0.2.2", "192.0.2.300"))
+    assert err == [
+        f"{tmp_path}/hobbit.zone:7: zone hobbit: invalid IP address: the number 300 is greater than 255, "
+        "near '192.0.2.300'",
+        "     7 | frodo A 192.0.2.300",
+        "       |         ^^^^^^^^^^^",
+    ]
+
+
+def test_a_line_with_a_secret_is_not_quoted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key_file(tmp_path, 0o600, "master deadbeef")
+    status, _, err = check(tmp_path, capsys, WITH_KEYS + '[[key]]\nname = "x"\nsecret = "hushhush!"\n')
+    assert status == 2
+    assert "hushhush" not in "\n".join(line for line in err if " | " in line)
+    status, _, err = check(tmp_path, capsys, WITH_KEYS)
+    assert (status, [line for line in err if " | " in line]) == (2, [])
+
+
+def test_an_unknown_command_has_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(lbdns, "lbdns", ["stauts"]) == 2
+    assert "unknown command 'stauts'. Perhaps you meant 'status'?" in capsys.readouterr().err
 
 
 def test_a_key_file_with_agents_keys_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

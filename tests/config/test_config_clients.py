@@ -66,7 +66,8 @@ class TestWhatClientsSee:
             ),
             (
                 '[rate_limit]\nexempt = ["10.0.0.1/8"]\n',
-                ":5: [rate_limit] exempt: 10.0.0.1/8 has host bits set; write a network such as 10.0.0.0/8 or "
+                ":5: [rate_limit] exempt: '10.0.0.1/8' is not a network: the address has bits beyond the prefix length"
+                "; the network is 10.0.0.0/8; write a network such as 10.0.0.0/8 or "
                 "2001:db8::/32, or a single address",
             ),
             ("[rate_limit]\nexemt = []\n", ":5: [rate_limit] exemt: unknown key. Perhaps you meant 'exempt'?"),

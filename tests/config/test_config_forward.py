@@ -53,7 +53,8 @@ class TestForward:
             (
                 forward('["192.0.2.1"]', '["10.0.0.1/8"]'),
                 [
-                    ":8: [forward] allow: 10.0.0.1/8 has host bits set; write a network such as 10.0.0.0/8 or "
+                    ":8: [forward] allow: '10.0.0.1/8' is not a network: the address has bits beyond the prefix length"
+                    "; the network is 10.0.0.0/8; write a network such as 10.0.0.0/8 or "
                     "2001:db8::/32, or a single address"
                 ],
             ),

@@ -131,11 +131,12 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         ":3: [key n] secret_file: FOLDER/gone: cannot read the file: No such file or directory",
     ]),
     ("a network that is none", ZONE + 'transfer = ["10.0.0.300"]\n', [
-        ":4: [zone hobbit] transfer: '10.0.0.300' does not appear to be an IPv4 or IPv6 network; "
+        ":4: [zone hobbit] transfer: '10.0.0.300' is not a network: the number 300 is greater than 255; "
         "write a network such as 10.0.0.0/8 or 2001:db8::/32, or a single address",
     ]),
     ("host bits", ZONE + 'transfer = ["10.0.0.1/8"]\n', [
-        ":4: [zone hobbit] transfer: 10.0.0.1/8 has host bits set; "
+        ":4: [zone hobbit] transfer: '10.0.0.1/8' is not a network: the address has bits beyond the prefix length; "
+        "the network is 10.0.0.0/8; "
         "write a network such as 10.0.0.0/8 or 2001:db8::/32, or a single address",
     ]),
     ("words in a wrong order", ZONE + 'transfer = ["key a 10.0.0.0/8", ""]\n', [

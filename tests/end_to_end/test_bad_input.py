@@ -61,7 +61,7 @@ AT_START: list[tuple[str, Callable[[Site], None], str]] = [
     (
         "a member without an address",
         lambda site: edit(site.config, '"frodo"', '"sauron"'),
-        "{}/lbdns.toml: pool web: members: 'sauron' has no address in zone hobbit; add an A or AAAA record",
+        "{}/lbdns.toml:12: [pool web] members: 'sauron' has no address in zone hobbit; add an A or AAAA record",
     ),
     (
         "two pools with one name",

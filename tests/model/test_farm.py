@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -182,19 +183,26 @@ MISTAKES: list[tuple[str, str, str, str]] = [
 ]
 
 
+def without_lines(error: ConfigError) -> list[str]:
+    """Return the messages without line numbers. Every message must have a line number."""
+    found = [re.subn(r"lbdns\.toml:\d+: ", "lbdns.toml: ", finding) for finding in error.findings]
+    assert all(count == 1 for _, count in found)
+    return [text for text, _ in found]
+
+
 class TestMistakes:
     @pytest.mark.parametrize(("pools", "records", "finding"), [m[1:] for m in MISTAKES], ids=[m[0] for m in MISTAKES])
     def test_each_is_said(self, tmp_path: Path, pools: str, records: str, finding: str) -> None:
         with pytest.raises(ConfigError) as caught:
             farm(tmp_path, pools, {"hobbit": HOSTS + records})
-        assert list(caught.value.findings) == [f"{tmp_path}/lbdns.toml: pool web: {finding}"]
+        assert without_lines(caught.value) == [f"{tmp_path}/lbdns.toml: [pool web] {finding}"]
 
     def test_a_dname_at_the_apex_leaves_the_zone_nothing_to_say(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             farm(tmp_path, pool_table(more='names = { best = "best" }'), {"hobbit": HOSTS + "@ DNAME hood.example.\n"})
         why = "lies below the DNAME of hobbit, which redirects it to another name"
-        where = f"{tmp_path}/lbdns.toml: pool web:"
-        assert list(caught.value.findings) == [f"{where} members: 'gandalf' {why}", f"{where} names: best.hobbit {why}"]
+        where = f"{tmp_path}/lbdns.toml: [pool web]"
+        assert without_lines(caught.value) == [f"{where} members: 'gandalf' {why}", f"{where} names: best.hobbit {why}"]
 
     @pytest.mark.parametrize("first", ["agentless", "with agent"])
     def test_an_agent_in_one_pool_and_none_in_another(self, tmp_path: Path, first: str) -> None:
@@ -202,23 +210,23 @@ class TestMistakes:
         both = (f"{mail}\n{web}", "") if first == "with agent" else (mail, web)
         with pytest.raises(ConfigError) as caught:
             farm(tmp_path, pool_table(more=both[1]) + pool_table(more=both[0], name="mail"), {"hobbit": HOSTS})
-        assert list(caught.value.findings) == [
-            f"{tmp_path}/lbdns.toml: pool mail: agentless: 'gandalf' has an agent in only one of the pools "
+        assert without_lines(caught.value) == [
+            f"{tmp_path}/lbdns.toml: [pool mail] agentless: 'gandalf' has an agent in only one of the pools "
             "web and mail; list the member under agentless in both pools or in neither"
         ]
 
     def test_two_pools_with_one_name_of_one_owner(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             farm(tmp_path, pool_table() + pool_table(more='names = { BEST = "best" }', name="mail"), {"hobbit": HOSTS})
-        assert list(caught.value.findings) == [
-            f"{tmp_path}/lbdns.toml: pool mail: names: best.hobbit is already a name of pool web"
+        assert without_lines(caught.value) == [
+            f"{tmp_path}/lbdns.toml: [pool mail] names: best.hobbit is already a name of pool web"
         ]
 
     def test_the_same_owner_of_two_zones(self, tmp_path: Path) -> None:
         pools = pool_table(more='names = { "a.b" = "best" }') + pool_table(
             more='names = { a = "best" }', name="deep", zone="b.hobbit"
         )
-        with pytest.raises(ConfigError, match=r"pool deep: names: a\.b\.hobbit is already a name of pool web"):
+        with pytest.raises(ConfigError, match=r":16: \[pool deep\] names: a\.b\.hobbit is already a name of pool web"):
             farm(tmp_path, pools, {"hobbit": HOSTS, "b.hobbit": HOSTS})
 
     def test_no_zone_at_all_is_said_so(self, tmp_path: Path) -> None:
@@ -234,8 +242,30 @@ class TestMistakes:
         with pytest.raises(ConfigError) as caught:
             farm(tmp_path, pools, {"hobbit": "gandalf A 1.2.3\n", "orc": HOSTS, "elf": "x A\n"})
         places = [finding.partition(f"{tmp_path}/")[2].partition(": ")[0] for finding in caught.value.findings]
-        assert places == ["hobbit.zone:5", "elf.zone:5", "lbdns.toml", "lbdns.toml"]
-        assert "pool web" not in str(caught.value), "a pool of a zone that wasn't read can't be judged"
+        assert places == ["lbdns.toml:13", "lbdns.toml:20", "hobbit.zone:5", "elf.zone:5"]
+        assert "[pool web]" not in str(caught.value), "a pool of a zone that wasn't read can't be judged"
+
+    def test_a_misspelt_member_among_many_lines(self, tmp_path: Path) -> None:
+        pools = (
+            pool_table("gandalf", "gandlaf").replace("[", "[\n").replace(", ", ",\n  ").replace("[\n[\npool", "[[pool")
+        )
+        with pytest.raises(ConfigError) as caught:
+            farm(tmp_path, pools, {"hobbit": HOSTS})
+        (finding,) = caught.value.findings
+        line = (tmp_path / "lbdns.toml").read_text().splitlines().index('  "gandlaf"]') + 1
+        assert finding.startswith(f"{tmp_path}/lbdns.toml:{line}: [pool web] members: 'gandlaf' has no address")
+        assert finding.endswith(". Perhaps you meant 'gandalf'?")
+
+    def test_a_missing_zone_file_has_no_consequences(self, tmp_path: Path) -> None:
+        (tmp_path / "lbdns.toml").write_text(
+            '[[zone]]\nname = "hobbit"\nfile = "nope.zone"\n' + pool_table() + pool_table(zone="hobit", name="mail")
+        )
+        with pytest.raises(ConfigError) as caught:
+            load_farm(tmp_path / "lbdns.toml")
+        assert list(caught.value.findings) == [
+            f"{tmp_path}/lbdns.toml:10: [pool mail] zone: there is no [[zone]] 'hobit'. Perhaps you meant 'hobbit'?",
+            f"{tmp_path}/nope.zone: zone hobbit: cannot read the file: No such file or directory",
+        ]
 
     def test_a_zone_file_that_is_not_there(self, tmp_path: Path) -> None:
         (tmp_path / "lbdns.toml").write_text('[[zone]]\nname = "hobbit"\nfile = "nope.zone"\n')

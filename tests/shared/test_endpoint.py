@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns_shared.endpoint import Endpoint, parse_endpoint, parse_listen
+from lbdns_shared.endpoint import Endpoint, address_fault, parse_endpoint, parse_listen
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,27 @@ def test_any_text_is_an_endpoint_or_a_value_error(text: str) -> None:
     assert endpoint.host
     assert 0 <= endpoint.port <= 65535
     assert parse_endpoint(str(endpoint), 1) == endpoint
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("127.0.0.1", ""),
+        ("fe80::1%eth0", ""),
+        ("300.0.0.1", "the number 300 is greater than 255"),
+        ("1.2.3", "an IPv4 address consists of four numbers, but '1.2.3' has 3"),
+        ("1.2.3.x", "'x' is not a number from 0 to 255"),
+        ("1.2..3", "a number is missing beside a dot"),
+        ("1.2.3.04", "the number 04 must not begin with 0"),
+        ("1::2::3", "'::' must appear only once"),
+        ("1:2:3", "an IPv6 address consists of eight groups, but '1:2:3' has 3"),
+        ("::12345", "the group '12345' must consist of one to four hexadecimal digits"),
+    ],
+)
+def test_what_is_wrong_with_an_address(text: str, fault: str) -> None:
+    assert address_fault(text) == fault
+
+
+@given(st.text("0123456789abcdef.:%", max_size=45) | st.ip_addresses().map(str))
+def test_every_invalid_address_has_a_fault(text: str) -> None:
+    assert bool(address_fault(text)) != Endpoint(text, 1).is_address or "%" in text

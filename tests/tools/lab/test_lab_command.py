@@ -174,7 +174,7 @@ def test_clean(machine: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         (["webstone", "--out", "x", "--selections", "bset"], "unknown name 'bset'. Perhaps you meant 'best'?"),
         (["balancers", "--out", "x", "--selections", "apache"], "--selections: unknown name 'apache'"),
         (["farm", "none.toml"], "File 'none.toml' does not exist"),
-        (["webstoen", "--out", "x"], "No such command 'webstoen'"),
+        (["webstoen", "--out", "x"], "unknown command 'webstoen'. Perhaps you meant 'webstone'?"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told(

@@ -150,7 +150,7 @@ def test_what_goes_wrong_is_simulated(capsys: pytest.CaptureFixture[str]) -> Non
         (("--preset", "herdin"), "Perhaps you meant 'herding'?"),
         (("--replay", "nowhere.jsonl"), "nowhere.jsonl: cannot read the file"),
         (("--from", "127.0.0.1:8053"), "is not a valid URL"),
-        (("recrd",), "Did you mean 'record'?"),
+        (("recrd",), "Perhaps you meant 'record'?"),
         (("--load", "0.5", "record", "http://127.0.0.1:1", "x"), "cannot be combined with the command 'record'"),
     ],
 )

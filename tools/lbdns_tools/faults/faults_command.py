@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from lbdns.command_line.command_group import SuggestingGroup
 from lbdns.command_line.run_command import run as run_command
 from lbdns_tools.faults import isolation, reliability_page
 from lbdns_tools.faults.fault import Fault, FaultOutcome
@@ -47,7 +48,7 @@ in the environment, such faults fail. docs/reliability.md explains the table.
 Exit status: 0 if all expectations held, 1 if an expectation failed, 2 on invalid arguments."""
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=SuggestingGroup, context_settings=CONTEXT)
 def command() -> None:
     """Inject faults into a running lbdns under a steady DNS load."""
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
+from lbdns.command_line.command_group import SuggestingGroup
 from lbdns.command_line.run_command import run as run_command
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools import __version__, installed_programs
@@ -64,7 +65,7 @@ files and columns.
 Exit status: 0 on success, 1 on failure, 2 on invalid arguments, 130 after Ctrl-C."""
 
 
-@click.group(epilog=EPILOG, context_settings=CONTEXT)
+@click.group(cls=SuggestingGroup, epilog=EPILOG, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="lbdns-lab")
 def command() -> None:
     """Build a farm on this machine (web servers, DNS server, agents and clients) and run a load-balancing study."""

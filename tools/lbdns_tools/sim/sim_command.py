@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
+from lbdns.command_line.command_group import SuggestingGroup
 from lbdns.command_line.run_command import run
 from lbdns.policies import POLICIES
 from lbdns_shared.errors import ConfigError
@@ -37,6 +38,7 @@ WIDE: Final = 200  # columns of a table when standard output is not a terminal
 
 
 @click.group(
+    cls=SuggestingGroup,
     invoke_without_command=True,
     subcommand_metavar="[COMMAND ...]",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

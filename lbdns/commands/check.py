@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +15,7 @@ import click
 
 from lbdns.answering import plane
 from lbdns.command_line.common_options import config_option
-from lbdns.config import Config, load_config
+from lbdns.config import Config, read_config
 from lbdns.model.farm import Farm, Pool, load_farm
 from lbdns.planning.shadow import shadows_of
 from lbdns.secrets.http_credentials import read_credentials, read_tokens
@@ -27,6 +29,7 @@ from lbdns_shared.keys import KeyFile, read_key_file
 
 T = TypeVar("T")
 _FINDING: Final = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*): (?P<what>.*)", re.DOTALL)
+_SECRET_TABLE: Final = re.compile(r"""\s*\[\[?\s*["']?key["']?\s*[\].]""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ def in_order(findings: Sequence[str]) -> list[str]:
 def with_excerpts(findings: Iterable[str], path: Path) -> Iterator[str]:
     """Yield the error messages, each followed by its source line with the place of the error marked.
 
-    Only lines from the configuration at ``path`` and from master files are quoted, because other files contain secrets.
+    The output may end up in a log, so only the configuration at ``path`` and master files are quoted, and only if all
+    users can read the file.
     """
     lines_of: dict[str, list[str]] = {}
     for finding in findings:
@@ -82,13 +86,32 @@ def with_excerpts(findings: Iterable[str], path: Path) -> Iterator[str]:
         if match is None or not (match["file"] == str(path) or match["what"].startswith("zone ")):
             continue
         if match["file"] not in lines_of:
-            try:
-                lines_of[match["file"]] = Path(match["file"]).read_text("utf-8", "replace").splitlines()
-            except OSError:
-                lines_of[match["file"]] = []
+            lines_of[match["file"]] = _public_lines(Path(match["file"]))
         number, lines = int(match["line"]), lines_of[match["file"]]
         if number <= len(lines) and (quoted := excerpt(number, lines[number - 1], match["what"])):
             yield quoted
+
+
+def _public_lines(path: Path) -> list[str]:
+    """Return the lines of a file, with [[key]] tables left blank, or an empty list if some users cannot read the file.
+
+    The mode of the file itself counts. The modes of the directories above do not count.
+    """
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not (stat.S_ISREG(mode) and mode & stat.S_IROTH):
+                return []
+            lines = file.read().splitlines()
+    except OSError:
+        return []
+    is_secret = False
+    for at, line in enumerate(lines):
+        if line.lstrip().startswith("["):
+            is_secret = bool(_SECRET_TABLE.match(line))
+        if is_secret:
+            lines[at] = ""
+    return lines
 
 
 def read_all(path: Path) -> CheckResult:
@@ -96,7 +119,8 @@ def read_all(path: Path) -> CheckResult:
 
     Raises a ConfigError that contains all errors found.
     """
-    config = load_config(path)
+    config, _ = read_config(path)  # _farm reports the errors
+    faulty = {header for header, _ in config.source.faulty} if config.source else set()
     findings: list[str] = []
     warnings: list[str] = []
 
@@ -114,7 +138,8 @@ def read_all(path: Path) -> CheckResult:
     keys = attempt(_report_keys, collector.key_file) if collector.key_file else None
     if config.cookies.secret_file:
         attempt(read_cookie_secrets, config.cookies.secret_file)
-    attempt(read_credentials, config.web)
+    if "web" not in faulty:
+        attempt(read_credentials, config.web)
     if collector.connect_token_file:
         attempt(read_tokens, collector.connect_token_file, "[collector] connect_token_file")
     if findings or farm is None:

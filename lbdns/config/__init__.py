@@ -23,6 +23,7 @@ from lbdns.config.value_readers import read_section
 from lbdns.config.web_section import WebConfig, check_web
 from lbdns.config.zone_section import NotifyTarget, TransferPermit, ZoneConfig, read_zones
 from lbdns.scores.score import Term
+from lbdns_shared.errors import ConfigError
 
 __all__ = [
     "DEFAULT_FILE",
@@ -44,6 +45,7 @@ __all__ = [
     "WebConfig",
     "ZoneConfig",
     "load_config",
+    "read_config",
 ]  # fmt: skip
 
 DEFAULT_FILE: Final = "/etc/lbdns/lbdns.toml"
@@ -72,6 +74,18 @@ class Config:
 
 def load_config(path: Path) -> Config:
     """Read the configuration at ``path``. Raises a ConfigError that lists every error in the file."""
+    config, findings = read_config(path)
+    if findings:
+        raise ConfigError(*findings)
+    return config
+
+
+def read_config(path: Path) -> tuple[Config, list[str]]:
+    """Return the configuration at ``path``, and all errors in the file.
+
+    Invalid values are replaced by their defaults. ``Config.source.faulty`` contains the tables with invalid values.
+    Raises ConfigError if the file cannot be read or is not valid TOML.
+    """
     root = read_toml(path)
     scores = read_scores(root)
     server = read_section(root, "server", ServerConfig, check_server)
@@ -94,5 +108,4 @@ def load_config(path: Path) -> Config:
         source=root.findings.source,
     )
     root.end()
-    root.findings.raise_if_any()
-    return config
+    return config, root.findings.found

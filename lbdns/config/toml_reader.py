@@ -35,6 +35,7 @@ class TomlErrors:
     def add(self, place: TomlPlace, what: str, word: str = "") -> None:
         """Add an error about the value at ``place``, or about ``word`` in a value that spans several lines."""
         self._found.append((self.source.line_of(place, word), self.source.error(place, what, word)))
+        self.source.faulty.add((place.header, place.index))
 
     def raise_if_any(self) -> None:
         """Raise a ConfigError with all errors found, if there are any."""
@@ -48,6 +49,7 @@ class TomlSource:
     def __init__(self, path: Path, text: str = "") -> None:
         self.path = path
         self._lines = text.splitlines()
+        self.faulty: set[tuple[str, int]] = set()  # header and index of each table that contains an error
 
     def error(self, place: TomlPlace, what: str, word: str = "") -> str:
         """Return the error message ``FILE:LINE: where: what``, or ``FILE: where: what`` if the line is unknown."""

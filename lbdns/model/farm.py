@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lbdns.config import Config, PoolConfig, load_config
+from lbdns.config import Config, PoolConfig, read_config
 from lbdns.config.toml_reader import TomlPlace, TomlSource
 from lbdns.text.counts import counted
 from lbdns.text.suggestions import suggestion
@@ -77,38 +77,46 @@ class Farm:
 
 def load_farm(path: Path) -> Farm:
     """Read a configuration and its zones from disk. Raises ConfigError, which lists every error found."""
-    config = load_config(path)
+    config, findings = read_config(path)
     zones: list[Zone] = []
-    findings: list[str] = []
-    for zone in config.zones:
+    of_zones: list[str] = []
+    faulty = config.source.faulty if config.source else set()
+    for index, zone in enumerate(config.zones):
+        if ("zone", index) in faulty:
+            continue
         try:
             zones.append(read_zone(zone.name, zone.file))
         except ZoneFileError as error:
-            findings.extend(error.findings)
+            of_zones.extend(error.findings)
     try:
-        # Even if a zone file is invalid, errors in the pools of the other zones are reported now
+        # Even if a table or a zone file is invalid, errors in the pools of the other zones are reported now
         farm = build_farm(config, zones)
     except ConfigError as error:
-        raise ConfigError(*error.findings, *findings) from None
-    if findings:
-        raise ConfigError(*findings)
+        raise ConfigError(*findings, *error.findings, *of_zones) from None
+    if findings or of_zones:
+        raise ConfigError(*findings, *of_zones)
     return farm
 
 
 def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
     """Build a farm from a configuration and its zones. Raises ConfigError, which lists every error found.
 
-    Pools are skipped if their zone is configured but missing from ``zones``, because the zone file has its own error.
+    Pools are skipped if an error has already been found in their table, in their zone's table or in the zone file,
+    because further errors could be consequences of the first one.
     """
+    source = config.source or TomlSource(config.path)
+    has_faulty_zone = any(header == "zone" for header, _ in source.faulty)
     configured = {zone.name for zone in config.zones}
     by_name = {zone.name: zone for zone in zones}
     findings: list[str] = []
     pools: list[Pool] = []
     for index, pool in enumerate(config.pools):
-        place = _PoolPlace(config.source or TomlSource(config.path), index, pool.name)
+        if ("pool", index) in source.faulty:
+            continue
+        place = _PoolPlace(source, index, pool.name)
         zone = by_name.get(pool.zone)
         if zone is None:
-            if pool.zone not in configured:
+            if pool.zone not in configured and not has_faulty_zone:
                 known = ", ".join(sorted(configured)) or "none"
                 near = suggestion(pool.zone, configured) or f"; configured zones: {known}"
                 findings.append(place.error("zone", f"there is no [[zone]] {pool.zone!r}{near}"))

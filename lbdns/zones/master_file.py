@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import stat
 import struct
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -215,6 +216,7 @@ class _Reader(dns.zonefile.Reader):
         self._origin, _, _ = records.origin_information()
         self._apex = wire_name(self._origin)
         super().__init__(tokenizer, dns.rdataclass.IN, cast(dns.transaction.Transaction, records), allow_include=True)
+        self._top = self.tok
 
     @property
     def tok(self) -> _Tokenizer:
@@ -304,9 +306,21 @@ class _Reader(dns.zonefile.Reader):
     def _error(self, error: Exception, what: str, reason: str) -> ZoneFileError:
         traceback.clear_frames(error.__traceback__)  # dnspython's form a reference cycle that holds all records
         # A word from the file may contain line ends or terminal control characters
+        if self._is_private_include():
+            reason = "the line is not valid; the line's content is not shown because some users cannot read the file"
         printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in reason)
         filename, line = self.tok.where()
         return ZoneFileError(f"{filename}:{line}: {what}: {printable}")
+
+    def _is_private_include(self) -> bool:
+        """Return whether the current file is an included file that some users cannot read.
+
+        Error messages reach logs and control clients, which must not see the content of, for example, a key file.
+        """
+        try:
+            return self.tok is not self._top and not Path(self.tok.filename).stat().st_mode & stat.S_IROTH
+        except OSError:
+            return True
 
     def _eat_line(self) -> None:
         filename, line = self.tok.where()

@@ -195,6 +195,63 @@ def test_a_line_with_a_secret_is_not_quoted(tmp_path: Path, capsys: pytest.Captu
     assert (status, [line for line in err if " | " in line]) == (2, [])
 
 
+@pytest.mark.parametrize("private", ["lbdns.toml", "hobbit.zone", "hosts"])
+def test_a_line_of_a_private_file_is_not_quoted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], private: str
+) -> None:
+    (tmp_path / "hosts").write_text("frodo A 192.0.2.300\n" if private == "hosts" else "")
+    zone = ZONE.replace("192.0.2.2", "192.0.2.300") if private == "hobbit.zone" else ZONE
+    config = CONFIG.replace("frodo", "frdo") if private == "lbdns.toml" else CONFIG
+    check(tmp_path, capsys, config, zone + "$INCLUDE hosts\n")
+    _, _, err = check(tmp_path, capsys, config, zone + "$INCLUDE hosts\n")
+    assert [line for line in err if " | " in line] != []
+    (tmp_path / private).chmod(0o640)
+    status, _, err = check(tmp_path, capsys, config, zone + "$INCLUDE hosts\n")
+    assert (status, [line for line in err if " | " in line]) == (2, [])
+    assert err[0].startswith(f"{tmp_path}/{private}:")
+
+
+@pytest.mark.parametrize("header", ["[[key]]", "[[ key ]]", '[["key"]]'])
+def test_no_line_of_a_key_table_is_quoted(tmp_path: Path, capsys: pytest.CaptureFixture[str], header: str) -> None:
+    config = f'{CONFIG}{header}\nname = "x"\nsecrte = "hushhush!"\n[wbe]\nlisten = "off"\n'
+    _, _, err = check(tmp_path, capsys, config)
+    assert "hushhush" not in "\n".join(err)
+    assert any(line.endswith("| [wbe]") for line in err)
+    _, _, err = check(tmp_path, capsys, f'{CONFIG}{header}\nname = "x"\nsecret = "hushhush!" x\n')
+    assert (len(err), "hushhush" in err[0]) == (1, False)
+
+
+def test_errors_of_all_files_although_the_configuration_has_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = f"[server]\nworkres = 2\n{CONFIG.replace('frodo', 'frdo')}[cookies]\nlifetme = 1\n"
+    config += '[[zone]]\nname = "elf"\nfile = "elf.zone"\n'
+    (tmp_path / "elf.zone").write_text(ZONE + "x A 1\n")
+    _, _, err = check(tmp_path, capsys, config)
+    places = [line.partition(": ")[0].removeprefix(f"{tmp_path}/") for line in err if " | " not in line]
+    lines = config.splitlines()
+    expected = [2, next(at for at, line in enumerate(lines, 1) if "frdo" in line), lines.index("lifetme = 1") + 1]
+    assert places == [*(f"lbdns.toml:{at}" for at in expected), "elf.zone:8"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('name = "hobbit"', 'name = "hob bit"'),
+        ('file = "hobbit.zone"', "file = 3"),
+        ('members = ["gandalf", "frodo"]', 'members = ["gandalf", "!"]'),
+        ('zone = "hobbit"', "zone = 3"),
+    ],
+)
+def test_an_error_of_the_configuration_has_no_consequences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str
+) -> None:
+    assert old in CONFIG
+    status, _, err = check(tmp_path, capsys, CONFIG.replace(old, new))
+    assert status == 2
+    assert len([line for line in err if " | " not in line]) == 1, err
+
+
 def test_an_unknown_command_has_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(lbdns, "lbdns", ["stauts"]) == 2
     assert "unknown command 'stauts'. Perhaps you meant 'status'?" in capsys.readouterr().err

@@ -224,6 +224,25 @@ class TestInclude:
             read_zone("hobbit", path)
         assert str(caught.value).startswith(f"{tmp_path}/sub/hosts:2: zone hobbit: ")
 
+    def test_an_error_in_a_private_included_file_does_not_quote_the_file(self, tmp_path: Path) -> None:
+        path = self.write(
+            tmp_path, {"hobbit.zone": HEAD + "$INCLUDE report.key\n", "report.key": "; keys\nmaster c2VjcmV0\n"}
+        )
+        (tmp_path / "report.key").chmod(0o640)
+        path.chmod(0o640)
+        with pytest.raises(ZoneFileError) as caught:
+            read_zone("hobbit", path)
+        assert str(caught.value) == (
+            f"{tmp_path}/report.key:2: zone hobbit: the line is not valid; "
+            "the line's content is not shown because some users cannot read the file"
+        )
+        (tmp_path / "report.key").chmod(0o644)
+        with pytest.raises(ZoneFileError, match="near 'c2VjcmV0'"):
+            read_zone("hobbit", path)
+        path.write_text(HEAD + "gandalf A 192.0.2.300\n")
+        with pytest.raises(ZoneFileError, match=r"near '192\.0\.2\.300'"):
+            read_zone("hobbit", path)  # the zone file itself is the operator's own
+
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, {"hobbit.zone": HEAD + "$INCLUDE nope\n"})
         with pytest.raises(ZoneFileError) as caught:

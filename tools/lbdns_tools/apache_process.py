@@ -62,7 +62,7 @@ MaxRequestWorkers {workers}
 
 @dataclass(frozen=True, slots=True)
 class ApacheSetup:
-    """The settings of an Apache instance, and the command that starts this instance."""
+    """The settings of an Apache instance and the command that starts it."""
 
     folder: Path  # its own files; its unprivileged workers must be able to read them
     content: Path  # with PAGES_FOLDER and CGI_FOLDER below

@@ -118,5 +118,5 @@ def test_a_farm_without_a_score_can_not_be_calibrated(path: Path) -> None:
 
 def test_a_follower_can_not_be_calibrated(path: Path) -> None:
     path.write_text(TEXT.replace("adapt = true", 'connect = "http://127.0.0.1:8053"'))
-    with pytest.raises(ConfigError, match="use the configuration file of that collector"):
+    with pytest.raises(ConfigError, match="use that collector's configuration file"):
         LiveConfiguration(path)

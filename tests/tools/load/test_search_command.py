@@ -94,5 +94,5 @@ def test_criteria() -> None:
 
 
 def test_counts_are_whole() -> None:
-    with pytest.raises(ConfigError, match=r"must be a whole number, not 1\.5"):
+    with pytest.raises(ConfigError, match=r"must be whole numbers, not 1\.5"):
         searched(f"{URL} --search clients --range 1.5..20")

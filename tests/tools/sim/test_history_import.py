@@ -87,7 +87,7 @@ def test_only_means_are_left(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
         read_record(file)
     assert "contains no per-second values for pool web" in str(error.value)
-    assert "cannot be replayed, exist from 2027-01-15T08:00:0" in str(error.value)
+    assert "Averages are available from 2027-01-15T08:00:0" in str(error.value)
 
 
 def test_a_span_before_everything(file: Path) -> None:

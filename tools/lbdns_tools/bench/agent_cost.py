@@ -1,4 +1,4 @@
-"""Measures the CPU use (as a share of one core) and the memory use of an agent with every sensor enabled.
+"""Measures the CPU and memory use of an agent with every sensor enabled. CPU use is a share of one core.
 
 For comparison, the figure 'floor' is the cost of a Python process that only sleeps and wakes up once per interval.
 """
@@ -56,7 +56,7 @@ def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Measure the cost of an agent and, at the same time, of a process that only sleeps."""
+    """Measure the cost of an agent alongside that of a process that only sleeps."""
     interval = options.interval
     with ExitStack() as stack:
         if installed_programs.is_there("apache2"):
@@ -90,7 +90,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    title = f"agent (interval {results['interval']} s) beside {results['server']}, measured for {results['seconds']} s"
+    title = f"agent (interval {results['interval']} s) with {results['server']}, measured for {results['seconds']} s"
     return [command.side_by_side(title, {name: results[name] for name in ("agent", "floor", "target")})]
 
 

@@ -65,7 +65,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         console = Console(width=None if sys.stdout.isatty() else WIDTH)
         console.print(table(f"short forms; load average before the run: {load}", HEADS, rows))
         if load > BUSY:
-            console.print("Other programs were running. Repeat the run on an idle machine before you compare figures.")
+            console.print("Other programs were running. Repeat the run on an idle machine before comparing figures.")
         for name, error in errors.items():
             print(f"{program}: {name}: {error}", file=sys.stderr)
         if options.update:
@@ -80,7 +80,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
     """Run the benchmarks in ``names`` one after another.
 
-    Return the headline figures of the successful benchmarks and the errors of the failed benchmarks, keyed by name.
+    Return the headline figures of the benchmarks that succeeded and the errors of those that failed, keyed by name.
     """
     found: list[KeptFigure] = []
     errors: dict[str, str] = {}
@@ -90,7 +90,7 @@ def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
             try:
                 left = end - time.monotonic()
                 if left <= 0:
-                    raise LbdnsError(f"not run, because the earlier benchmarks used up the time limit of {LIMIT:g} s")
+                    raise LbdnsError(f"not run: the earlier benchmarks used up the time limit of {LIMIT:g} s")
                 found += headlines(name, BENCHMARKS[name], results_of(name, min(left, LIMIT_OF_ONE)))
             except LbdnsError as error:
                 errors[name] = str(error)
@@ -155,7 +155,8 @@ def figures_file(checkout: Path = _CHECKOUT) -> Path:
 
 
 def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
-    """Return the recorded figures, keyed by benchmark and name. Raises LbdnsError for a missing or malformed table."""
+    """Return the recorded figures, keyed by benchmark and name. Raises LbdnsError if the table is missing or
+    malformed."""
     lines = text.splitlines()
     begin, end = _table_rows(lines)
     figures = {}
@@ -173,8 +174,7 @@ def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
 
 
 def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
-    """Return ``text`` with ``figures`` written to its table. The other rows of the table remain unchanged. Raises
-    LbdnsError."""
+    """Return ``text`` with ``figures`` entered in its table. Other rows remain unchanged. Raises LbdnsError."""
     lines = text.splitlines()
     begin, end = _table_rows(lines)
     kept = read_figures(text) | {(figure.benchmark, figure.figure): figure for figure in figures}
@@ -184,7 +184,7 @@ def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
 
 
 def _table_rows(lines: Sequence[str]) -> tuple[int, int]:
-    """Return the line index of the table's first row, and the index of the line after the table's last row."""
+    """Return the line indices of the table's first row and of the line after its last row."""
     try:
         begin = lines.index(HEAD) + 2
     except ValueError:

@@ -63,8 +63,8 @@ class FreshnessFarm:
 def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
     """Send the agents' reports in turn, and return the delay of each report in ms.
 
-    The delay is the time from sending a report to the first answer that reflects the report. The delay is inf if there
-    is no such answer.
+    The delay is the time from sending a report to the first answer that reflects the report. The delay is inf if no
+    answer reflects the report.
     """
     udp = (socket.AF_INET, socket.SOCK_DGRAM)
     begin, hosts, times = time.monotonic(), list(farm.members), []

@@ -48,7 +48,8 @@ class BenchmarkModule(Protocol):
         """Run the benchmark and return JSON-serializable results. Raises LbdnsError. ``folder`` is a temporary
         directory that is removed after the run.
 
-        In the results, ``met`` states whether the run met the benchmark's target, and ``note`` is a remark for readers.
+        In the results, ``met`` states whether the run met the benchmark's target, and ``note`` is a comment on the
+        results.
         """
 
     def tables(self, results: Results) -> Tables:
@@ -171,7 +172,7 @@ def rounds(count: int) -> Iterator[int]:
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return the median of the ratios ``ours`` / ``theirs`` of all rounds in which ``theirs`` is not 0."""
+    """Return the median ratio of ``ours`` to ``theirs`` over all rounds in which ``theirs`` is not 0."""
     found = [a / b for a, b in zip(ours, theirs, strict=True) if b]
     return round(statistics.median(found), 3) if found else 0.0
 
@@ -199,9 +200,9 @@ def side_by_side(title: str, servers: dict[str, Results]) -> Table:
 
 
 def figures(title: str, results: Results) -> Table:
-    """Return a table with one row per figure, except for the conditions, the note and ``met``.
+    """Return a table with one row per figure, without the conditions, the note and ``met``.
 
-    Figures in nested dicts have rows too.
+    Nested figures have rows too.
     """
     rows: list[tuple[str, object]] = []
     for name, found in results.items():

@@ -104,7 +104,7 @@ class FollowerProbe:
 
 
 def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
-    """Yield the last label's value and the sample's value for every sample of the metric family ``name``."""
+    """Yield (value of the last label, value of the sample) for every sample of the metric family ``name``."""
     for match in re.finditer(rf'^{name}(?:{{[^}}]*"([^"]*)"}})? (\S+)$', text, re.MULTILINE):
         yield match[1] or "", float(match[2])
 

@@ -2,8 +2,8 @@
 
 The benchmark runs the real recorder at full speed, with one sample per second and one commit per five seconds of
 virtual time. Every member reports all metrics in the catalogue every second. The load rises and falls during the day.
-The metrics contain noise like the metrics from real sensors: counts are whole numbers, percentages have two decimal
-places, and no pattern repeats.
+The metrics are as noisy as those from real sensors: counts are whole numbers, percentages have two decimal places, and
+no pattern repeats.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 def tables(results: command.Results) -> command.Tables:
     return [
         command.figures(
-            "history of members that report every second (sizes in bytes; times in s to read each plot)", results
+            "history of members that report every second (sizes in bytes; time to read each plot in s)", results
         )
     ]
 

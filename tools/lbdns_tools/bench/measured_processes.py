@@ -136,7 +136,7 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes], patience: float = PATIENCE) -> None:
-    """Send SIGTERM to a session leader, wait up to ``patience`` seconds, and kill the remaining processes of its
+    """Send SIGTERM to a session leader, wait up to ``patience`` seconds, and kill the remaining processes in its
     session."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,5 +1,4 @@
-"""Helper processes for the benchmark ``page``, namely HTTP clients that never pause, a dummy server, and a farm's
-agents.
+"""Helper processes for the benchmark ``page``: HTTP clients that never pause, a dummy server, and a farm's agents.
 
 The dummy server reproduces the HTTP responses/s of lbdns, but serves no DNS.
 """

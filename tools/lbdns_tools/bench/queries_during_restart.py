@@ -55,8 +55,7 @@ class QueryTally:
 
 
 class QueryLoad:
-    """A sender of at least ``queries`` queries, which continues while ``goes_on`` is set and then awaits the last
-    answers."""
+    """Sends at least ``queries`` queries, continues while ``goes_on`` is set, and then awaits the last answers."""
 
     def __init__(self, port: int, queries: int, rate: float) -> None:
         """``rate`` is in queries/s; if ``rate`` is 0, each answer triggers the next query."""

@@ -1,12 +1,12 @@
 """Calibrates a score: tries each metric alone, computes weights, and compares the new score with other policies.
 
-- Method "1999" sets a weight to 100 * a / (sum of all a), where a is the farm's performance with only the metric.
+- Method "1999" sets a weight to 100 * a / (sum of all a), where a is the farm's performance with that metric alone.
 - Method "gain" sets a weight to 100 * g / (sum of all g), where g is the metric's gain over round robin.
 
 A farm's performance is either its throughput or the reciprocal of its response time. The gain is the mean of ln(a / a
 of round robin) over all rounds, minus the standard error of the mean. The gain is at least 0. A metric that does not
-outperform round robin does not improve a score. Method "1999" gives even a useless metric nearly the weight of the best
-metric. Method "gain" gives a useless metric no weight.
+outperform round robin does not improve a score. Method "1999" gives even a useless metric nearly as much weight as the
+best metric. Method "gain" gives a useless metric no weight.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ arguments."""
 )
 @click.option(
     "--load", default=0.7, show_default=True, type=click.FloatRange(0.01, 10),
-    help="Load of simulated caches:N clients, as a fraction of the farm's capacity.",
+    help="Load from simulated caches:N clients, as a fraction of the farm's capacity.",
 )  # fmt: skip
 @click.option(
     "--duration", default=120.0, show_default=True, type=click.FloatRange(1, 1e6),
@@ -95,7 +95,7 @@ def command(
 ) -> None:  # fmt: skip
     """Compute a score's weights and limits for a particular farm.
 
-    lbdns-calibrate measures the farm's performance with each single metric as the score, and computes weights from the
+    lbdns-calibrate measures the farm's performance with each metric alone as the score, and computes weights from the
     results. The command prints a [score.NAME] table for the configuration file, and compares the new score with the
     score "thesis" and with round robin.
     """

@@ -64,7 +64,7 @@ class LiveConfiguration:
         if config.collector.connect:
             raise ConfigError(
                 f"{path}: [collector] connect: a separate collector computes the scores; "
-                "use the configuration file of that collector"
+                "use that collector's configuration file"
             )
         self._control = control or config.server.control
         self._values = tomllib.loads(self.path.read_text())
@@ -90,9 +90,7 @@ class LiveConfiguration:
             os.rename(half, self.copy)  # never an incomplete copy under the final name
         except OSError as error:
             half.unlink(missing_ok=True)
-            raise LbdnsError(
-                f"{self.copy}: {error.strerror}: a calibration needs a copy of the configuration"
-            ) from None
+            raise LbdnsError(f"{self.copy}: cannot create this backup of the configuration: {error.strerror}") from None
         try:
             yield
         finally:

@@ -122,7 +122,7 @@ class LiveFarm:
 
 
 class ReportWatch:
-    """The metrics of the reports that arrive while the load command runs; each report counts only once."""
+    """The metrics from the reports that arrive while the load command runs; each report counts only once."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[float]] = {}

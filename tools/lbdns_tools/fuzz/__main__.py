@@ -24,7 +24,7 @@ def main() -> int:
         "--seconds", type=int, default=60, help="duration of the search in seconds (default: %(default)s)"
     )
     parser.add_argument(
-        "--corpus", type=Path, metavar="DIR", help="directory of initial inputs, to which the search adds new inputs"
+        "--corpus", type=Path, metavar="DIR", help="directory of initial inputs; the search adds new inputs to it"
     )
     parser.add_argument(
         "--found", type=Path, metavar="DIR", default=Path("found"),

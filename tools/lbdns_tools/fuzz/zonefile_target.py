@@ -112,8 +112,8 @@ def check(data: bytes) -> None:
 
 
 def _read(contents: Mapping[str, bytes]) -> Zone:
-    """Parse the zone in an input. Creating a directory is the slowest step, and happens only if the zone includes other
-    files."""
+    """Parse the zone in an input. A directory is created only if the zone includes other files, because creating one is
+    the slowest step."""
     try:
         text = contents["zone"].decode()
     except UnicodeDecodeError:
@@ -156,7 +156,7 @@ def _check_served(zone: Zone) -> None:
 
 @cache
 def _responder() -> Responder:
-    """Return the responder that all inputs share. Creating a responder takes the same time as answering ten queries."""
+    """Return the responder that all inputs share. Creating a responder takes as long as answering ten queries."""
     return Responder(_table(parse_zone(ORIGIN, HEAD, Path("zone"))))
 
 

@@ -100,9 +100,9 @@ class _CapacitySearch:
     def decide(self, value: float) -> SearchTrial:
         """Run up to three trials at ``value``, and return a trial that agrees with the majority.
 
-        If the first trial passes, the method returns the first trial without further trials. If ``doubted`` is set, the
-        method always runs at least two trials. If the load generator is the bottleneck in a trial, the method returns
-        the trial immediately.
+        If the first trial passes, the method returns it without running another. If ``doubted`` is set, the method
+        always runs at least two trials. If the load generator is the bottleneck in a trial, the method returns the
+        trial immediately.
         """
         failed: list[SearchTrial] = []
         passed: list[SearchTrial] = []

@@ -41,8 +41,7 @@ class LoadClient:
         self._kept: dict[tuple[str, int], list[HttpConnection]] = {}  # by address or name and port
 
     def take(self, use: tuple[str, int]) -> HttpConnection | None:
-        """Remove and return the most recently used connection that is idle and open, or return None if there is
-        none."""
+        """Remove and return the most recently used idle connection that is still open, or None if there is none."""
         kept = self._kept.get(use)
         while kept:
             connection = kept.pop()
@@ -78,7 +77,7 @@ class ClientCrowd:
         self._begin = self._window = self._end = 0.0
 
     def start(self, begin: float) -> None:
-        """Schedule all phases. The run begins at the time ``begin`` of the loop's clock, and ends when no task is
+        """Schedule all phases. The run begins when the loop's clock reaches ``begin``, and ends when no task is
         left."""
         self._begin = begin
         self._window, self._end = begin + self._run.warm_up_s, begin + self._run.seconds

@@ -76,7 +76,7 @@ class LoadConnections:
         return HttpConnection(self, sock, address, port)
 
     def failure(self, error: OSError) -> RequestError:
-        """Return the RequestError for an OSError, and count the error if this machine caused the error."""
+        """Return the RequestError for an OSError, and count the error if this machine caused it."""
         code = error.errno or 0
         if code in _OURS:
             self.local[code] += 1

@@ -168,7 +168,7 @@ class HttpResponse:
         self.bytes += max(0, min(here, self._left - 2))
         for place in range(max(0, self._left - 2), here):
             if data[at + place] != b"\r\n"[place - self._left]:
-                raise ProtocolError("a chunk is longer than its size line states")
+                raise ProtocolError("a chunk is longer than its declared size")
         self._left -= here
         return at + here
 

@@ -100,7 +100,7 @@ def _failures(options: Mapping[str, Any], rows: Sequence[ResultRow]) -> list[str
 
 
 def _check_files(options: Mapping[str, Any]) -> None:
-    """Raise ConfigError if a result file cannot be written. The check must precede the first run."""
+    """Raise ConfigError if a result file cannot be written. Call this before the first run."""
     for name in ("csv", "json"):
         path = options[name]
         if path is not None and path != STDOUT and (path.is_dir() or not path.resolve().parent.is_dir()):

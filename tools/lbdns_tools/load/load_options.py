@@ -53,7 +53,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--resolve",
         type=RESOLVE,
-        help="Rule for when clients look up names. [default: connection with --resolver, otherwise system]",
+        help="When clients look up names. [default: connection with --resolver, otherwise system]",
     ),
     # The load: clients that wait for responses, or a rate of requests
     click.option(
@@ -61,9 +61,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         type=COUNTS,
         help="Number of clients. Each client waits for a response before it sends its next request. [default: 20]",
     ),
-    click.option(
-        "--think", type=SECONDS, help="Pause of each client between a response and the next request. [default: 0]"
-    ),
+    click.option("--think", type=SECONDS, help="Pause between a response and the client's next request. [default: 0]"),
     click.option("--rate", type=RATES, help="Number of requests to send per second, regardless of response times."),
     click.option(
         "--ramp",

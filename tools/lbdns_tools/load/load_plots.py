@@ -110,8 +110,8 @@ def _shares(axes: Axes, points: Points) -> None:
 def over_time(rows: Sequence[ResultRow]) -> Figure:
     """Plot the requests of one run over time, and the latency distribution of each repetition.
 
-    For each second of the first repetition, the upper panel shows how many requests started, succeeded and failed. The
-    requests of an open loop are plotted as started at their due times.
+    For each second of the first repetition, the upper panel shows how many requests started, succeeded and failed. In
+    an open loop, a request counts as started when it is due.
     """
     figure, ((rates,), (latencies,)) = new(2, 1, 9.0, 7.0)
     for panel in (rates, latencies):

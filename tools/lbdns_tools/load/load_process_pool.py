@@ -216,7 +216,7 @@ def _measure(run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[L
         stopped_at = max(0.0, time.monotonic() - begin)
         for member in pool:
             member.send("stop")
-        late = f"a load process did not stop within {STOP_S:g} s, so its result is lost"
+        late = f"a load process did not stop within {STOP_S:g} s, so its results are lost"
         for _ in _receive(pool, lambda member: member.measured is not None, STOP_S, late):
             pass
     report()

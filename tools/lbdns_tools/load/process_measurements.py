@@ -20,7 +20,7 @@ _DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class StartLateness:
-    """The delays with which requests start, in each quarter of the time between the warm-up and the end of sending."""
+    """How late requests start, for each quarter of the time between the warm-up and the end of sending."""
 
     __slots__ = ("_begin_s", "_length_s", "counts", "sums")
 

@@ -24,8 +24,8 @@ def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = 
     """Return the rates in ``column`` of a CSV file, scaled to the range ``span`` if specified.
 
     ``column`` is a heading or a column number, counted from 1. ``column`` may be omitted if the file has a single
-    column. The first line is a header if the line has a word in ``column``. Empty lines and ``# comments`` are skipped.
-    Raises ConfigError with one error per invalid line.
+    column. The first line is a header if its cell in ``column`` begins with a letter or an underscore. Empty lines and
+    ``# comments`` are skipped. Raises ConfigError with one error per invalid line.
     """
     index, rows = _column(path, _rows(path), column)
     values: list[float] = []

@@ -1,4 +1,4 @@
-"""The request mix, which consists of a single URL, the weighted URLs in a file, or WebStone's set of files."""
+"""The request mix: a single URL, the weighted URLs in a file, or WebStone's set of files."""
 
 from __future__ import annotations
 

@@ -67,8 +67,7 @@ def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
 
 
 def swept(rows: Sequence[ResultRow]) -> str:
-    """Return the name of the field that is set in all rows, which is "clients" or "rate_per_s", or "" if neither field
-    is set."""
+    """Return "clients" or "rate_per_s", whichever is set in all rows, or "" if neither is."""
     names = ("clients", "rate_per_s")
     return next((name for name in names if all(getattr(row.point, name) is not None for row in rows)), "")
 
@@ -76,7 +75,7 @@ def swept(rows: Sequence[ResultRow]) -> str:
 def as_json(
     rows: Sequence[ResultRow], failures: Sequence[str] = (), edges: Sequence[FrontierPoint] = ()
 ) -> dict[str, Any]:
-    """Return the document that --json writes. In the document, statistics without a result are null."""
+    """Return the document that --json writes. Statistics without a result are null."""
     document: dict[str, Any] = {
         "points": [
             asdict(point) | asdict(spread([row.figures for row in runs])) | {"runs": [row.as_json() for row in runs]}

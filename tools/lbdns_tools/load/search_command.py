@@ -27,8 +27,7 @@ from lbdns_tools.load.run_statistics import RunStatistics
 class SearchOutcome:
     """The outcome of ``--search``.
 
-    A search for rates sets ``edges``. A search for counts sets ``found``, which contains pairs of description and
-    result.
+    A search for rates sets ``edges``. A search for counts sets ``found``, a list of (description, result) pairs.
     """
 
     criteria: FailureCriteria
@@ -83,7 +82,7 @@ def run_search(
         return SearchOutcome(criteria, edges=edges)
     for end in (low, high):
         if end != int(end):
-            raise ConfigError(f"--range: a number of {options['search']} must be a whole number, not {end:g}")
+            raise ConfigError(f"--range: the numbers of {options['search']} must be whole numbers, not {end:g}")
 
     def search(attempt: Attempt[int], rate: float) -> SearchResult:
         return highest_count(attempt, criteria, rate, int(low), int(high), accuracy)

@@ -66,8 +66,7 @@ def is_answer(message: bytes, ident: int, asked: bytes) -> bool:
 
 
 def read_answer(message: bytes, asked: bytes) -> AddressAnswer:
-    """Return the addresses in a response that satisfies ``is_answer``, even if the name is an alias. Raises
-    AnswerError."""
+    """Return the addresses in a response that satisfies ``is_answer``, following any aliases. Raises AnswerError."""
     _, flags, _, records, _, _ = _HEADER.unpack_from(message)
     if flags & _TRUNCATED:
         return AddressAnswer((), 0, is_truncated=True)

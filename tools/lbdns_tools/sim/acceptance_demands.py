@@ -70,8 +70,8 @@ def ratio(
     at_least: bool = False,
     within_noise: bool = False,
 ) -> AcceptanceDemand:
-    """Return the criterion that the ``figure`` of ``case`` must be at most (or at least) ``bound`` times the ``figure``
-    of ``other``."""
+    """Return the criterion that the ``figure`` of ``case`` must be at most (or at least) ``bound`` times that of
+    ``other``."""
     what = f"{case.name}: {FIGURES[figure]} / {other.policy if other.policy != case.policy else other.name}"
 
     def quotient(look: FigureOf) -> float:

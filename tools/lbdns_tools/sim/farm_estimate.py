@@ -78,7 +78,7 @@ def _work(reports: Sequence[Reading]) -> RequestCost:
 
 
 def _rates(recording: Recording, series: Sequence[Sequence[Reading]]) -> tuple[float, float | None, tuple[str, ...]]:
-    """Return the requests per answer, the visits per second, and notes on how these two values were estimated."""
+    """Return the requests per answer, the visits per second, and notes on both estimates."""
     rates = [rate for reports in series if (rate := _requests_per_s(reports)) is not None]
     # Assume that members without request counts get as many requests as the others
     requests = sum(rates) * len(series) / len(rates) if rates else None
@@ -128,7 +128,7 @@ def _speed_notes(
     notes = []
     if not known:
         notes.append(
-            f"speed: assumed to be 1 for all cores, because at most {ENOUGH:g} requests with CPU time were recorded"
+            f"speed: assumed to be 1 for all cores, because CPU time was recorded for at most {ENOUGH:g} requests"
         )
     elif any(work.counted and work.work.cpu_seconds < PRIOR for work in works):
         notes.append(f"speed: inaccurate for servers with less than {PRIOR:g} s of CPU time; make a longer recording")

@@ -89,12 +89,12 @@ def _nothing(reader: HistoryReader, pool: str, begin: float, end: float) -> str:
         what += f" in this period; the earliest per-second values are from {format_time(raw)}"
     means = min((time for tier, time in begins.items() if tier != "raw"), default=math.inf)
     if means < end:
-        what += f". Averages, which cannot be replayed, exist from {format_time(means)} on; see [history] keep_raw"
+        what += f". Averages are available from {format_time(means)} on, but cannot be replayed; see [history] keep_raw"
     return what
 
 
 def _reports(moment: RawMoment, time: float) -> Iterator[RecordedReport]:
-    """Yield the reports that arrived in the second of ``moment``."""
+    """Yield the reports that arrived in the second that ``moment`` covers."""
     columns = moment.columns
     metrics = [name for name in columns if name not in OWN]
     unknown = [math.nan] * len(moment.members)

@@ -246,7 +246,7 @@ async def _record(url: str, pool: str | None, seconds: float | None, writer: _Re
 
 
 class _RecordingWriter:
-    """A writer of a recording file. The writer creates the file only after the first response has arrived."""
+    """A writer for a recording file. The writer creates the file only after the first response has arrived."""
 
     def __init__(self, path: Path, force: bool) -> None:
         self._path, self._force = path, force

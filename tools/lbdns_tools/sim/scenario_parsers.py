@@ -144,7 +144,7 @@ def parse_other_work(text: str) -> OtherWork:
 
 
 def parse_alarm(text: str) -> str:
-    """Parse an alarm condition in the syntax of ``lbdns-agent --alarm``, which is ``METRIC[/cpu] > NUMBER``."""
+    """Parse an alarm condition in the syntax of ``lbdns-agent --alarm``: ``METRIC[/cpu] > NUMBER``."""
     return str(parse_alarm_condition(text, CATALOGUE))
 
 
@@ -166,8 +166,8 @@ def parse_clients_list(text: str) -> tuple[SimulatedClients, ...]:
 
 
 def _span(text: str, form: str, ends: bool = False) -> tuple[str, float, float]:
-    """Return the text before the @ and the two times that follow the @. If the second time is missing, infinity is
-    returned in its place."""
+    """Return the text before the @ and the two times after it. If the second time is missing, infinity is returned in
+    its place."""
     match = _SPAN.match(text.strip())
     if not match or (ends and not match[3]):
         raise ValueError(f"{text!r} is not valid; write {form}, with times in seconds since the start of the warm-up")

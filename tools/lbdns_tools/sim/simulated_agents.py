@@ -38,7 +38,7 @@ class SimulatedAgent:
         self._cpu = self._time = 0.0
 
     def check_alarm(self) -> Mapping[str, float] | None:
-        """If an overload has begun since the last report, return the metrics to report immediately, otherwise return
+        """If an overload has begun since the last report, return the metrics to report immediately; otherwise, return
         None."""
         if self.alarm or not self._metrics or not self._server.up:
             return None

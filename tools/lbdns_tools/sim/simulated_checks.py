@@ -1,4 +1,4 @@
-"""Simulates the checks with which a DNS server's collector checks hosts with overdue reports, on the real schedule."""
+"""Simulates a collector's checks of hosts whose reports are overdue, using the real schedule."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ STEP: Final = 0.01  # s between two looks at the schedule, as in the collector
 
 
 class SimulatedChecks:
-    """The checks of the hosts ``names`` by one DNS server. ``reading`` returns the DNS server's newest reading of a
-    host.
+    """One DNS server's checks of the hosts ``names``. ``reading`` returns the DNS server's newest reading of a host.
 
     ``is_dead`` returns whether the host with a given index is dead. ``receive`` is called with each reading that a
     check has changed.

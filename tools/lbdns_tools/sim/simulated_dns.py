@@ -77,7 +77,7 @@ class SimulatedDnsServer:
 
 
 class SimulatedLookups:
-    """The simulated lookups, which are answered by ``policy``. ``dead_since`` contains the time of each host's failure,
+    """The simulated lookups, answered according to ``policy``. ``dead_since`` contains the time of each host's failure,
     or infinity for live hosts."""
 
     def __init__(self, scenario: Scenario, policy: str, seed: int, servers: Sequence[SimulatedWebServer]) -> None:

@@ -27,8 +27,7 @@ LookUp = Callable[[float], int]
 class RequestWorkload:
     """A workload: the distribution of the work per request, in seconds at speed 1.
 
-    ``draw`` is a function that receives a random number generator and returns a function. The returned function draws
-    the work of one request.
+    ``draw`` takes a random number generator and returns a function that draws the work of one request.
     """
 
     mean: float
@@ -87,8 +86,8 @@ class RequestArrivals:
 
 
 def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -> LookUp:
-    """Return a lookup function that sends each lookup to a caching resolver. Resolvers are selected at random by Zipf's
-    law."""
+    """Return a lookup function that sends each lookup to a caching resolver. Resolvers are selected at random according
+    to Zipf's law."""
     weights = list(accumulate((k + 1) ** -clients.zipf for k in range(clients.count)))
     kept_for = [chance.uniform(clients.shortest, clients.longest) for _ in weights]
     until, members = [-math.inf] * clients.count, [0] * clients.count
@@ -125,7 +124,7 @@ class ClosedClients:
             calendar.at(chance.random() * START_SPREAD, partial(self.send_next, client))
 
     def send_next(self, client: int, now: float) -> None:
-        """Send the next request of a client. If a lookup is due, the lookup precedes the request."""
+        """Send a client's next request, preceded by a lookup if one is due."""
         if now >= self._end:
             return
         if now >= self._resolved_until[client]:

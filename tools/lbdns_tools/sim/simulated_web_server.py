@@ -18,9 +18,9 @@ class SimulatedWebServer:
     """A simulated web server, whose requests share the cores equally, with at most one core per request.
 
     ``attained`` is the work that a continuously running request would have received since the server was last idle. A
-    request ends when ``attained`` has increased by the request's size since the start of the request. A heap orders
-    requests by the value of ``attained`` at which each request ends. An arrival or departure therefore does not change
-    other entries in the heap.
+    request ends when ``attained`` has increased by the request's size since the request started. A heap orders requests
+    by the value of ``attained`` at which each request ends. An arrival or departure therefore does not change other
+    entries in the heap.
     """
 
     __slots__ = (
@@ -53,7 +53,7 @@ class SimulatedWebServer:
         return len(self._jobs) + len(self.waiting)
 
     def expected(self) -> float:
-        """Return the time that a new request would take per second of work, without further arrivals."""
+        """Return the time that a new request would take per second of work if no further requests arrived."""
         tasks = self.present + 1 + self.background
         return max(1.0, tasks / self.spec.cores) / self.spec.speed
 

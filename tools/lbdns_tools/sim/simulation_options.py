@@ -54,7 +54,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         PATH,
         "Replay a recording or a history to show how policies would have answered the recorded queries.",
     ),
-    _option("--begin", None, MOMENT, "Start of the period to replay from a history, in a format that --end accepts."),
+    _option("--begin", None, MOMENT, "Start of the period to replay from a history, in the same formats as --end."),
     _option(
         "--end",
         None,
@@ -125,7 +125,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--check",
         None,
         None,
-        "Check a host by ping as soon as its report is overdue, as in a pool with a check.",
+        "Ping a host as soon as its report is overdue, as lbdns does for a pool with an ICMP check.",
         is_flag=True,
         default=None,
     ),
@@ -150,7 +150,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--kill",
         "NAME@T[-T2]",
         parsers.parse_kill,
-        "Make the host NAME fail at T and, if specified, recover at T2 (seconds since the start of the warm-up).",
+        "Make the host NAME fail at T and, if T2 is specified, recover at T2 (seconds since the start of the warm-up).",
     ),
     _several(
         "--hang",

@@ -69,7 +69,7 @@ PRESETS: Final[Mapping[str, SimulationStudy]] = {
     "H10": SimulationStudy("Ten unequal servers with every workload, at loads from 0.5 to 0.95.", _sweep("H10")),
     "U10": SimulationStudy("Ten identical servers with every workload, at loads from 0.5 to 0.95.", _sweep("U10")),
     "testbed-1999": SimulationStudy(
-        "The three servers of 1999 with 20 to 100 clients, which look up the name every 5 s and never pause.",
+        "The three servers from 1999 with 20 to 100 clients that look up the name every 5 s and never pause.",
         _testbed_1999(),
         ("best", "best_score", "round_robin"),
         notes=_NOTES_1999,

@@ -5,9 +5,9 @@ affinity. On each plane, two servers receive load in turn: one with the default 
 set to 0. Each ratio compares figures from the same round. If the load contains only A queries, the server stores every
 selection but reuses none. If the load consists of pairs of A and AAAA queries, the second query in each pair reuses the
 selection made for the first. In some rows, dnsperf sends all queries from one address. In the rows 'from N addresses',
-another generator sends queries from each client address in turn. When a client sends its next query, the client's
-stored selection is therefore no longer in the processor's cache. The generator with several addresses is too slow to
-saturate a server on the native plane.
+another generator sends queries from each client address in turn. By the time a client sends its next query, its stored
+selection has therefore left the processor's cache. The generator with several addresses is too slow to saturate a
+server on the native plane.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def summary(costs: Mapping[str, Mapping[str, list[float]]]) -> dict[str, command.Results]:
-    """Return the medians of all rounds and the median of the rounds' ratios for each query pattern."""
+    """Return each query pattern's median CPU times and median ratio across all rounds."""
     return {
         name: {
             "on_us": round(statistics.median(found["on"]), 2),
@@ -163,6 +163,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         1,
         MAX_ADDRESSES,
         32_768,
-        "number of client addresses in the rows 'from N addresses'",
+        "number of client addresses for the rows 'from N addresses'",
     )
     command.add_dns_options(parser)

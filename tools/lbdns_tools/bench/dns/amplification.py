@@ -3,7 +3,7 @@
 The benchmark sends plain UDP queries at a high rate. The queries of each kind come from a separate loopback network,
 because rate limits apply per prefix. At the end, one address sends queries of all kinds in turn. Only the bytes of DNS
 messages are counted, because IP and UDP headers would lower the ratio. If the source address of a query is spoofed, the
-owner of this address receives the answer.
+owner of that address receives the answer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KINDS: Final[Mapping[str, bytes]] = {
 
 @dataclass(slots=True)
 class AmplificationFlow:
-    """The numbers and bytes of queries from one source address and of answers to this address."""
+    """The number and total size of the queries from one source address and of the answers to it."""
 
     queries: int = 0
     answers: int = 0
@@ -101,7 +101,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         }
     worst = max(flow.ratio for flow in flows.values())
     return {
-        "note": f"{server.note}; highest ratio: {worst}; ratio of all kinds sent in turn: {flows['all in turn'].ratio}",
+        "note": f"{server.note}; highest ratio: {worst}; ratio with all kinds in turn: {flows['all in turn'].ratio}",
         "worst_ratio": worst,
         "kinds": {kind: asdict(flow) | {"ratio": flow.ratio} for kind, flow in flows.items()},
     }
@@ -114,6 +114,6 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--seconds", float, 0.2, 60, 4, "seconds per kind of query")
+    command.add_number(parser, "--seconds", float, 0.2, 60, 4, "seconds to send each kind of query")
     command.add_number(parser, "--rate", float, 100, 50_000, 3000, "queries/s")
     command.add_dns_options(parser)

@@ -71,10 +71,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load, as a share of the maximum query rate")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
     parser.add_argument(
-        "--peers",
-        nargs="*",
-        choices=list(PEERS),
-        default=["nsd"],
-        help="servers with which lbdns is compared (default: nsd)",
+        "--peers", nargs="*", choices=list(PEERS), default=["nsd"], help="servers to compare lbdns with (default: nsd)"
     )
     command.add_dns_options(parser)

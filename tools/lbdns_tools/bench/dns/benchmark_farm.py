@@ -143,7 +143,7 @@ class BenchmarkFarm:
         return self.program.command("serve", "-c", str(self.config), "--log-level", "info")
 
     def note(self) -> str:
-        """Return a note for readers of the results that states whether rate limiting is on."""
+        """Return a note that states whether rate limiting is on."""
         if self.limited:
             return "rate limiting: on"
         return (
@@ -166,7 +166,7 @@ def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
 
 
 def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threading.Event) -> None:
-    """Send one report with new metrics per host in each INTERVAL, evenly spaced, until ``ended`` is set."""
+    """Send a report with new metrics from each host once per INTERVAL, evenly spaced, until ``ended`` is set."""
     keys = [key.agent_key(host) for host in hosts]
     chance = random.Random(1)
     boot, begin, number = chance.getrandbits(63), time.monotonic(), 0

@@ -81,7 +81,7 @@ PEERS: Final[Mapping[str, PeerSetup]] = {"nsd": _nsd, "knot": _knot, "gdnsd": _g
 
 @dataclass(frozen=True, slots=True)
 class MeasuredServer:
-    """A server that listens on ``port``. ``note`` is a remark for readers of the server's results."""
+    """A server that listens on ``port``. ``note`` is a comment on the server's results."""
 
     process: MeasuredProcess
     port: int
@@ -137,8 +137,7 @@ def serving_beside_peers(
 
 
 def verified_plane(process: MeasuredProcess, expected: str) -> str:
-    """Return the plane that lbdns names in its log when it is ready. Raises BenchmarkError if the plane is not
-    ``expected``."""
+    """Return the plane that lbdns logs when it is ready. Raises BenchmarkError if the plane is not ``expected``."""
     plane = process.await_log(r"ready: .*\b(\w+) plane", START, "which plane answers")[1]
     if expected not in ("auto", plane):
         raise BenchmarkError(f"{process.name} must use the {expected} plane, but uses the {plane} plane")

@@ -1,8 +1,8 @@
 """Sends millions of queries and many malformed datagrams to lbdns, and measures its memory use.
 
 The benchmark reads the server's resident memory every second. The first tenth of the run is a warm-up, during which
-caches and tables fill. After the warm-up, memory use must not grow. The results include the growth of memory use (the
-least-squares slope) in kB per million queries.
+caches and tables fill. After the warm-up, memory use must not grow. The results include the growth of memory use in kB
+per million queries (least-squares slope).
 """
 
 from __future__ import annotations

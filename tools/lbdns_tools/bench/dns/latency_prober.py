@@ -1,6 +1,6 @@
 """A prober that sends queries at a modest rate and measures latency with the kernel's receive timestamps.
 
-Delays in the prober, which runs alongside a busy load generator, do not affect the measured latencies.
+The prober runs alongside a busy load generator, but its own delays do not affect the measured latencies.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ProbeResult:
 
 
 def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, float]:
-    """Return percentiles, in ms, of the latencies that a prober measured and of the latencies that dnsperf measured."""
+    """Return percentiles, in ms, of the latencies measured by a prober and by dnsperf."""
     return {
         "kernel_p50_ms": probes.p(50),
         "kernel_p99_ms": probes.p(99),

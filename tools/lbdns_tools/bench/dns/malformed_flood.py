@@ -3,8 +3,8 @@
 A generator sends malformed datagrams of many kinds at the maximum rate. Before and during the flood, a prober sends
 valid queries at a modest rate and reads each answer's kernel receive timestamp. The flood and the valid queries share
 the server's receive buffer. A server that cannot keep up therefore loses valid queries too. For comparison, the
-benchmark also floods NSD, which is a fast server. If the benchmark does not run as root, the prober has no priority
-over the generator, and latencies are less precise.
+benchmark also floods NSD, a fast server. If the benchmark does not run as root, the prober has no priority over the
+generator, and latencies are less precise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compares lbdns and other DNS servers, each on one core, by maximum queries/s and CPU time per query.
+"""Compares the maximum query rate and the CPU time per query of lbdns and other DNS servers, each on one core.
 
 The benchmark puts one server at a time under load, and each ratio compares figures from the same round. CPU time is the
 user and system time of all processes and threads of a server. All servers listen on a wildcard address and receive
@@ -8,8 +8,8 @@ as a share of one core. If 'busy' is well below 100 %, the load generator was th
 query can be compared.
 
 With --also, the benchmark includes the lbdns in another checkout. The Python interpreter in that checkout's .venv runs
-the other lbdns; if there is no .venv, the current interpreter does. With both --also and --compare-planes, each ratio
-between two versions of lbdns compares the same plane.
+the other lbdns; if there is no .venv, the current interpreter does. With both --also and --compare-planes, versions of
+lbdns are compared on the same plane.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--also", type=_checkout, action="append", default=[], metavar="LABEL=PATH",
-        help="also measure the lbdns in the checkout at PATH, named LABEL in the results; repeatable",
+        help="also measure the lbdns in the checkout at PATH, and call it LABEL in the results; repeatable",
     )  # fmt: skip
     parser.add_argument("--cookies", action="store_true", help="send the server's cookie with each query")
     parser.add_argument(
@@ -162,6 +162,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         0,
         86400,
         0,
-        "TTL of the peers' alias, in seconds; if it is above 0, PowerDNS caches the answer",
+        "TTL of the peers' alias, in seconds; PowerDNS caches the answer unless the TTL is 0",
     )
     command.add_dns_options(parser)

@@ -1,9 +1,9 @@
-"""``lbdns status``: print the status of a running server, as JSON or as one 80-column table for each pool."""
+"""``lbdns status``: print the status of a running server, as JSON or as a summary and an 80-column table per pool."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +16,10 @@ from rich.text import Text
 from lbdns.client.http_client import STATUS_PATH, fetch
 from lbdns.client.server_location import http_location
 from lbdns.command_line.common_options import config_option, url_option
+from lbdns.commands.terminal.member_order import QUARANTINED, by_trouble, in_state, pool_summary
 from lbdns.commands.terminal.printable import STATES, number, override_text, percent, printable
 from lbdns.text.counts import counted
+from lbdns.text.suggestions import nearest
 from lbdns.text.times import format_duration
 from lbdns_shared.errors import LbdnsError
 
@@ -30,14 +32,27 @@ METRICS: Final = (
     ("ping ms", "gateway_ping", 2),
 )
 MOST_LINES: Final = 10  # of one kind below a table; if a whole farm is silent, the table already shows it
+TOP: Final = 20  # rows of a table, unless --top sets another number
 
 
 @click.command(epilog="Exit status: 0 on success, 1 if the server does not respond, 2 if the configuration is invalid.")
 @click.option("--json", "as_json", is_flag=True, help="Print the server's full status as JSON.")
+@click.option("--pool", "pools", multiple=True, metavar="NAME", help="Show only this pool. Can be repeated.")
+@click.option("--state", "states", multiple=True, type=click.Choice((*STATES, QUARANTINED)),
+              help="Show only members in this state. Can be repeated.")  # fmt: skip
+@click.option(
+    "--top", type=click.IntRange(min=0), metavar="N",
+    help=f"Show at most N members of each pool, those in trouble first; 0: all.  [default: {TOP}]",
+)  # fmt: skip
 @url_option
 @config_option
-def status(as_json: bool, url: str | None, config: Path) -> None:
+def status(
+    as_json: bool, pools: Sequence[str], states: Sequence[str], top: int | None, url: str | None, config: Path
+) -> None:
     """Show each pool member's state, score, age of the last report, and share of the answers.
+
+    A summary with one line per pool comes first. Members in trouble come before the other members, which are ordered by
+    share.
 
     The command reads the status over HTTP from the address in the section [web] of the configuration. If there is no
     configuration file, the command uses the default address.
@@ -45,22 +60,44 @@ def status(as_json: bool, url: str | None, config: Path) -> None:
     \b
     Examples:
       lbdns status
+      lbdns status --pool web --top 0
+      lbdns status --state silent --state alarm
       lbdns status --url http://127.0.0.1:8053 --json
     """
+    if as_json and top is not None:
+        raise click.UsageError(
+            "--top and --json cannot be used together; to limit the JSON output, use --pool or --state"
+        )
     base, credentials = http_location(url, config)
     body = fetch(base, STATUS_PATH, credentials)
     try:
         answer = json.loads(body)
+        _check_pools(pools, [str(pool["name"]) for pool in answer["pools"]])
+        if pools:
+            answer["pools"] = [pool for pool in answer["pools"] if pool["name"] in pools]
         if as_json:
+            for pool in answer["pools"]:
+                pool["members"] = in_state(pool["members"], states)
             click.echo(json.dumps(answer, indent=2))
         else:
-            print_status(answer, Console(highlight=False))
+            print_status(answer, Console(highlight=False), TOP if top is None else top, states)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise LbdnsError(f"{base}: the response is not from lbdns: {STATUS_PATH} returned no valid status") from None
 
 
-def print_status(status: Mapping[str, Any], console: Console) -> None:
-    """Print a status document. Raises KeyError, TypeError or ValueError if the document is not valid."""
+def _check_pools(asked: Sequence[str], known: Sequence[str]) -> None:
+    """Raise UsageError if a pool that the user asked for does not exist."""
+    for name in asked:
+        if name not in known:
+            raise click.UsageError(f"--pool: unknown pool {name!r}{nearest(name, known)}")
+
+
+def print_status(status: Mapping[str, Any], console: Console, top: int = 0, states: Sequence[str] = ()) -> None:
+    """Print a status document with at most ``top`` members of each pool, or with all members if ``top`` is 0.
+
+    If ``states`` are given, only members in these states are listed. Raises KeyError, TypeError or ValueError if the
+    document is not valid.
+    """
     server = status["server"]
     now = float(server.get("started", 0.0)) + float(server["uptime_s"])
     head = [
@@ -70,14 +107,16 @@ def print_status(status: Mapping[str, Any], console: Console) -> None:
         ),
         *_fault(server.get("fault", "")),
         *_history(server.get("history", {})),
+        Text(),
+        *map(pool_summary, status["pools"]),
     ]
     rejected = list(_rejected(status.get("reports", {})))  # absent in older servers and in followers
-    tables = [(_table(pool), [*_member_notes(pool, now), *_shadows(pool)]) for pool in status["pools"]]
+    tables = [_pool(pool, by_trouble(in_state(pool["members"], states)), top, now) for pool in status["pools"]]
     for line in head:
         console.print(line)
-    for table, lines in tables:
+    for items in tables:
         console.print()
-        for item in (table, *lines):
+        for item in items:
             console.print(item)
     if rejected:
         console.print()
@@ -115,7 +154,17 @@ def _rejected(reports: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"... and {len(senders) - MOST_LINES} more; --json shows all", "dim")
 
 
-def _table(pool: Mapping[str, Any]) -> Table:
+def _pool(pool: Mapping[str, Any], members: Sequence[Mapping[str, Any]], top: int, now: float) -> list[Table | Text]:
+    """Return the table of a pool and the lines below it. ``now`` is in Unix seconds."""
+    shown = members[:top] if top else members
+    lines = [*_member_notes(members, now), *_shadows(pool)]
+    if len(shown) < len(members):
+        hidden = len(members) - len(shown)
+        lines.append(Text(f"{counted(hidden, 'more member')} not shown; use --top 0 to show all", "bold"))
+    return [_table(pool, shown), *lines]
+
+
+def _table(pool: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Table:
     asked = ", ".join(map(printable, pool["policies"]))
     title = Text(f"pool {printable(pool['name'])} in zone {printable(pool['zone'] or '.')}, names {asked}")
     if pool["fail_open"]:
@@ -127,7 +176,7 @@ def _table(pool: Mapping[str, Any]) -> Table:
     table.add_column("state", no_wrap=True)
     for heading in ("score", "age s", "share", "cap", *(heading for heading, _, _ in METRICS)):
         table.add_column(heading, justify="right", no_wrap=True)
-    for member in pool["members"]:
+    for member in members:
         state, metrics = str(member["state"]), member["metrics"]
         table.add_row(
             Text(printable(member["name"])),
@@ -141,10 +190,10 @@ def _table(pool: Mapping[str, Any]) -> Table:
     return table
 
 
-def _member_notes(pool: Mapping[str, Any], now: float) -> Iterator[Text]:
+def _member_notes(members: Sequence[Mapping[str, Any]], now: float) -> Iterator[Text]:
     """Yield lines about members' overrides, guards and reasons for their states. ``now`` is in Unix seconds."""
     overrides, reasons, guards = [], [], []
-    for member in pool["members"]:
+    for member in members:
         name, guard = printable(member["name"]), printable(member.get("guard", ""))
         overrides += [Text(f"{name}: {override_text(o, now)}", "yellow") for o in member.get("overrides", ())]
         if member.get("reason") and not member.get("overrides"):

@@ -248,6 +248,62 @@ def test_200_members_that_all_are_silent() -> None:
     assert lines.count("... and 190 more; --json shows all") == 2
 
 
+def many() -> dict[str, Any]:
+    """Return a status with 200 members, of which three are in trouble."""
+    members = [member(f"m{i:03}", share=i / 20000) for i in range(200)]
+    members[7] = member("m007", "drained", reason="drained by root")
+    members[3] |= {"guard": "ramp 40%"}
+    members[150] = member("m150", "silent", reason="no report for 12 s")
+    mail = {**STATUS["pools"][0], "name": "mail", "members": [member("letter")]}  # type: ignore[index]
+    return {**STATUS, "pools": [{**STATUS["pools"][0], "members": members}, mail]}  # type: ignore[index]
+
+
+def test_a_large_farm_begins_with_a_summary_and_with_members_in_trouble(
+    answering: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = answering(body=json.dumps(many()).encode()).url
+    _, out, _ = status(capsys, "--url", url)
+    lines = out.splitlines()
+    assert lines[2:4] == [
+        "pool web: 198 of 200 members usable; 1 silent, 1 drained, 1 slow start",
+        "pool mail: 1 of 1 member usable",
+    ]
+    rows = [line.split()[0] for line in lines if line[:1] == "m" and line[1:4].isdigit() and ":" not in line]
+    assert rows == ["m150", "m007", "m003", *(f"m{i}" for i in range(199, 181, -1) if i != 150)][:20]
+    assert "180 more members not shown; use --top 0 to show all" in lines
+    assert max(map(len, lines)) <= 80
+    _, out, _ = status(capsys, "--url", url, "--top", "199")
+    assert "1 more member not shown; use --top 0 to show all" in out
+    _, out, _ = status(capsys, "--url", url, "--top", "0")
+    assert "not shown" not in out
+    assert sum(" usable " in line and line.startswith("m") for line in out.splitlines()) == 198
+
+
+def test_only_some_pools_and_states(answering: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    url = answering(body=json.dumps(many()).encode()).url
+    _, out, _ = status(capsys, "--url", url, "--pool", "web", "--state", "silent")
+    assert "letter" not in out
+    assert "mail" not in out
+    assert "198 of 200" in out, "the summary counts all members"
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("m")][1:] == ["m150", "m150:"]
+    _, out, _ = status(capsys, "--url", url, "--json", "--pool", "web", "--state", "silent", "--state", "drained")
+    (pool,) = json.loads(out)["pools"]
+    assert [found["name"] for found in pool["members"]] == ["m007", "m150"]
+    exit_status, out, err = status(capsys, "--url", url, "--pool", "wbe")
+    assert (exit_status, out) == (2, "")
+    assert "unknown pool 'wbe'. Perhaps you meant 'web'?" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [(["--json", "--top", "5"], "--top and --json cannot be used together"), (["--state", "slient"], "silent")],
+)
+def test_bad_options(capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str) -> None:
+    exit_status, out, err = status(capsys, *arguments)
+    assert (exit_status, out) == (2, "")
+    assert complaint in err
+
+
 def test_nothing_steers_the_terminal() -> None:
     nasty = "\x1b[2J\x07"
     order = {"kind": nasty, "member": nasty, "pool": nasty, "factor": 1, "by": nasty, "reason": nasty, "since": 0,

@@ -1,0 +1,47 @@
+"""Tests of the order of members by trouble, and of the summary of a pool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lbdns.commands.terminal.member_order import by_trouble, condition, in_state, pool_summary
+
+
+def member(name: str, state: str = "usable", share: float = 0.0, **more: Any) -> dict[str, Any]:
+    return {"name": name, "state": state, "share": share, **more}
+
+
+MEMBERS = [
+    member("calm", share=0.1),
+    member("busy", share=0.4),
+    member("weighted", overrides=[{"kind": "weight"}]),
+    member("back", guard="ramp 40%"),
+    member("drained", "drained"),
+    member("new", "unknown"),
+    member("hole", guard="quarantined: it fails, for 12 s"),
+    member("last", guard="needed, but: it fails, for 12 s"),
+    member("alarm", "alarm"),
+    member("dead", "silent"),
+    member("dead-and-popular", "silent", share=0.3),
+]
+
+
+def test_members_in_trouble_come_first() -> None:
+    assert [found["name"] for found in by_trouble(MEMBERS)] == [
+        "dead-and-popular", "dead", "alarm", "hole", "last", "new", "drained", "back", "weighted", "busy", "calm",
+    ]  # fmt: skip
+
+
+def test_conditions_can_be_selected() -> None:
+    assert [found["name"] for found in in_state(MEMBERS, ["quarantined", "drained"])] == ["drained", "hole"]
+    assert len(in_state(MEMBERS, ["usable"])) == 6
+    assert in_state(MEMBERS, []) == MEMBERS
+    assert condition(member("later", "a state of a later version")) == "a state of a later version"
+
+
+def test_a_summary_counts_all_conditions() -> None:
+    pool = {"name": "web\x1b[2J", "members": MEMBERS, "fail_open": True}
+    assert str(pool_summary(pool)) == (
+        "pool web\\x1b[2J: 6 of 11 members usable; 2 silent, 1 alarm, 1 quarantined, 1 failing but needed, 1 unknown, "
+        "1 drained, 1 slow start, 1 overridden; fail open"
+    )

@@ -25,7 +25,7 @@ from lbdns.config.recording_sections import FILE_NAME
 from lbdns.events.event_log import LoggedEvent
 from lbdns.history.history_reader import HistoryReader, HistorySeries
 from lbdns.history.history_sample import OF_SERVER, OWN, SERVER
-from lbdns.text.times import format_time, parse_time
+from lbdns.text.times import format_duration, format_time, parse_time
 from lbdns_shared.errors import ConfigError
 from lbdns_shared.metric_catalogue import CATALOGUE
 
@@ -33,6 +33,9 @@ POINTS: Final = 600
 MAX_POINTS: Final = 100_000
 EVENTS: Final = 1000
 WIDTH: Final = 32  # characters of a line of bars
+ABOVE: Final = "↑"  # stands for a bar that exceeds the scale
+PERCENTILE: Final = 0.95  # of the bars above the lower end of the scale
+CLIPPED: Final = 2.0  # times that percentile; higher bars exceed the scale
 _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 
 
@@ -150,24 +153,22 @@ def _print_table(series: HistorySeries, console: Console) -> None:
     if not values:
         console.print(Text("no data in this time range"))
         return
-    kind = "every second" if series.tier == "raw" else f"means of {'10 s' if series.tier == '10s' else 'a minute'}"
-    console.print(
-        Text(
-            f"{format_time(series.times[0])} to {format_time(series.times[-1])}, "
-            f"{len(series.times)} points, {series.step_s:g} s apart, from {kind}"
-        )
-    )
+    console.print(Text(f"{format_time(series.times[0])} to {format_time(series.times[-1])}"))
+    console.print(Text(_resolution(series)))
+    bars = {name: _means(column) for name, column in series.series.items()}
+    low = min(0.0, *values)
+    high, is_clipped = _scale([mean for means in bars.values() for mean in means if mean is not None], low)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0))
     table.add_column("", overflow="fold", min_width=8)
-    table.add_column(f"0 to {_number(max(values))}" if min(values) >= 0 else "", no_wrap=True)
+    above = f", {ABOVE} above" if is_clipped else ""
+    table.add_column(f"{_number(low)} to {_number(high)}{above}", no_wrap=True)
     for heading in ("least", "mean", "most", "last"):
         table.add_column(heading, justify="right", no_wrap=True)
-    low, high = min(0.0, *values), max(values)
     for name, column in series.series.items():
         known = [value for value in column if value is not None]
         if known:
             figures = (min(known), sum(known) / len(known), max(known), known[-1])
-            table.add_row(Text(name), Text(_bars(column, low, high)), *(Text(_number(value)) for value in figures))
+            table.add_row(Text(name), Text(_bars(bars[name], low, high)), *(Text(_number(value)) for value in figures))
         else:
             table.add_row(Text(name), Text("no data"), "-", "-", "-", "-")
     console.print(table)
@@ -183,9 +184,43 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _bars(values: Sequence[float | None], low: float, high: float) -> str:
-    """Return a sparkline in which each character represents a mean. A blank represents missing values."""
+def _resolution(series: HistorySeries) -> str:
+    """Return a line that states the time span of each value and of each bar."""
+    recorded = {"raw": "recorded every second", "10s": "recorded as means of 10 s"}
+    bar = series.step_s * len(series.times) / min(WIDTH, len(series.times))
+    return (
+        f"resolution: {_span(series.step_s)} per value ({recorded.get(series.tier, 'recorded as means of 1 min')}), "
+        f"{_span(bar)} per bar"
+    )
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds < 60 else format_duration(seconds)
+
+
+def _means(values: Sequence[float | None]) -> list[float | None]:
+    """Return the mean of each bar, or None for a bar without values."""
     count = min(WIDTH, len(values))
     pieces = (values[at * len(values) // count : (at + 1) * len(values) // count] for at in range(count))
     known = ([value for value in piece if value is not None] for piece in pieces)
-    return sparkline([fmean(piece) - low if piece else None for piece in known], count, high - low)
+    return [fmean(piece) if piece else None for piece in known]
+
+
+def _scale(means: Sequence[float], low: float) -> tuple[float, bool]:
+    """Return the value of a full bar, and whether any bar exceeds this value.
+
+    Usually, the highest bar is full. If a few bars are much higher than a high percentile, the highest of the other bars
+    is full, because the other bars could not be told apart otherwise. The percentile excludes bars at ``low``, because
+    a metric that is usually 0 has nothing to tell apart.
+    """
+    highest = max(means)
+    raised = sorted(mean for mean in means if mean > low)
+    usual = raised[math.ceil(PERCENTILE * len(raised)) - 1] if raised else highest
+    limit = low + CLIPPED * (usual - low)
+    return (highest, False) if highest <= limit else (max(mean for mean in raised if mean <= limit), True)
+
+
+def _bars(means: Sequence[float | None], low: float, high: float) -> str:
+    """Return a bar for each mean, ABOVE for each mean that exceeds the scale, and a blank for each missing mean."""
+    bars = sparkline([None if mean is None else mean - low for mean in means], len(means), high - low)
+    return "".join(ABOVE if mean is not None and mean > high else bar for bar, mean in zip(bars, means, strict=True))

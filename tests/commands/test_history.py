@@ -54,6 +54,30 @@ def test_answers_are_what_is_shown_first(capsys: pytest.CaptureFixture[str], fil
     assert frodo.split()[-4:] == ["20"] * 4
 
 
+def test_one_peak_does_not_flatten_all_other_bars(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    values = [1000.0 if s in (40, 41) else 1.0 + s % 16 for s in range(64)]
+    samples = (sample(s, pool(s, {"gandalf": value, "frodo": 8.0})) for s, value in enumerate(values))
+    fill(HistoryRecorder(path, HistoryConfig()), samples)
+    until = ("--from", str(BEGIN), "--to", str(BEGIN + 63))
+    _, out, _ = call(capsys, "--file", path, "--metric", "cpu_idle", *until)
+    (gandalf,) = [line for line in out.splitlines() if line.startswith("gandalf")]
+    assert gandalf.count("↑") == 1
+    assert len(set(gandalf) & set("▁▂▃▄▅▆▇█")) >= 6
+    assert "0 to 15.5, ↑ above" in out
+    assert gandalf.split()[-2] == "1000", "the figures include the peak"
+    _, out, _ = call(capsys, "--file", path, "--metric", "cpu_idle", "--member", "frodo", *until)
+    assert "0 to 8 " in out
+    assert "↑" not in out
+
+
+def test_the_resolution_is_stated(capsys: pytest.CaptureFixture[str], file: Path) -> None:
+    _, out, _ = call(capsys, "--file", file, "--metric", "cpu_idle", *SPAN)
+    assert "resolution: 1 s per value (recorded every second), 1.88 s per bar" in out.splitlines()
+    _, out, _ = call(capsys, "--file", file, "--metric", "cpu_idle", *SPAN, "--points", "6")
+    assert "resolution: 10 s per value (recorded every second), 10 s per bar" in out.splitlines()
+
+
 def test_csv(capsys: pytest.CaptureFixture[str], file: Path) -> None:
     status, out, _ = call(capsys, "--file", file, "--metric", "answers", *SPAN, "--csv")
     rows = list(csv.DictReader(io.StringIO(out)))

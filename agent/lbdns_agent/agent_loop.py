@@ -39,7 +39,7 @@ log = logging.getLogger("lbdns.agent")
 class ReportSchedule:
     """The fixed schedule of the reports: report k is due at ``first + k * interval`` (monotonic seconds).
 
-    A report that misses its time is skipped, not sent late.
+    A missed report is skipped, not sent late.
     """
 
     first: float
@@ -186,8 +186,8 @@ class ReportingAgent:
         )
         if options.interval > DEFAULT_MAX_INTERVAL:
             log.warning(
-                "--interval %g: collectors count intervals above %g s as %g s, and then consider this host silent; "
-                "set [collector] max_interval to at least %g on each collector",
+                "--interval %g: by default, collectors treat an interval above %g s as %g s, and soon "
+                "consider this host silent; set [collector] max_interval to at least %g on each collector",
                 *(options.interval, DEFAULT_MAX_INTERVAL, DEFAULT_MAX_INTERVAL, options.interval),
             )
 
@@ -201,7 +201,7 @@ class ReportingAgent:
         self._send("alarm" if self._alarm else "data", self._metrics)
 
     def _look_at_web_server(self, watch: WebServerWatch) -> None:
-        """Send an alarm when the web server stops listening, and a data report when the web server listens again."""
+        """Send an alarm when the web server stops listening, and a data report when it starts listening again."""
         if not watch.look():
             return
         if watch.failure:
@@ -209,7 +209,7 @@ class ReportingAgent:
             self._alarm = watch.failure
             self._send("alarm", {})  # without metrics: the load known before remains valid
         else:
-            log.info("the web server listens again")
+            log.info("the web server is listening again")
             self._report()
 
     def _check_alarms(self) -> None:

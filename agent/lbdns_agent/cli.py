@@ -36,7 +36,7 @@ EXAMPLES = """examples:
 def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return a function that calls ``parse`` and turns errors into ArgumentTypeError.
 
-    Argparse shows the messages of no other exceptions.
+    Argparse shows only the messages of ArgumentTypeError.
     """
 
     def parse_argument(text: str) -> Any:
@@ -63,7 +63,12 @@ def build_parser() -> argparse.ArgumentParser:
     add("--once", action="store_true", help="print one sample and send nothing")
     add("--json", action="store_true", help="with --once: print the sample as JSON")
     add("--log-format", default="text", choices=log.FORMATS, help="format of log lines (default: text)")
-    add("--log-level", default="info", choices=log.LEVELS, help="level from which messages are logged (default: info)")
+    add(
+        "--log-level",
+        default="info",
+        choices=log.LEVELS,
+        help="log only messages at or above this level (default: info)",
+    )
     add("--version", action="version", version=f"lbdns-agent {__version__}")
     return parser
 
@@ -97,8 +102,9 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         default=[],
         metavar="URL",
         type=_argument_type(parse_collector_url),
-        help="ask the collector's HTTP interface, such as http://ns1.example.net:8053, about every 30 s whether the "
-        "collector accepts this host's reports, and log the reason if not; may be repeated (default: don't ask)",
+        help="URL of the collector's HTTP interface, such as http://ns1.example.net:8053; about every 30 s, the agent "
+        "checks there whether the collector accepts its reports, and logs the reason if not; may be repeated "
+        "(default: no check)",
     )
     add(
         "--alarm",
@@ -194,7 +200,7 @@ def sample_as_json(options: AgentOptions, sample: HostSample, span: float, now: 
 
 def sample_as_table(options: AgentOptions, sample: HostSample, span: float) -> str:
     """Return the sample as text, with one metric per line in the order of the metric catalogue. Pure."""
-    lines = [f"{options.name}, differences over {span:.2f} s"]
+    lines = [f"{options.name}, measured over {span:.2f} s"]
     for name, metric in CATALOGUE.items():
         if name in sample.metrics:
             lines.append(f"{name:<18} {_number(sample.metrics[name]):>12}  {metric.unit}")

@@ -56,7 +56,7 @@ def parse_collector_url(text: str) -> StatusUrl:
 
 
 def find_problem(document: Any, name: str, boot: int, interval: float, key: AgentKey | None, now: float) -> Problem:
-    """Return the reason why the collector rejects this agent's reports, or an empty problem if there is no reason.
+    """Return the reason why the collector rejects this agent's reports, or an empty problem if it accepts them.
 
     ``document`` is the collector's response, received at ``now`` (Unix seconds). ``interval`` is the report interval in
     seconds. Raises ValueError if the document is invalid. Pure.
@@ -67,7 +67,7 @@ def find_problem(document: Any, name: str, boot: int, interval: float, key: Agen
         if is_fresh and document["boot"] == f"{boot:016x}":
             return Problem("", "")
         if not is_known:
-            what = f"none of its members is named {name!r}; check --name, and the pools' members in its configuration"
+            what = f"the collector has no member named {name!r}; check --name, and the members in its configuration"
             return Problem("unknown_host", what)
         if is_fresh:
             return Problem(
@@ -76,7 +76,10 @@ def find_problem(document: Any, name: str, boot: int, interval: float, key: Agen
         recent = max(RECENT, FRESH * interval)
         mine = [each for each in document["rejected"] if each["host"] == name and each["age_s"] <= recent]
         if not mine:
-            what = "no report from this host has reached it; check --collector, and whether firewalls drop UDP"
+            what = (
+                "no report from this host has reached the collector; "
+                "check --collector, and check that no firewall drops UDP"
+            )
             return Problem("nothing", what)
         newest = min(mine, key=lambda each: float(each["age_s"]))
         return Problem(str(newest["reason"]), _explain(newest, name, key, skew))
@@ -129,7 +132,7 @@ def read_response(response: bytes) -> Any:
 
 
 class CollectorStatus:
-    """A client that asks one collector from time to time whether it accepts this host's reports.
+    """A client that periodically asks one collector whether it accepts this host's reports.
 
     ``poll`` runs like a non-blocking sensor, but returns no value.
     """
@@ -155,7 +158,7 @@ class CollectorStatus:
         self._logged = ""  # the kind of the problem that was logged last; empty if there is none
 
     def poll(self) -> ReadingSteps[None]:
-        """If a request is due, ask the collector, and log the result if the result has changed."""
+        """If a request is due, ask the collector, and log the result if it has changed."""
         if self._clock() < self._due:
             return
         try:

@@ -108,7 +108,7 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait until ``end`` (monotonic seconds) at most, for the sensors that finished in time at the last call."""
+        """Wait for the sensors that finished in time at the last call, but not beyond ``end`` (monotonic seconds)."""
         while any(task.busy and task.awaited and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:

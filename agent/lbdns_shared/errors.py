@@ -34,7 +34,7 @@ class KeyFileError(ConfigError):
 
 
 class ListenError(LbdnsError):
-    """Raised if a program can't listen on an address, because the address is in use, foreign or not permitted."""
+    """Raised if a program can't listen on an address, because it is in use, not local or not permitted."""
 
 
 class ReportError(LbdnsError):

@@ -36,7 +36,7 @@ class MasterKey:
     def agent_key(self, host: str) -> AgentKey:
         """Return the key of one host, derived from this master key.
 
-        Nobody can compute the master key or another host's key from a host's key.
+        The master key and other hosts' keys cannot be computed from a host's key.
         """
         secret = hmac.digest(self.secret, _DERIVATION + host.encode("ascii"), hashlib.sha256)
         return AgentKey(self.key_id, host, secret)
@@ -63,7 +63,7 @@ class KeyFile:
     agents: tuple[AgentKey, ...]
 
     def key_to_send(self, host: str) -> AgentKey | None:
-        """Return the key with which ``host`` signs reports: its agent key, or a key from the first master key."""
+        """Return the key with which ``host`` signs reports: its agent key, or one derived from the first master key."""
         own = next((key for key in self.agents if key.host == host), None)
         return self.masters[0].agent_key(host) if own is None and self.masters else own
 
@@ -86,7 +86,7 @@ def parse_key_file(text: str, where: str) -> KeyFile:
             elif words:
                 raise ValueError("the line must be 'master BASE64' or 'agent HOST KEY-ID BASE64'")
         except ValueError as error:
-            findings.append(f"{where}:{number}: key: {error}; 'lbdns keygen' prints valid lines")
+            findings.append(f"{where}:{number}: key: {error}; to generate a valid line, run 'lbdns keygen'")
     if not findings and not masters and not agents:
         findings.append(f"{where}: the file contains no key; run 'lbdns keygen' to generate one")
     if findings:

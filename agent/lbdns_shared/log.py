@@ -87,11 +87,11 @@ class LogSuppressor:
     """A filter that writes only some of many similar records, and counts the suppressed records.
 
     Within one minute, up to ten similar log records are written. Another line then reports the number of suppressed
-    records. Records are similar if they come from one place in the program or are events about one member. Records
-    with tracebacks are similar if the exceptions have the same type and origin, and only the first one is written.
-    Because a farm can have ten thousand members, there is also a limit for each kind of record (logger, level, kind of
-    event). The limit for each kind bounds the logging rate and memory use, and prevents one kind of record from hiding
-    other kinds.
+    records. Records are similar if they come from the same place in the program or are events about the same member.
+    Records with tracebacks are similar if the exceptions have the same type and origin, and only the first record is
+    written. Because a farm can have ten thousand members, there is also a limit for each kind of record (logger, level,
+    kind of event). The limit for each kind bounds the logging rate and memory use, and prevents one kind of record from
+    hiding other kinds.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class LogSuppressor:
     def admits(self, record: logging.LogRecord, now: float) -> bool:
         """Return True if ``record`` must be written; otherwise, count ``record`` as suppressed and return False.
 
-        Before each call of this method, call ``ended`` with an equal ``now``.
+        Before each call of this method, call ``ended`` with the same ``now``.
         """
         event = getattr(record, "event", None)
         kind = record.name, record.levelno, event and event.kind
@@ -125,7 +125,7 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each ended window with suppressed records, and whether the records are similar or only of one kind.
+        """Yield each ended window with suppressed records, and whether its records are similar or only of one kind.
 
         Each window is yielded only once.
 

@@ -1,7 +1,7 @@
 """Writes log lines in a thread, so that a slow, stopped or missing reader of the log cannot delay the program.
 
 The queue of lines is bounded. If a line does not fit into the queue or cannot be written, the line is dropped and
-counted. As soon as writing works again, one line reports the number of lost lines.
+counted. When writing succeeds again, one line reports the number of lost lines.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class LogWriter:
         """Build the next piece of output from the report about lost lines (if any) and the next waiting lines."""
         if self._overflowed and not self._waiting:
             seconds = time.monotonic() - self._full_at
-            self._reason = f"for {seconds:.0f} s, standard error was not read fast enough"
+            self._reason = f"standard error was read too slowly for {seconds:.0f} s"
             self._unreported += self._overflowed
             self._overflowed = 0
         self._piece_reports, self._piece_lines = self._unreported, 0

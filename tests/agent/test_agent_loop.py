@@ -288,7 +288,7 @@ def test_while_the_web_server_is_gone_every_report_is_an_alarm(tmp_path: Path) -
             assert [collector.take() for _ in range(10)][-1].alarm.startswith("load1 ")
             assert running.stop() == 0
         assert running.lines(WEB_SERVER_FAILED) == 1
-        assert running.lines("the web server listens again") == 1
+        assert running.lines("the web server is listening again") == 1
         assert running.lines("overloaded: load1") == 1
 
 

@@ -140,7 +140,7 @@ def test_one_sample_as_a_table() -> None:
         run = once("--server-status", url, "--gateway", "off")
     assert (run.returncode, run.stderr) == (0, "")
     first, *lines = run.stdout.splitlines()
-    assert first.startswith("gandalf, differences over 0.5")
+    assert first.startswith("gandalf, measured over 0.5")
     assert [line.split()[0] for line in lines] == list(CATALOGUE)
     rows = {line.split()[0]: line.split(None, 2)[1:] for line in lines}
     assert rows["idle_workers"] == ["7", "workers"]

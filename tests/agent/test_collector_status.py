@@ -48,7 +48,7 @@ def rejected(reason: str, **changes: Any) -> dict[str, Any]:
         (document(accepted_age_s=3.9), "", ""),
         (document(known=False, accepted_age_s=None), "unknown_host", "named 'gandalf'; check --name"),
         (document(boot="0" * 16), "other_agent", "another agent reports as 'gandalf'"),
-        (document(accepted_age_s=100.0), "nothing", "no report from this host has reached it"),
+        (document(accepted_age_s=100.0), "nothing", "no report from this host has reached the collector"),
         (document(accepted_age_s=None, boot=""), "nothing", "check --collector"),
         (rejected("bad_tag"), "bad_tag", "the signature with key 0badc0de is not valid for 'gandalf'"),
         (rejected("bad_tag"), "bad_tag", "lbdns keygen --agent gandalf"),

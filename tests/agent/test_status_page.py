@@ -71,7 +71,7 @@ def test_ways_to_send_a_page(parts: list[bytes]) -> None:
         ([b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\npage"], "the page is incomplete"),
         ([b"HTTP/1.1 200 OK\r\nContent-"], "is not HTTP, or is incomplete"),
         ([b"SSH-2.0-OpenSSH_9.2\r\n"], "is not HTTP"),
-        ([answer(b"", "403 Forbidden")], "HTTP status 403; let this host read the page"),
+        ([answer(b"", "403 Forbidden")], "HTTP status 403; allow this host to read the page"),
         ([answer(b"", "404 Not Found")], "a2enmod status"),
         ([answer(b"", "401 Unauthorized")], "must not require a password"),
         ([answer(b"", "503 Busy")], "HTTP status 503"),

@@ -62,7 +62,7 @@ def test_a_wrong_key_and_a_wrong_name(site: Site) -> None:
         assert "127.0.0.1 as frodo, key " in shown
         assert "unknown_host: no member with an agent has this name" in " ".join(shown.split())
         logs(frodo, "does not accept this host's reports: bad_tag: the signature with key")
-        logs(typo, "does not accept this host's reports: none of its members is named 'gandlaf'")
+        logs(typo, "does not accept this host's reports: the collector has no member named 'gandlaf'")
         assert "does not accept" not in gandalf.errors
         assert rejected(site, "gandalf") == set()
 

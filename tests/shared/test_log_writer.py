@@ -88,7 +88,7 @@ def test_a_full_queue_drops_lines_and_reports_their_number(pipe: Pipe, monkeypat
     lost = pipe.writer.lost
     assert 900 < lost <= 951
     lines = pipe.read("lost")
-    assert re.fullmatch(rf"lost {lost}: for \d+ s, standard error was not read fast enough", lines[-1])
+    assert re.fullmatch(rf"lost {lost}: standard error was read too slowly for \d+ s", lines[-1])
     assert lines[:-1] == ["taken"] + [f"line {number}" for number in range(1000 - lost)], "the oldest lines are kept"
     pipe.writer.put("later")
     assert pipe.read("later") == ["later"]

@@ -89,7 +89,7 @@ class LimitingCgroup:
         return self._memory[0].scanned() if self._memory else None
 
     def memory_available(self, host_available: int, host_total: int) -> float | None:
-        """Return the memory available without swapping, in percent of the lowest limit, or None if there is no limit.
+        """Return the memory available without swapping as a percentage of the lowest limit; None if there is no limit.
 
         The arguments are in bytes. A group's available memory never exceeds the host's available memory.
         """

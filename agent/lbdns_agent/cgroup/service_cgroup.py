@@ -34,7 +34,7 @@ class ServiceCgroup:
 
 
 def find_service_cgroup(roots: Collection[int], pids: Collection[int], proc: str = "/proc") -> ServiceCgroup | None:
-    """Return the group that contains exactly ``pids`` (``roots`` and their descendants), or None if no group does."""
+    """Return the group that contains exactly ``pids`` (``roots`` and their descendants), or None if none exists."""
     try:
         membership = read_cgroup_membership(min(roots), proc)
         mounts = read_cgroup_mounts(proc)

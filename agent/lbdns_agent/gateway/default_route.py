@@ -35,8 +35,7 @@ class Gateway:
 def parse_ipv4(text: bytes) -> Gateway | None:
     """Return the gateway of the IPv4 default route with the lowest metric in /proc/net/route.
 
-    If several routes have the lowest metric, the function returns the gateway of the first of these routes. Skips
-    malformed lines.
+    If several routes have the lowest metric, the first route is used. Skips malformed lines.
     """
     routes = []
     for line in text.splitlines()[1:]:

@@ -14,7 +14,7 @@ _LOOPBACK: Final = (b"lo", b"lo0")  # on Linux; on macOS and FreeBSD
 def parse(text: bytes) -> dict[bytes, tuple[int, int]]:
     """Return the traffic of the interfaces in /proc/net/dev (proc_net_dev(5)). Raises ValueError.
 
-    Before Linux 2.6.37, there is no space between the colon and the first number if the number is large.
+    Before Linux 2.6.37, the kernel printed no space between the colon and a large first number.
     """
     found = {}
     for line in text.splitlines()[2:]:

@@ -16,7 +16,7 @@ FULL_READ_INTERVAL: Final = 10.0  # seconds between two reads of all listening s
 
 
 class NothingListensError(MissingValueError):
-    """Raised if no socket listens at the web server's address and port."""
+    """Raised if no socket is listening on the web server's address and port."""
 
 
 class MonitoredWebServer:
@@ -42,7 +42,7 @@ class MonitoredWebServer:
         return sum(listener.queue for listener in self._listeners)
 
     def is_listening(self) -> bool | None:
-        """Return whether a socket listens at the server's address and port.
+        """Return whether a socket is listening on the server's address and port.
 
         Returns None if the address is unknown, or if the check is too expensive because sock_diag isn't available.
         """

@@ -62,7 +62,7 @@ def parse_status_url(text: str) -> StatusUrl:
     host, slash, path = authority.partition("/")
     if "@" in host:
         raise ValueError(
-            f"{text!r}: must not contain a user name or password; let this host read the page without them "
+            f"{text!r}: must not contain a user name or password; allow this host to read the page without a password "
             "('Require local')"
         )
     target = f"/{path}" if slash else "/server-status"
@@ -225,7 +225,7 @@ def status_page_body(answer: bytes, where: str) -> bytes:
     if status != 200:
         hint = {
             401: "; the page must not require a password ('Require local')",
-            403: "; let this host read the page ('Require local')",
+            403: "; allow this host to read the page ('Require local')",
             404: "; check that mod_status is loaded ('a2enmod status') and that the path is correct",
         }.get(status, "")
         if 300 <= status < 400:

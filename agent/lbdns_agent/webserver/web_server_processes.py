@@ -72,7 +72,7 @@ class WebServerProcesses:
         """
         if self._tree is None:
             raise MissingValueError(
-                f"not permitted to see the process that listens on port {port}; run the agent as root, "
+                f"not permitted to inspect the process that listens on port {port}; run the agent as root, "
                 "or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
             )
         seconds = self._tree.seconds()

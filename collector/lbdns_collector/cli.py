@@ -28,8 +28,9 @@ SIGHUP reloads the configuration; SIGTERM and SIGINT stop the collector."""
 def command(config: Path, log_format: str, log_level: str) -> None:
     """Receive reports from agents, and serve the members' status over HTTP.
 
-    The collector reads pools, zones, [collector] and [web] from a configuration file in the DNS server's format. A DNS
-    server follows this collector if [collector] connect in the DNS server's configuration is the collector's URL.
+    The collector reads pools, zones, [collector] and [web] from a configuration file in the DNS server's format. To
+    make a DNS server follow this collector, set [collector] connect in the server's configuration to the collector's
+    URL.
     """
     log.set_up(log_format, log_level)
     from lbdns_collector import collector_program  # imported here because --help does not need it

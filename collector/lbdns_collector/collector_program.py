@@ -43,7 +43,7 @@ log = logging.getLogger("lbdns.collector")
 class CollectorMembers:
     """The MemberSource of a collector that runs without a DNS server.
 
-    This class also logs changes of members' states.
+    This class also logs changes in the members' states.
     """
 
     overrides = NO_OVERRIDES
@@ -68,7 +68,7 @@ class CollectorMembers:
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change that switches to the members in ``new`` when the change is committed.
 
-        Commit the change to the collector before this change.
+        Before committing this change, commit the change to the collector.
         """
 
         def commit() -> None:

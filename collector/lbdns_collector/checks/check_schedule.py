@@ -6,7 +6,7 @@ fails. If the agent has stopped or has been silent for ``stale_after`` intervals
 result would change nothing.
 
 A member without an agent is checked at its pool's check interval. The reading of a member without an agent contains the
-time of the last passed check.
+time of the last check that passed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class CheckSchedule:
         self._numbers = itertools.count()
 
     def use(self, checks: Iterable[MemberCheck], now: float) -> None:
-        """Replace all checks by the new checks.
+        """Replace all checks with the new checks.
 
         If a new check has the pool and member of an old check, the new check inherits the old check's state.
         """

@@ -1,4 +1,4 @@
-"""The member checker: makes a limited number of due checks at a time, and stores the changed readings."""
+"""The member checker: runs due checks, a limited number at a time, and stores the changed readings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Readings(Protocol):
 
 
 class MemberChecker:
-    """A checker that makes the checks of all members of a farm.
+    """A checker that runs the checks of all members of a farm.
 
     ``on_change`` is called after a check has changed a reading in ``readings``.
     """
@@ -65,7 +65,7 @@ class MemberChecker:
         self.use(farm)
 
     def use(self, farm: Farm) -> None:
-        """Replace the current checks by the checks of ``farm``, and delete the failures of removed checks."""
+        """Replace the current checks with the checks of ``farm``, and delete the failures of removed checks."""
         checks = checks_of(farm)
         self._schedule.stale_after = farm.config.collector.stale_after
         self._schedule.use(checks, asyncio.get_running_loop().time())
@@ -177,5 +177,5 @@ class MemberChecker:
         if now - self._logged_at >= LOG_INTERVAL:
             self._logged_at = now
             log.warning(
-                "pool %s: %s could not be checked by %s: %s", check.pool, check.member, check.check.target, reason
+                "pool %s: %s could not be checked with %s: %s", check.pool, check.member, check.check.target, reason
             )

@@ -39,7 +39,7 @@ def failure_of(error: OSError) -> ProbeResult:
 def no_answer(now: float, deadline: float, check: CheckConfig) -> ProbeResult:
     """Return the result of a probe that ended without an answer at ``now`` (monotonic seconds)."""
     if now > deadline + STALL:
-        return ProbeResult(None, "this program was too busy to notice an answer")
+        return ProbeResult(None, "this program was too busy to read a response in time")
     return ProbeResult(False, f"no answer within {check.timeout:g} s")
 
 
@@ -48,7 +48,7 @@ def family_of(address: str) -> socket.AddressFamily:
 
 
 async def probe_tcp(address: str, port: int, check: CheckConfig) -> ProbeResult:
-    """Connect to ``port`` of ``address``, and close the connection."""
+    """Connect to ``port`` at ``address``, and close the connection."""
     return await _probe((address, port), check, b"")
 
 

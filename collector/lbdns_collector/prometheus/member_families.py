@@ -76,7 +76,7 @@ def member_families(inputs: StatusInputs) -> Iterator[Metric]:
         ("lbdns_member_report_age_seconds", "Time since the newest report", _ages),
         ("lbdns_member_check_failed", "1 while the member fails the check of the pool", _failed_checks),
         ("lbdns_member_quarantined", "1 while the member is quarantined because it serves no requests", _quarantined),
-        ("lbdns_member_ramp", "Fraction of the member's share that it receives; below 1 during slow start", _ramps),
+        ("lbdns_member_ramp", "Fraction of its share that the member receives; below 1 during slow start", _ramps),
         ("lbdns_member_capacity", _CAPACITY, _capacities),
     ):
         yield from families(name, "gauge", text, ("pool", "member"), _rows(inputs, rows))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LEVELS: Final = ("info", "warning", "error")
 #: The results of a reload, and the level of the event that reports each
 _RESULTS: Final[Mapping[str, str]] = {"success": "info", "failure": "error"}
-HEALTHY: Final = "1 if the program is serving, so that /healthz returns status 200, otherwise 0"
+HEALTHY: Final = "1 if the program is serving (/healthz returns status 200), otherwise 0"
 #: The name and help of the metric
 LOG_LINES_LOST: Final = ("lbdns_log_lines_lost", "Log lines that were dropped or could not be written")
 _process = ProcessCollector(registry=None)
@@ -123,7 +123,7 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
 
 
 def lag_families(looks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:
-    """Yield two histograms of the event loop lag: one for the main process, and one for all workers together."""
+    """Yield two histograms of the event loop lag: one for the main process, and one for all workers combined."""
     text = "Delay of event loop timers in the main process, or in all workers combined"
     histogram = HistogramMetricFamily("lbdns_event_loop_lag_seconds", text, labels=("process",))
     for process in ("main", "worker"):

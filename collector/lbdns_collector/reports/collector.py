@@ -186,7 +186,7 @@ class Collector:
 
     @property
     def fault(self) -> str:
-        """The reason why the collector does not read reports now, or an empty string if the collector reads reports."""
+        """The reason why the collector is not reading reports, or an empty string if it is reading reports."""
         return self._watch.fault if self._watch else "not started"
 
     @property

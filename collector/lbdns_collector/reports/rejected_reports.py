@@ -1,7 +1,7 @@
 """Counts rejected reports by source, and records why the collector rejects the reports from each source. Sans-I/O.
 
 Because the collector never replies to an agent, this table shows an operator why an agent's reports are rejected.
-Anybody can send datagrams with forged source addresses and host names. The size of the table is therefore limited. A
+Anyone can send datagrams with forged source addresses and host names. The size of the table is therefore limited. A
 flood from random sources cannot displace the members' addresses or other persistent sources.
 """
 
@@ -141,8 +141,8 @@ class RejectedReports:
     def exported(self, now: float) -> list[RejectedSender]:
         """Return the senders with a time series.
 
-        A sender keeps its time series until it has been quiet for ten minutes. This rule prevents a flood from changing
-        sources from creating new series with every scrape.
+        A sender keeps its time series until it has been quiet for ten minutes. Otherwise, a flood with changing source
+        addresses could create new series with every scrape.
         """
         recent = {(sender.source, sender.host.encode()): sender for sender in self.senders(now)}
         self._exported = {place: None for place in self._exported if place in recent}

@@ -1,4 +1,4 @@
-"""The collector's data about one reporting host, which are needed for rate limiting and for rejecting replays.
+"""The collector's data about one reporting host, used for rate limiting and for rejecting replays.
 
 Sans-I/O.
 """
@@ -81,7 +81,7 @@ class ReportingPeer:
         self.has_reported = True
 
     def record(self) -> HostRecord:
-        """Return the data that must survive a restart, as plain data, so that replays stay rejected.
+        """Return the data that must survive a restart, as plain data, so that replays are still rejected.
 
         Any thread may call this method.
         """
@@ -97,7 +97,7 @@ class ReportingPeer:
         """
         (boot, seq, latest, received, gone), replaced = record
         if not isinstance(replaced, Mapping):
-            raise TypeError("the replaced boots must be a map")
+            raise TypeError("the replaced boot IDs must be a map")
         numbers, times = [boot, seq, *replaced], [latest, received, *replaced.values()]
         if not (
             all(type(number) is int and 0 <= number < 2**64 for number in numbers)

@@ -1,7 +1,7 @@
-"""The sequence file stores the hosts' newest sequence numbers across restarts, so that replays stay rejected.
+"""The sequence file preserves the hosts' newest sequence numbers across restarts, so that replays are still rejected.
 
 The sequence file contains msgpack objects. The first object is a map with the format's version and the number of hosts.
-Each other object is a map from host names to records.
+Each of the other objects is a map from host names to records.
 
 A thread rewrites the file while reports arrive, so that the event loop never waits for the disk. The file is not synced
 to the disk, so after a power failure the file may be old or damaged. When the machine has started again, the clock
@@ -141,9 +141,9 @@ class SequenceKeeper:
             self._thread.start()
 
     async def stop(self) -> None:
-        """Save the newest sequence numbers a last time, and stop the thread.
+        """Save the newest sequence numbers one last time, and stop the thread.
 
-        If the disk takes longer than STOP seconds, this method returns without waiting longer.
+        If the disk takes longer than STOP seconds, this method stops waiting and returns.
         """
         thread, self._thread = self._thread, None
         if thread is not None:
@@ -174,13 +174,13 @@ class SequenceKeeper:
             why = (error.strerror if isinstance(error, OSError) else "") or repr(error)
             failure = f"{path}: can't be written: {why}"
             if failure != self._failure:
-                self._record_later(f"{failure}; after a restart, replays are not recognised", logging.WARNING)
+                self._record_later(f"{failure}; after a restart, replays will not be recognised", logging.WARNING)
             self._failure = failure
             return
         self._saved = path, accepted
         if self._failure:
             self._failure = ""
-            self._record_later(f"{path}: sequence numbers survive restarts again", logging.INFO)
+            self._record_later(f"{path}: sequence numbers are saved again", logging.INFO)
 
     def _record_later(self, text: str, level: int) -> None:
         if loop := self._loop:

@@ -100,7 +100,7 @@ class StatFile:
             self._fail(f"stat_file: {path}: cannot write the file: {error.strerror}; retrying every second")
             return
         if self._failed:
-            log.info("stat_file: %s: writing works again", path)
+            log.info("stat_file: %s: the file can be written again", path)
         self._failed, self._written = "", written
 
     def _fail(self, what: str) -> None:

@@ -1,4 +1,4 @@
-"""The status document, served at ``/api/v1/status``, which describes pools, members and members' states.
+"""The status document, served at ``/api/v1/status``, which describes the pools, their members and the members' states.
 
 Pure functions build the document, write the document as JSON in small pieces, and parse the JSON for a follower.
 """

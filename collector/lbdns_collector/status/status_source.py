@@ -144,7 +144,7 @@ class StatusSource(Protocol):
 def member_inputs(source: StatusSource) -> StatusInputs:
     """Return the inputs for metrics.
 
-    The inputs for metrics are the inputs in ``status_inputs`` that can be computed fast even for large farms.
+    The inputs for metrics are a subset of ``status_inputs`` that can be computed quickly even for large farms.
     """
     members, selection = source.members, source.selection
     farm, uptime_s = members.farm, source.program.uptime_s

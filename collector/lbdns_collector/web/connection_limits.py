@@ -110,10 +110,10 @@ class ConnectionLimits:
             self._replace(self._greediest())
 
     def make_room(self) -> bool:
-        """Close a waiting connection, because a new connection needs a file descriptor. Return whether there was one.
+        """Close a waiting connection, because a new connection needs a file descriptor.
 
-        Connections that have waited for less than SPARED seconds stay open. This rule prevents a series of new
-        connections from closing each other before their requests are read.
+        Return whether a connection was closed. Connections that have waited for less than SPARED seconds stay open.
+        This rule prevents a series of new connections from closing each other before their requests are read.
         """
         client = self._greediest()
         since = next(iter(client.waiting.values()), math.inf) if client else math.inf
@@ -186,7 +186,7 @@ class ConnectionLimits:
     def _replace(self, client: WebClient | None) -> bool:
         """Among a client's connections, close the connection that has waited longest for a request.
 
-        Return whether there was one.
+        Return whether a connection was closed.
         """
         oldest = next(iter(client.waiting), None) if client else None
         if oldest is None:

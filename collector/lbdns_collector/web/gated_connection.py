@@ -64,7 +64,7 @@ class GatedConnection(asyncio.Protocol):
         if now < self.deadline:
             return
         if not self.busy and len(self._heads) and not self.is_closing:
-            self._refuse(Refusal("slow", 408, f"a request must be complete within {HEAD_WITHIN:g} s"))
+            self._refuse(Refusal("slow", 408, f"the complete request must arrive within {HEAD_WITHIN:g} s"))
         else:
             self.abort()
 
@@ -135,9 +135,9 @@ class GatedConnection(asyncio.Protocol):
         try:
             head = self._heads.next()
         except NotHttpError:
-            self._refuse(Refusal("malformed", 400, "this port accepts only HTTP without TLS"))
+            self._refuse(Refusal("malformed", 400, "this port accepts only HTTP, not HTTPS"))
         except HeadTooLongError:
-            self._refuse(Refusal("malformed", 431, f"a request's head must not be longer than {MAX_HEAD} bytes"))
+            self._refuse(Refusal("malformed", 431, f"the request head must not be longer than {MAX_HEAD} bytes"))
         else:
             if head is not None:
                 self._begin(head)

@@ -1,8 +1,7 @@
 """Decides whether the Host header of a request names this server, which prevents DNS rebinding.
 
-In a DNS rebinding attack, a web site points its own name to this server's address. The web site's scripts can then make
-a browser send requests to this server. The Host header of a request from an attacking web site contains the name of the
-web site.
+In a DNS rebinding attack, a website points its own name at this server's address. The website's scripts can then make a
+browser send requests to this server. The Host header of such a request contains the attacking website's name.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ async def send(request: web.Request, response: web.StreamResponse, body: bytes) 
 async def send_at_once(response: web.StreamResponse, body: bytes) -> None:
     """Send ``body`` without scheduling, for programs whose DNS answers depend on the document.
 
-    The function waits while the client does not read.
+    The function waits while the client is not reading.
     """
     view = memoryview(body)
     for start in range(0, len(view), PIECE):  # the write buffer copies what it cannot send

@@ -42,7 +42,7 @@ BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
 
 
 class RenderScheduler:
-    """A scheduler that gives each task its turns, and runs one task at a time.
+    """A scheduler that makes tasks take turns, so that only one task runs at a time.
 
     ``queries`` returns the number of DNS queries received so far; ``members`` returns the number of members. The CPU
     time of each slice is deducted from a credit, which grows by 1 second of CPU time every ``pause`` seconds. If the

@@ -1,7 +1,7 @@
 """The web interface of a program: starts an HTTP server, and moves the server to a new address on reload.
 
-The HTTP server's libraries are loaded late, because loading these libraries takes longer than the rest of the startup.
-The socket for a new address is opened before the old socket is closed.
+The HTTP server's libraries are loaded late, because loading them takes longer than the rest of the startup. The socket
+for a new address is opened before the old socket is closed.
 """
 
 from __future__ import annotations

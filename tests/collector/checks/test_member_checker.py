@@ -220,7 +220,7 @@ async def test_a_check_that_breaks_is_logged_and_others_go_on(
     with caplog.at_level(logging.WARNING):
         async with checking(farm, table) as checker:
             await until(lambda: checker.counts["web", "passed"] > 2 and checker.counts["web", "not_made"] > 2)
-    assert "frodo.hobbit could not be checked by tcp:9: unexpected error: RuntimeError" in caplog.text
+    assert "frodo.hobbit could not be checked with tcp:9: unexpected error: RuntimeError" in caplog.text
 
 
 async def test_what_cannot_be_checked_is_logged_once_a_minute(
@@ -236,5 +236,5 @@ async def test_what_cannot_be_checked_is_logged_once_a_minute(
     with caplog.at_level(logging.WARNING):
         async with checking(farm, table) as checker:
             await until(lambda: checker.counts["web", "not_made"] >= 3)
-    assert caplog.text.count("frodo.hobbit could not be checked by tcp:9: too many open files") == 1
+    assert caplog.text.count("frodo.hobbit could not be checked with tcp:9: too many open files") == 1
     assert not table.readings["frodo.hobbit"].failed_checks

@@ -146,7 +146,7 @@ def test_when_the_configured_weights_are_better_again_they_come_back(seed: int) 
     for second in range(int(100 * 4 * PERIOD)):
         found.observe(report(since(weights_of(found.score))), 1.0, turned + second)
         news += found.take_changes()
-    assert any("returned to the configured weights" in line for line in news)
+    assert any("restored the configured weights" in line for line in news)
     assert dict(found.weights) == usual
     assert found.gain == 0.0
 

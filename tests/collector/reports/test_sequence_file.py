@@ -186,9 +186,9 @@ async def test_a_disk_that_fills_and_empties(tmp_path: Path, monkeypatch: pytest
         send(collector.addresses[0], datagram(seq=1, at=time.time()))
         await until(lambda: len(attempts) > 3)
         full.clear()
-        await until(lambda: any("survive restarts again" in event.text for event in events.newest()))
+        await until(lambda: any("sequence numbers are saved again" in event.text for event in events.newest()))
     assert [text.partition(": ")[2] for text in warnings(events)] == [
-        "can't be written: No space left on device; after a restart, replays are not recognised"
+        "can't be written: No space left on device; after a restart, replays will not be recognised"
     ]
     assert read(sequence_file.sequence_path(farm.config))["gandalf"][0][1] == 1
 

@@ -27,10 +27,10 @@ def _port(flag: str, default: int, what: str) -> Callable[[Any], Any]:
 @_port("--http-port", _DEFAULT.http_port, "the live page, status and metrics")
 @_port("--web-port", _DEFAULT.web_port, "the three web servers")
 @click.option("--interval", type=click.FloatRange(0.1, 60), default=_DEFAULT.interval, show_default=True,
-              help="Seconds between two reports from the same agent.")  # fmt: skip
+              help="Seconds between reports from each agent.")  # fmt: skip
 @log_level_option(_DEFAULT.log_level, "Log level of all processes.")
 def demo(seconds: float | None, **options: Any) -> None:
-    """Run a complete farm on the loopback interface: DNS server, collector, and three web servers with their agents.
+    """Run a complete farm on the loopback interface: a DNS server, a collector, and three web servers with agents.
 
     The demo requires no root access, configuration file or second machine, and leaves no files behind. When the farm is
     ready, the command prints other commands to try.

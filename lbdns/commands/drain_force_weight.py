@@ -60,7 +60,7 @@ def drain(**options: Any) -> None:
     """Stop sending clients to MEMBER, starting with the next query.
 
     MEMBER is a host name from the configuration, with or without its zone. The drain survives restarts. Clients that
-    have cached the member's address may keep using the address. 'lbdns status' shows how many requests the member still
+    have cached the member's address may keep using it. 'lbdns status' shows how many requests the member still
     receives.
 
     \b
@@ -99,9 +99,8 @@ def force(to: str | None, **options: Any) -> None:
     """Treat MEMBER as up or down regardless of its reports; 'auto' ends this override.
 
     With 'up', lbdns selects the member even if the member is silent, in alarm or quarantined. Even a dead member then
-    stays in rotation. With 'down', lbdns treats the member as if the member had sent an alarm. If no member is usable,
-    lbdns also selects members that are forced down, but no drained members. A drain takes precedence over 'up' and
-    'down'.
+    stays in rotation. With 'down', lbdns treats the member as if it had sent an alarm. If no member is usable, lbdns
+    also selects members that are forced down, but never drained members. A drain takes precedence over 'up' and 'down'.
 
     \b
     Examples:

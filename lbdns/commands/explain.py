@@ -105,7 +105,7 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
     answers, requests = per_second(document["answers_per_s"]), per_second(document["requests_per_s"])
     every = f"a report every {float(document['interval_s']):g} s"
     yield Text(f"rates: {answers} answers/s, {requests} requests/s, {every}; ttl {int(document['ttl'])}")
-    few = f"{int(document['answers_allowed'])} more answers count as light traffic"
+    few = f"the next {int(document['answers_allowed'])} answers count as light traffic"
     yield Text(f"score: {printable(document['score_name'])}; capacity: {unit}; {few}")
 
 

@@ -53,7 +53,7 @@ def parse_target(text: str) -> CheckTarget | None:
         return CheckTarget(text, "http", _port(text, match[2] or str(HTTP_PORT)), match[1], match[3] or "/")
     if text.startswith("https:"):
         raise ValueError(f"{text!r}: HTTPS cannot be checked; write, for example, 'tcp:443'")
-    raise ValueError(f"{text!r} is not a check; {_FORMS}")
+    raise ValueError(f"{text!r} is not a valid check; {_FORMS}")
 
 
 def _port(text: str, digits: str) -> int:
@@ -122,6 +122,6 @@ def read_check(table: TomlTable, key: str, default: CheckConfig) -> CheckConfig:
     assert inner is not None
     found = read.read_fields(CheckConfig, inner)
     if found.target is not None and found.target.kind != "http" and "status" in inner.values:
-        inner.wrong("status", f"applies only to a check by HTTP, not to {found.target}")
+        inner.wrong("status", f"applies only to HTTP checks, not to {found.target}")
     inner.end()
     return found

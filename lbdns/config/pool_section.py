@@ -1,4 +1,4 @@
-"""Read ``[[pool]]``, which lists the web servers of a service, and the names that clients query with their policies."""
+"""Read ``[[pool]]``, which lists the web servers of a service, and the policy for each name that clients query."""
 
 from __future__ import annotations
 

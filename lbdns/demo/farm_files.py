@@ -51,7 +51,7 @@ def key_file(folder: Path, host: Host) -> Path:
 def write(plan: DemoPlan, folder: Path) -> Path:
     """Write all files into the private directory ``folder``, and return the path of the configuration file.
 
-    The key files contain newly generated keys, and only their owner can read the key files.
+    The key files contain newly generated keys, and can be read only by their owner.
     """
     config, master = folder / "lbdns.toml", new_master_key()
     _write_private(folder / "report.key", master.line())

@@ -27,7 +27,7 @@ _POLL: Final = 0.05  # seconds between checks of the children
 def run(plan: DemoPlan, seconds: float | None) -> None:
     """Run the demo until SIGINT, SIGTERM or SIGHUP arrives.
 
-    If ``seconds`` is given, the demo ends at the latest ``seconds`` seconds after it becomes ready.
+    If ``seconds`` is given, the demo ends no later than ``seconds`` seconds after it becomes ready.
 
     If a port is in use, ListenError is raised before any process starts. If a demo process ends unexpectedly,
     LbdnsError is raised.

@@ -1,4 +1,4 @@
-"""The demo's small web server, with a fixed number of workers, real counters, and pages that use CPU time.
+"""The demo's small web server, with a fixed number of workers, real counters, and pages that consume CPU time.
 
 As in Apache's prefork module, each worker serves one connection at a time. While all workers are busy, new connections
 wait in the kernel's listen queue.
@@ -119,8 +119,8 @@ class _RequestHandler(BaseHTTPRequestHandler):
         name, host = html.escape(self._web.name), html.escape(self.headers.get("Host", "no host"))
         return (
             f"<!doctype html>\n<title>{name}</title>\n<h1>{name}</h1>\n"
-            f"<p>You asked for {host}; {name} answers, at {html.escape(str(self.connection.getsockname()[0]))}.\n"
-            "<p><a href='/work?ms=200'>Let it work</a>, or see its "
+            f"<p>You asked for {host}; {name} answered from {html.escape(str(self.connection.getsockname()[0]))}.\n"
+            "<p><a href='/work?ms=200'>Generate some load</a>, or view the "
             "<a href='/server-status?auto'>counters</a>.\n"
         )
 
@@ -142,7 +142,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
 
 def burn(seconds: float) -> None:
-    """Use CPU time in this thread, like a program that generates a dynamic page."""
+    """Consume CPU time in this thread, as a program that generates a dynamic page does."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(1000))

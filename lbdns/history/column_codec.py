@@ -71,11 +71,11 @@ def encode_texts(texts: Sequence[tuple[int, int, str]]) -> bytes:
 def decode_texts(blob: bytes) -> list[tuple[int, int, str]]:
     """Unpack a column packed by ``encode_texts``. Raises ValueError if ``blob`` is not a packed column."""
     if blob[:1] != _TEXTS:
-        raise ValueError("the column is not a column of texts")
+        raise ValueError("the column does not contain text")
     try:
         return [(int(member), int(time), str(text)) for member, time, text in json.loads(_unpack(blob[1:]))]
     except (TypeError, RecursionError):
-        raise ValueError("the column of texts cannot be decoded") from None
+        raise ValueError("the text column cannot be decoded") from None
 
 
 def _encode_exact(values: Sequence[float]) -> bytes:

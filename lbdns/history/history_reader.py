@@ -70,7 +70,7 @@ class HistoryReader:
     """A reader of one history file. Each call opens the file again. All methods can raise LbdnsError."""
 
     def __init__(self, path: Path, rest: Callable[[], None] = lambda: None) -> None:
-        """``rest`` is called after each small piece of work. ``HistoryRecorder`` has an equal parameter."""
+        """``rest`` is called after each small piece of work. ``HistoryRecorder`` has the same parameter."""
         self.path = path
         self._rest = rest
 
@@ -93,9 +93,9 @@ class HistoryReader:
     def series(
         self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
     ) -> HistorySeries:
-        """Return a metric of ``members`` (empty: all members) from ``start`` to ``end`` (Unix seconds).
+        """Return a metric of ``members`` (all members if empty) from ``start`` to ``end`` (Unix seconds).
 
-        The series has about ``points`` points at most. If ``pool`` is empty, the metric is a metric of the server:
+        The series has at most about ``points`` points. If ``pool`` is empty, the metric is a metric of the server:
         queries, types or rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):
@@ -296,7 +296,7 @@ class PointSums:
                     counts[point] += weight
 
     def means(self) -> Iterator[tuple[str, tuple[float | None, ...]]]:
-        """Yield each member, together with the member's mean values at all points."""
+        """Yield each member and its mean values at all points."""
         for member, both in self._sums.items():
             values = [_value(total / count) if count > 0 else None for total, count in zip(*both, strict=True)]
             yield member, tuple(values)

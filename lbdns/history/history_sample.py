@@ -101,8 +101,8 @@ def take_history_sample(
 ) -> HistorySample:
     """Return a sample of ``farm``. ``states`` and ``answers`` map pool names to sequences in the order of members.
 
-    If an answering process still uses an older configuration, a sequence may have the wrong length. The values of this
-    sequence are treated as unknown.
+    If an answering process still uses an older configuration, a sequence may have the wrong length. The values in a
+    sequence of the wrong length are treated as unknown.
     """
     pools = [_pool_sample(p, snapshot, states.get(p.name, ()), answers.get(p.name, ())) for p in farm.pools]
     stale_after = farm.config.collector.stale_after

@@ -41,7 +41,7 @@ BREATH: Final = 0.0001  # s: enough for the event loop's thread to get the inter
 
 @dataclass(frozen=True, slots=True)
 class HistoryStatus:
-    """The state of the recording of the history.
+    """The state of the history recording.
 
     ``dropped`` is the number of lost samples and events. ``bytes`` is the total size of the file and its write-ahead
     log.
@@ -272,7 +272,7 @@ class _HistoryWriter:
             try:
                 aside = move_aside(path)
             except OSError as moving:
-                self.error = f"{self.error}; the file cannot be moved away: {moving.strerror}"
+                self.error = f"{self.error}; the file cannot be moved aside: {moving.strerror}"
             else:
                 what = f"the file is damaged; it was moved to {aside.name}, and a new file was started"
                 self._log(f"{path}: {self.error}: {what}", logging.ERROR)

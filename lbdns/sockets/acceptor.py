@@ -25,8 +25,8 @@ class Acceptor:
     """Accepts the connections on one listening socket, either all at once (``start``) or one by one (``accept``).
 
     One descriptor is kept in reserve. If no other descriptor is left, the reserved descriptor is used to accept one
-    connection. The next connection is accepted when a descriptor is free again, so clients are served one after
-    another. The caller must finally call ``close``, which leaves the listening socket open.
+    connection. The next connection is accepted when a descriptor is free again, so clients are served one at a time.
+    The caller must finally call ``close``, which leaves the listening socket open.
     """
 
     def __init__(self, sock: socket.socket, name: str, make_room: Callable[[], bool] = lambda: False) -> None:
@@ -48,7 +48,7 @@ class Acceptor:
         self._loop.add_reader(self._sock, self._accept_waiting, on_connection)
 
     def close(self) -> None:
-        """Accept no more connections, and release the reserve."""
+        """Stop accepting connections, and release the reserve."""
         self._loop.remove_reader(self._sock)
         for timer in (self._end, self._retry):
             if timer:
@@ -95,7 +95,7 @@ class Acceptor:
     def _note(self, error: OSError) -> None:
         self._short_until = self._loop.time() + QUIET
         if self._end is None:
-            what = "%s: accepting connections failed: %s; clients are served one after another"
+            what = "%s: accepting connections failed: %s; clients are served one at a time"
             log.warning(what, self._name, error.strerror)
             self._end = self._loop.call_at(self._short_until, self._end_shortage)
 
@@ -106,4 +106,4 @@ class Acceptor:
             self._end = self._loop.call_at(self._short_until, self._end_shortage)
         else:
             self._end = None
-            log.info("%s: accepting connections works again", self._name)
+            log.info("%s: connections are accepted again", self._name)

@@ -1,4 +1,4 @@
-"""The network of a client: what limits per client count, because an IPv6 client has a whole /64 of addresses. Pure."""
+"""The network of a client, used by per-client limits because an IPv6 client has a whole /64 of addresses. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def plain_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def client_network(address: str) -> str:
-    """Return the network that counts as one client: the IPv4 address, or the IPv6 /64; "" if it is no address."""
+    """Return the network that counts as one client (the IPv4 address or the IPv6 /64), or "" for an invalid address."""
     try:
         found = plain_address(address)
     except ValueError:

@@ -101,7 +101,8 @@ def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
 class SocketChange:
     """The sockets for a new configuration. No process answers queries on the new sockets yet.
 
-    The caller must call ``commit`` once no process answers queries on any other socket, or call ``rollback`` instead.
+    The caller must call ``commit`` once no process answers queries on any other socket, or ``rollback`` to undo the
+    change.
     """
 
     def __init__(self, groups: SocketGroups, before: Mapping[Endpoint, NumberedSockets]) -> None:

@@ -85,7 +85,7 @@ def _digits(value: int, width: int, base: str) -> str:
     if base not in "nN":
         return format(value, base).zfill(width)
     if value < 0:
-        raise ValueError(f"$GENERATE cannot write {value} in nibbles")
+        raise ValueError(f"$GENERATE cannot write {value} as nibbles")
     text = ".".join(format(value, "x" if base == "n" else "X")[::-1])
     # The width counts characters, dots included. BIND therefore ends an even width with a dot
     return text + "".join(".0"[i % 2] for i in range(width - len(text)))

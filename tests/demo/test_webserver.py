@@ -57,7 +57,7 @@ def test_the_page_says_who_answers(server: DemoWebServer, listener: socket.socke
     assert code == 200
     assert "<h1>bilbo</h1>" in text
     assert "best.hobbit" in text
-    assert "at 127.0.0.1." in text
+    assert "from 127.0.0.1." in text
 
 
 def test_what_a_client_says_is_text_not_markup(server: DemoWebServer, listener: socket.socket) -> None:
@@ -141,8 +141,8 @@ def test_one_server_on_two_addresses() -> None:
         web = DemoWebServer("gandalf", [four, six], workers=2)
         web.start()
         addresses = [four.getsockname(), six.getsockname()]
-        assert "at 127.0.0.1." in get(four, "/")[1]
-        assert "at ::1." in get(six, "/")[1]
+        assert "from 127.0.0.1." in get(four, "/")[1]
+        assert "from ::1." in get(six, "/")[1]
         counted(web, 2)
         web.stop()
         with pytest.raises(ConnectionRefusedError):

@@ -84,7 +84,7 @@ async def test_one_after_another_while_no_descriptor_is_left(
                     assert serving.accepted == count, "the reserve is in use"
                     serving.kept.pop().close()
     assert [record.message for record in caplog.records] == [
-        "the socket: accepting connections failed: Too many open files; clients are served one after another"
+        "the socket: accepting connections failed: Too many open files; clients are served one at a time"
     ]
 
 
@@ -131,4 +131,4 @@ async def test_the_end_of_a_shortage_is_logged_once_and_not_before(
                 await asyncio.sleep(1.0)
                 assert len(caplog.records) == 1, "nobody connects, but a connection would find no descriptor"
             await until(lambda: len(caplog.records) == 2)
-    assert caplog.records[1].message == "the socket: accepting connections works again"
+    assert caplog.records[1].message == "the socket: connections are accepted again"

@@ -104,7 +104,7 @@ def test_numbers(template: str, number: int, expected: str) -> None:
         ("1-2 a$ AA 192.0.2.$", "unknown record type 'AA'"),
         ("1-2 a$ TXT ${x}", "needs a modifier of the form"),
         ("1-2 a$ TXT ${0,128}", "the width of a .* modifier must be at most 127"),
-        ("1-2 a$ TXT ${-9,1,n}", "cannot write -8 in nibbles"),
+        ("1-2 a$ TXT ${-9,1,n}", "cannot write -8 as nibbles"),
         ("1-300 a$ A 192.0.2.$", "near '192.0.2.\\$'"),
         ("1-2 $..a A 192.0.2.$", "near"),
     ],

@@ -53,7 +53,7 @@ class Size:
 
 
 def frame(data: TopData, view: View, size: Size, now: float) -> list[Text]:
-    """Return the lines of the screen at time ``now``. The clock of ``now`` is the clock of ``data.received``.
+    """Return the lines of the screen at time ``now``. ``now`` and ``data.received`` are times on the same clock.
 
     Raises KeyError, TypeError or ValueError if the status is not valid.
     """

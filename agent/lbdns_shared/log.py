@@ -183,7 +183,7 @@ class _Handler(logging.Handler):
         super().close()
 
     def finish(self) -> None:
-        """Wait a limited time until all lines have been written."""
+        """Wait for all lines to be written, but only for a limited time."""
         self.stream.flush()
         self._writer.close()
 

@@ -84,7 +84,7 @@ class LogWriter:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Wait a limited time until the waiting lines have been written, and then end the thread."""
+        """Give the thread a limited time to write the waiting lines, and then end the thread."""
         begin = time.monotonic()
         with self._changed:
             self._start_thread()

@@ -63,7 +63,7 @@ def test_a_sweep_of_clients_with_all_that_can_come_of_it(url: str, tmp_path: Pat
         url, "--clients", "1..3/2", "--requests", "30", "--repeat", "2", "--label", "mine", *outputs
     )
     assert (status, err) == (0, "")
-    assert "clients" in out.splitlines()[0]
+    assert "clients" in out.splitlines()[1]
     assert f"plot: {files[2]}" in out
     rows = list(csv.DictReader(io.StringIO(files[0].read_text())))
     assert [(row["clients"], row["repetition"], row["label"], row["ok"]) for row in rows] == [

@@ -33,7 +33,8 @@ def show(rows: Sequence[ResultRow], console: Console) -> None:
     # With keep-alive, the number of connections says nothing about the work done
     is_kept = any(row.point.keep_alive for row in rows)
     rate_name, rate = ("req/s", "requests_per_s") if is_kept else ("conn/s", "connections_per_s")
-    table = _table(_heading(rows), rate_name, "Little", "mean ms", "p50", "p95", "p99", "max ms", "error %", "Mbit/s")
+    headings = ("in\nprogress", "mean\nms", "p50\nms", "p95\nms", "p99\nms", "max\nms", "error\n%", "Mbit/s")
+    table = _table(_heading(rows), rate_name, *headings)
     for point, found in spreads.items():
         if not found.measured:
             table.add_row(Text(_name(point, rows)), NO_RESULT, *["-"] * 8)
@@ -57,7 +58,7 @@ def show(rows: Sequence[ResultRow], console: Console) -> None:
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1), collapse_padding=True, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0))
     for place, heading in enumerate(headings):
         table.add_column(Text(heading), justify="right" if place else "left", no_wrap=True)
     return table
@@ -131,7 +132,7 @@ def show_searches(
     headings: Sequence[str], searches: Iterable[tuple[Sequence[str], SearchResult]], console: Console
 ) -> None:
     """Print a table with one row per search: a description, the result, and the reason why the search ended."""
-    table = _table(*headings, "mean ms", "p95", "p99", "error %", "trials")
+    table = _table(*headings, "mean ms", "p95 ms", "p99 ms", "error %", "trials")
     table.add_column("ended by")
     for cells, found in searches:
         figures = found.figures

@@ -18,7 +18,7 @@ def is_there(name: str) -> bool:
 
 
 def find(name: str) -> str | None:
-    """Return the path of a program, or None if the program is not installed."""
+    """Return the path of a program, or None if it is not installed."""
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_SYSTEM_FOLDERS}")
 
 

@@ -58,8 +58,8 @@ def test_what_is_read(parse: Callable[[str], Any], text: str, value: object) -> 
     ("parse", "text", "message"),
     [
         (parsers.parse_servers, "U11", "Perhaps you meant 'U10'?"),
-        (parsers.parse_servers, "", "the list must not contain empty items"),
-        (parsers.parse_servers, "1x1,,1x1", "the list must not contain empty items"),
+        (parsers.parse_servers, "", "it must not contain empty items"),
+        (parsers.parse_servers, "1x1,,1x1", "it must not contain empty items"),
         (parsers.parse_servers, "1x1,2", "'2' is not a valid server; write SPEEDxCORES"),
         (parsers.parse_servers, "1x", "'1x' is not a valid server"),
         (parsers.parse_servers, "-1x1", "is not a valid server"),

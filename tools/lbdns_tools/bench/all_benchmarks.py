@@ -49,7 +49,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog=program,
         description="Run short forms of all benchmarks in under 15 minutes and print their headline figures next to "
-        "the figures in docs/benchmarks.md. WORSE marks a figure that got worse by more than its usual variation.",
+        "those in docs/benchmarks.md. WORSE marks a figure that has deteriorated by more than its usual variation.",
         epilog=f"example: {program} --only dns.peers scrape --update",
     )
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), metavar="NAME", help="run only these benchmarks")
@@ -127,7 +127,7 @@ def headlines(name: str, benchmark: Benchmark, results: dict[str, Any]) -> list[
 def compared(
     found: Sequence[KeptFigure], kept: dict[tuple[str, str], KeptFigure]
 ) -> tuple[list[tuple[str, ...]], bool]:
-    """Return the table rows, and whether any figure is worse than the figure recorded under the same conditions."""
+    """Return the table rows, and whether any figure is worse than the one recorded under the same conditions."""
     rows: list[tuple[str, ...]] = []
     any_worse = False
     for figure in found:

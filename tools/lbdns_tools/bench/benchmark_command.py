@@ -165,7 +165,7 @@ def progress(text: str) -> None:
 
 
 def rounds(count: int) -> Iterator[int]:
-    """Yield the number of each round, and print the number to show progress."""
+    """Yield the number of each round, and print it to show progress."""
     for number in range(count):
         progress(f"round {number + 1} of {count}")
         yield number

@@ -25,7 +25,7 @@ class Headline:
         return float(found)
 
     def is_worse(self, now: float, kept: float) -> bool:
-        """Return whether the figure ``now`` is worse than ``kept`` by more than the figure's usual variation."""
+        """Return whether the figure ``now`` is worse than ``kept`` by more than its usual variation."""
         change = kept - now if self.higher_is_better else now - kept
         return change > self.noise * abs(kept)
 

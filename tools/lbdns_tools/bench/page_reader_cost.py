@@ -1,11 +1,10 @@
 """Measures the latency of DNS answers while HTTP clients (readers) request web pages without pausing.
 
 In each round, dnsperf queries lbdns twice at a fixed rate. In one run, the readers request pages from lbdns; in the
-other run, the readers request pages from a dummy HTTP server. The dummy server reproduces the responses/s and bytes/s
-of lbdns, so the readers cause the same load in both runs. A prober that runs alongside dnsperf measures the figure
-'kernel': the time from sending a query until the kernel receives the answer. The figure 'dnsperf' is the latency that
-dnsperf itself measures. The main result is a ratio: the 'kernel' p99 with readers of lbdns, divided by the 'kernel' p99
-with readers of the dummy server.
+other, from a dummy HTTP server. The dummy server reproduces the responses/s and bytes/s of lbdns, so the readers cause
+the same load in both runs. A prober that runs alongside dnsperf measures the figure 'kernel': the time from sending a
+query until the kernel receives the answer. The figure 'dnsperf' is the latency that dnsperf itself measures. The main
+result is a ratio: the 'kernel' p99 with readers of lbdns, divided by the 'kernel' p99 with readers of the dummy server.
 """
 
 from __future__ import annotations
@@ -69,8 +68,7 @@ def page_readers_part(part: str, folder: Path, core: int, **options: object) -> 
 
 
 def raise_priority(thread: int) -> None:
-    """Give a thread nearly all of its core's time whenever the thread has work. The function has no effect without root
-    privileges."""
+    """Give a thread nearly all of its core's time whenever it has work. This has no effect without root privileges."""
     # A real-time priority would delay the kernel's own threads, and therefore datagrams, whenever TCP keeps them busy
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, thread, NICE)
@@ -220,6 +218,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
     parser.add_argument(
         "--farms", nargs="+", type=_farm, default=[(0, 0), (5, 200)], metavar="POOLSxMEMBERS",
-        help="for each farm, the number of extra pools and the number of members per extra pool (default: 0x0 5x200)",
+        help="for each farm, the number of extra pools and of members in each (default: 0x0 5x200)",
     )  # fmt: skip
     command.add_dns_options(parser)

@@ -236,5 +236,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--kills", int, 0, 1000, 0, "number of workers to kill, one after another")
     parser.add_argument(
         "--take-over", type=int, nargs="?", const=0, metavar="N",
-        help="at the end, replace the server with a new server that has N workers (default: the same number)",
+        help="at the end, replace the server with a new one that has N workers (default: the same number)",
     )  # fmt: skip

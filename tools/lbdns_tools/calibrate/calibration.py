@@ -147,8 +147,8 @@ def percent(gain: float) -> str:
 def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
     """Return the terms of the new score, one for each metric with a weight above 0.
 
-    If higher values of a metric are better, values above the limit are treated as equal to the limit. Without the
-    limit, a busy server would score higher, receive more requests, become busier, and score higher still.
+    If higher values of a metric are better, values above the limit count as the limit. Without the limit, a busy server
+    would score higher, receive more requests, become busier, and score higher still.
     """
     return {
         w.name: Term(w.weight, w.limit, better(w.name), cap=better(w.name) == "high") for w in weighed if w.weight > 0

@@ -55,7 +55,7 @@ def with_trial(values: Mapping[str, Any], trial: CalibrationTrial) -> dict[str, 
 
 
 class LiveConfiguration:
-    """The configuration file of a running server, and the control socket through which the server is reloaded."""
+    """The configuration file of a running server, and the control socket used to reload it."""
 
     def __init__(self, path: Path, control: Path | None = None) -> None:
         """Raises ConfigError."""

@@ -117,7 +117,7 @@ def _responder(limited: bool) -> Responder:
 
 
 def _fresh_responder(limited: bool) -> Responder:
-    """Reset the shared responder, so that earlier queries have no effect, and return the responder."""
+    """Reset the shared responder, so that earlier queries have no effect, and return it."""
     responder = _responder(limited)
     responder.table = AnswerTable(_farm(limited))
     for cursor in responder.table.cursors.values():

@@ -54,8 +54,7 @@ ODD: Final[tuple[object, ...]] = (
 
 
 def split_datagrams(data: bytes) -> Iterator[tuple[float, bytes]]:
-    """Yield each datagram with the elapsed seconds. If a length exceeds the input, the datagram ends at the end of the
-    input."""
+    """Yield each datagram with the elapsed seconds. If a length exceeds the input, the datagram ends with the input."""
     at = 0
     while at + 3 <= len(data):
         end = at + 3 + int.from_bytes(data[at + 1 : at + 3], "big")
@@ -71,8 +70,7 @@ def join_datagrams(datagrams: Iterable[tuple[float, bytes]]) -> bytes:
 
 
 def with_valid_tag(datagram: bytes) -> bytes:
-    """Return the datagram with KEY's id and a valid tag, or unchanged if the datagram is too short for an id and a
-    tag."""
+    """Return the datagram with KEY's id and a valid tag, or unchanged if it is too short for them."""
     body_start = 9 + datagram[8] if len(datagram) > 9 else 0
     host = datagram[9:body_start]
     if not body_start < len(datagram) - TAG_LENGTH or not host.isascii():

@@ -1,1 +1,1 @@
-"""The load generator ``lbdns-load``, which simulates web clients. All statistics include failed requests."""
+"""``lbdns-load``, a load generator that simulates web clients. All statistics include failed requests."""

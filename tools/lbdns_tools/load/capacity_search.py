@@ -1,10 +1,10 @@
 """The search for the highest load that a server can handle. Sans-I/O.
 
-The search doubles the load until a trial fails, and then bisects the range. If the first trial at a load passes, the
-search accepts the load. If the first trial fails, the majority of up to three trials decides, because a single failure
-may be an outlier. Finally, the highest accepted load must pass one more trial. If the last trial fails, the search
-continues at lower loads, and every load must then pass at least two trials. If the load generator is the bottleneck,
-the search ends and reports the bottleneck, because the server's limit remains unknown.
+The search doubles the load until a trial fails, and then bisects the range. A load is accepted if its first trial
+passes. If the first trial fails, the majority of up to three trials decides, because a single failure may be an
+outlier. Finally, the highest accepted load must pass one more trial. If the last trial fails, the search continues at
+lower loads, and every load must then pass at least two trials. If the load generator is the bottleneck, the search ends
+and reports this, because the server's limit remains unknown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FailureCriteria:
             raise ValueError(f"the latency limit must be 0 s or more, not {self.limit_s:g}")
 
     def failing(self, figures: RunStatistics, rate: float) -> str:
-        """Return the reason why a trial with the statistics ``figures`` fails, or "" if the trial passes.
+        """Return the reason why a trial with the statistics ``figures`` fails, or "" if it passes.
 
         ``rate`` is the requested rate in requests/s. A ``rate`` of 0 means that no rate was requested.
         """
@@ -101,7 +101,7 @@ class _CapacitySearch:
         """Run up to three trials at ``value``, and return a trial that agrees with the majority.
 
         If the first trial passes, the method returns it without running another. If ``doubted`` is set, the method
-        always runs at least two trials. If the load generator is the bottleneck in a trial, the method returns the
+        always runs at least two trials. If the load generator is the bottleneck in a trial, the method returns that
         trial immediately.
         """
         failed: list[SearchTrial] = []
@@ -117,7 +117,7 @@ class _CapacitySearch:
         return passed[-1] if len(passed) > len(failed) else failed[-1]
 
     def between(self, good: float, bad: float) -> float | None:
-        """Return the next value to try between ``good`` and ``bad``, or None if the two values differ by less than the
+        """Return the next value to try between ``good`` and ``bad``, or None if they differ by less than the
         accuracy."""
         middle = (good + bad) / 2
         if self.is_whole:

@@ -50,7 +50,7 @@ class LoadClient:
         return None
 
     def keep(self, use: tuple[str, int], connection: HttpConnection) -> None:
-        """Keep ``connection`` for later requests if the connection is still open and idle."""
+        """Keep ``connection`` for later requests if it is still open and idle."""
         if connection.is_idle:
             self._kept.setdefault(use, []).append(connection)
 
@@ -216,7 +216,7 @@ class ClientCrowd:
                 timings.connect_s = connection.connect_s
 
     def _count(self, timings: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
-        """Count a request. Latency excludes the DNS lookup, unless the lookup failed.
+        """Count a request. Latency excludes the DNS lookup, unless it failed.
 
         Latency is measured from the time at which the request was due.
         """
@@ -235,7 +235,7 @@ class ClientCrowd:
         self.tally.add(due_s, latency_s, timings.dns_s, timings.connect_s, timings.bytes, timings.server, error, late_s)
 
     def _give_turn(self) -> None:
-        """After a request completes, resume the request that has waited longest, if any requests are waiting."""
+        """After a request completes, resume the one that has waited longest, if any are waiting."""
         if self._waiting.under_way:
             task, _ = self._waiting.under_way.popitem(last=False)
             self._loop.call_at(self._loop.clock(), task.resume)

@@ -31,7 +31,7 @@ class OutOfTimeError(Exception):
 
 @coroutine
 def pause() -> Generator[None, None, None]:
-    """Suspend the current task until the task is resumed."""
+    """Suspend the current task until it is resumed."""
     yield
 
 
@@ -44,7 +44,7 @@ class LoopTask:
         self._loop, self._coroutine, self._on_end = loop, work, on_end
 
     def resume(self) -> None:
-        """Run the coroutine until the coroutine pauses again.
+        """Run the coroutine until it pauses again.
 
         An exception from the coroutine indicates a bug and propagates to the caller.
         """
@@ -55,7 +55,7 @@ class LoopTask:
             self._on_end()
 
     def interrupt(self, error: Exception) -> None:
-        """Raise ``error`` where the coroutine is paused, and run the coroutine until the next pause."""
+        """Raise ``error`` where the coroutine is paused, and run it until the next pause."""
         self._loop.current = self
         try:
             self._coroutine.throw(error)
@@ -94,13 +94,13 @@ class Deadlines(Generic[Item]):
 
 
 class TimeLimits(Deadlines[LoopTask]):
-    """The timeouts of tasks. If a task takes longer than ``seconds``, ``error`` is raised in the task."""
+    """The timeouts of tasks. A task that takes longer than ``seconds`` is interrupted by ``error``."""
 
     def __init__(self, loop: EpollLoop, seconds: float, error: type[Exception] = OutOfTimeError) -> None:
         super().__init__(loop, seconds, lambda task: task.interrupt(error()))
 
     def begin(self) -> LoopTask:
-        """Start the timeout of the current task, and return the task. ``end(task)`` cancels the timeout."""
+        """Start the timeout of the current task, and return that task. ``end(task)`` cancels the timeout."""
         task = self._loop.current
         assert task is not None, "only a running task can have a timeout"
         self.under_way[task] = self._loop.clock() + self.seconds
@@ -164,7 +164,7 @@ class EpollLoop:
         self._stopped = False
 
     def start(self, work: Coroutine[Any, Any, object]) -> LoopTask:
-        """Start a task, run the task until its first pause, and return the task."""
+        """Start a task, run it until its first pause, and return it."""
         task = LoopTask(self, work, lambda: self._tasks.discard(task))
         self._tasks.add(task)
         starter = self.current
@@ -179,7 +179,7 @@ class EpollLoop:
     async def sleep_until(self, when: float) -> None:
         """Pause the current task until ``when``.
 
-        The task must not have a timeout, because the timer would resume the task even after an interruption.
+        The task must not have a timeout, because the timer would resume it even after an interruption.
         """
         assert self.current is not None
         self.call_at(when, self.current.resume)
@@ -197,7 +197,7 @@ class EpollLoop:
     def forget(self, descriptor: int) -> None:
         """Remove a descriptor's handler.
 
-        The kernel removes a descriptor from the epoll set when the descriptor is closed (epoll(7), question 6).
+        The kernel removes a descriptor from the epoll set when it is closed (epoll(7), question 6).
         """
         self.handlers.pop(descriptor, None)
 

@@ -1,4 +1,4 @@
-"""Opens, reuses and closes the load generator's HTTP connections, and sends requests over the connections."""
+"""Opens, reuses and closes the load generator's HTTP connections, and sends requests over them."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class HttpConnection(DescriptorWaiter):
             rest = rest[sent:]
 
     async def _receive(self, response: HttpResponse) -> bool:
-        """Read a response, and return whether the server closed the connection after the response."""
+        """Read a response, and return whether the server then closed the connection."""
         recv, recv_into = self._sock.recv, self._sock.recv_into
         while True:
             await self.ready(READ)

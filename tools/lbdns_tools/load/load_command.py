@@ -45,7 +45,7 @@ Exit status: 0 on success, 1 if a threshold is violated or no request succeeded,
 @load_options
 @click.version_option(__version__, prog_name="lbdns-load")
 def command(**options: Any) -> int:
-    """Send requests to web servers, and measure how many requests the servers handle and how load is distributed.
+    """Send requests to web servers, and measure how many they handle and how the load is distributed.
 
     Clients wait for each response (--clients), or send requests at a given rate regardless of response times (--rate,
     --ramp, --trace). Use --phases to combine several loads. The clients request one URL, a list of URLs, or WebStone's

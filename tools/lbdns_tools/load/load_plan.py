@@ -26,7 +26,7 @@ _ROUNDING: Final = 1e-9  # of a request: 0.1/s for 30 s are 3 requests, despite 
 
 @dataclass(frozen=True, slots=True)
 class ResolveRule:
-    """A rule that defines when clients look up names, and which DNS server the clients query.
+    """A rule that defines when clients look up names, and which DNS server they query.
 
     If ``server`` is None, clients query the first name server in resolv.conf. In the modes ``request`` and
     ``connection``, clients look up a name before each request or connection. In mode ``every``, clients repeat a lookup
@@ -124,9 +124,9 @@ class OpenLoop:
 def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
     """Yield every ``parts``-th due time of the loop in ascending order, in seconds since the start of the phase.
 
-    If all parts use the same random numbers, the parts together yield the whole sequence. If requests are evenly
-    spaced, the first request is due immediately. For example, evenly spaced requests at 2 requests/s are due after 0.0,
-    0.5 and 1.0 s. The intervals between requests change with the rate.
+    If all parts use the same random numbers, together they yield the whole sequence. If requests are evenly spaced, the
+    first request is due immediately. For example, evenly spaced requests at 2 requests/s are due after 0.0, 0.5 and 1.0
+    s. The intervals between requests change with the rate.
     """
     # Positions at a rate of 1/s, which the rates then stretch
     whole = map(float, count()) if load.spacing == "even" else _poisson(chance)

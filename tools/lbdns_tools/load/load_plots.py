@@ -24,7 +24,7 @@ Points = Sequence[tuple[float, Sequence[ResultRow]]]  # x value, and the repetit
 
 
 def draw(path: Path, rows: Sequence[ResultRow], edges: Sequence[FrontierPoint] = ()) -> None:
-    """Plot a frontier, a sweep, or a single run over time, and save the plot to ``path``. Raises LbdnsError."""
+    """Plot a frontier, a sweep, or a single run over time, and save it to ``path``. Raises LbdnsError."""
     need_matplotlib()
     if edges:
         figure = frontier(edges)

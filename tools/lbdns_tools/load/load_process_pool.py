@@ -1,4 +1,4 @@
-"""Starts and synchronizes a pool of load processes, and collects the processes' results."""
+"""Starts and synchronizes a pool of load processes, and collects their results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
 
 
 class _PoolMember:
-    """One load process, with the latest progress and the measurement that the process has sent."""
+    """One load process, with the latest progress and the measurement that it has sent."""
 
     def __init__(self, run: LoadRun, place: LoadPlace, errors: IO[bytes]) -> None:
         self.number = run.part + 1

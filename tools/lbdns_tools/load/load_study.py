@@ -1,4 +1,4 @@
-"""Plans the runs that the options of ``lbdns-load`` request, without executing the runs."""
+"""Plans the runs that the options of ``lbdns-load`` request, without executing them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEARCHES: Final = ("rate", "connections", "clients")
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A planned run, and the load that the run measures (``point``)."""
+    """A planned run and the load that it measures (``point``)."""
 
     point: LoadPoint
     run: LoadRun

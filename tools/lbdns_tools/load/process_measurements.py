@@ -100,7 +100,7 @@ def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int,
 
 
 def saturation(parts: Sequence[ProcessMeasurement]) -> str:
-    """Return the reason why the load generator was the bottleneck, or "" if the generator was fast enough.
+    """Return the reason why the load generator was the bottleneck, or "" if it was fast enough.
 
     The check prevents users from mistaking the load generator's limits for the server's limits.
     """

@@ -1,5 +1,5 @@
-"""Reads a trace of arrival rates from a CSV column. Rates are in requests/s, or in any unit if the caller scales the
-rates."""
+"""Reads a trace of arrival rates from a CSV column. Rates are in requests/s, or in any unit if the caller scales
+them."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class ResultRow:
 
 
 def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
-    """Group the rows by load point, and keep the order of the rows."""
+    """Group the rows by load point, preserving their order."""
     points: dict[LoadPoint, list[ResultRow]] = {}
     for row in rows:
         points.setdefault(row.point, []).append(row)

@@ -1,4 +1,4 @@
-"""The capacity searches of ``lbdns-load --search``: the trials for each kind of search, and the search results."""
+"""The capacity searches of ``lbdns-load --search``: the trials for each kind of search, and its results."""
 
 from __future__ import annotations
 

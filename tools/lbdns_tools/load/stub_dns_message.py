@@ -32,7 +32,7 @@ class AnswerError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AddressAnswer:
-    """The addresses in a DNS answer, which are all of the same type. ``addresses`` may be empty.
+    """The addresses in a DNS answer, all of the same type. ``addresses`` may be empty.
 
     ``ttl`` is the lowest TTL of all records in seconds, including aliases.
     """

@@ -160,7 +160,7 @@ async def _over_tcp(sock: socket.socket, waiter: DescriptorWaiter, ident: int, a
 
 
 class ClientNames:
-    """The name cache of one client, which contains hosts' addresses and the times at which the addresses expire."""
+    """The name cache of one client, which contains hosts' addresses and their expiry times."""
 
     __slots__ = ("_chance", "_fixed", "_known", "_loop", "_resolver", "_rule")
 
@@ -180,7 +180,7 @@ class ClientNames:
         return address if self._loop.clock() < end else None
 
     async def look_up(self, host: str) -> str:
-        """Look up an address of ``host``, and cache the address according to the resolve rule. Raises RequestError."""
+        """Look up an address of ``host``, and cache it according to the resolve rule. Raises RequestError."""
         assert self._resolver is not None, "names need a resolver"
         answer = await self._resolver.look_up(host)
         interval = answer.ttl if self._rule.mode == "ttl" else self._rule.interval(self._chance)

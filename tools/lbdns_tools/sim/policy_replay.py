@@ -82,7 +82,7 @@ def _requests(recording: Recording) -> Iterator[QuerySpan]:
 
 
 def look_ups(recording: Recording) -> tuple[float, ...]:
-    """Return one random time for each query, within the query's period. The times are identical in every call."""
+    """Return one random time for each query, within its period. The times are identical in every call."""
     chance = Random("1 look-ups")
     return tuple(sorted(chance.uniform(span.begin, span.end) for span in spans(recording) for _ in range(span.count)))
 

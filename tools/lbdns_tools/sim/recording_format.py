@@ -20,7 +20,7 @@ MAX_LINE: Final = 2**20  # bytes; a report has at most 1200, the answers of a th
 
 @dataclass(frozen=True, slots=True)
 class RecordingHeader:
-    """The first line of a recording: the pool, the pool's members in order, and the start as Unix time."""
+    """The first line of a recording: the pool, its members in order, and the start as Unix time."""
 
     pool: str
     zone: str
@@ -102,7 +102,7 @@ def read_recording(path: Path) -> Recording:
 
 def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
     """Parse the lines of a recording, including the line endings. Raises ConfigError, with ``name`` as the file name.
-    An incomplete last line is ignored, because the recorder may have been killed while writing the line.
+    An incomplete last line is ignored, because the recorder may have been killed while writing it.
     """
     header: RecordingHeader | None = None
     events: list[RecordedEvent] = []

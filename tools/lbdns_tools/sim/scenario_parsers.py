@@ -116,7 +116,7 @@ def parse_kill(text: str) -> Outage:
 def parse_hang(text: str) -> Outage:
     """Parse an outage of a web server in the form ``NAME@T`` or ``NAME@T-T2``.
 
-    The web server on the host NAME fails at T, while the host's agent continues to report.
+    The web server on the host NAME fails at T, but the agent on that host continues to report.
     """
     return replace(parse_kill(text), service_only=True)
 
@@ -180,7 +180,7 @@ def _span(text: str, form: str, ends: bool = False) -> tuple[str, float, float]:
 def _items(text: str) -> list[str]:
     items = [item.strip() for item in text.split(",")]
     if not all(items):
-        raise ValueError(f"{text!r} is not a valid list: the list must not contain empty items")
+        raise ValueError(f"{text!r} is not a valid list: it must not contain empty items")
     return items
 
 

@@ -56,7 +56,7 @@ class SimulatedDnsServer:
         return self._snapshot.readings.get(member)
 
     def receive(self, member: str, reading: Reading, now: float) -> None:
-        """Store a report, and make a new plan if the report affects planning."""
+        """Store a report, and make a new plan if it affects planning."""
         self._snapshot = Snapshot(self._snapshot.version + 1, {**self._snapshot.readings, member: reading})
         self.update(now)
 
@@ -106,7 +106,7 @@ class SimulatedLookups:
         self._recent: deque[float] = deque()  # times of answers
 
     def look_up(self, now: float) -> int:
-        """Answer one lookup, and return the index of the member that the answer names."""
+        """Answer one lookup, and return the index of the member named in the answer."""
         if self._is_oracle:
             member = self._shortest_queue()
         else:

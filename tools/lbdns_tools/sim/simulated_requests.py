@@ -185,7 +185,7 @@ class RequestFlow:
         self.ends[member] = math.inf
 
     def _lose(self, now: float, started: float, client: int) -> None:
-        """Count a lost request, which was sent at ``started``."""
+        """Count a lost request that was sent at ``started``."""
         if self._begin <= started < self._end:
             self.responses.append(DEADLINE)
             self.failed += 1

@@ -40,7 +40,7 @@ def usable_processors() -> int:
 def in_processes(
     do: Callable[[T], R], items: Sequence[T], processes: int, on_done: Callable[[T], None] = lambda item: None
 ) -> list[R]:
-    """Call ``do`` for each of ``items`` in parallel processes, and return the results in the order of the items.
+    """Call ``do`` for each of ``items`` in parallel processes, and return the results in the same order.
 
     In the parent process, ``on_done`` is called with each completed item.
     """

@@ -46,7 +46,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     _option("--preset", "NAME|list", None, "Run a preset study. Other options override the preset's settings."),
     _option(
-        "--from from_url", "URL", None, "Estimate the farm of a running lbdns from its reports, and simulate this farm."
+        "--from from_url", "URL", None, "Estimate the farm of a running lbdns from its reports, and simulate that farm."
     ),
     _option(
         "--replay",

@@ -12,7 +12,7 @@ FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "
 
 @dataclass(frozen=True, slots=True)
 class FarmMoment:
-    """One second of a run, which ends at ``time``. ``answers`` and ``load`` contain one number per server."""
+    """One second of a run, ending at ``time``. ``answers`` and ``load`` contain one number per server."""
 
     time: float
     answers: tuple[int, ...]

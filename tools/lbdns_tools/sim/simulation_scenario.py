@@ -34,7 +34,7 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """An outage, in which a server fails at ``start`` and recovers at ``end`` (in seconds).
+    """An outage: a server fails at ``start`` and recovers at ``end`` (in seconds).
 
     With ``service_only``, only the web server fails, and connections are refused. The agent continues to report, but
     without the values from server-status.
@@ -48,8 +48,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """A flash crowd, in which requests arrive at ``factor`` times the usual rate from ``start`` to ``end`` (in
-    seconds)."""
+    """A flash crowd: requests arrive at ``factor`` times the usual rate from ``start`` to ``end`` (in seconds)."""
 
     start: float
     end: float
@@ -58,7 +57,7 @@ class Surge:
 
 @dataclass(frozen=True, slots=True)
 class OtherWork:
-    """Other work, in which a host runs ``tasks`` additional tasks from ``start`` to ``end`` (in seconds)."""
+    """Other work: a host runs ``tasks`` additional tasks from ``start`` to ``end`` (in seconds)."""
 
     server: str
     start: float

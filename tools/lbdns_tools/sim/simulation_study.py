@@ -1,4 +1,4 @@
-"""Builds a simulation study from a farm or a preset, and from settings that override the preset's settings."""
+"""Builds a simulation study from a farm or a preset, and from settings that override the preset's."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SETTLE: Final = 0.5  # seconds of load before the prober begins, and after it en
 
 
 def latency_at_share(server: MeasuredServer, queries: Path, options: argparse.Namespace) -> dict[str, float]:
-    """Return the latency figures for one server in one round, at the requested share of the server's maximum rate."""
+    """Return the latency figures for one server in one round, at the requested share of its maximum rate."""
     most = run_dnsperf(DnsperfRun(server.port, queries, options.load_core, seconds=FIND)).rate
     seconds, rate = options.seconds + 2 * SETTLE, most * options.share
     run = DnsperfRun(server.port, queries, options.load_core, seconds=seconds, rate=rate, options=("-e", "-v"))

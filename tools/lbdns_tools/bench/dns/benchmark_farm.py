@@ -100,14 +100,14 @@ class LbdnsProgram:
         return ["env", f"--chdir={self.checkout}", f"PYTHONPATH={packages}", python, "-m", "lbdns", *arguments]
 
     def error(self, config: Path) -> str:
-        """Return the error that ``lbdns check`` prints for a configuration, or "" if the configuration is valid."""
+        """Return the error that ``lbdns check`` prints for a configuration, or "" if it is valid."""
         check = self.command("check", "-c", str(config))
         done = subprocess.run(check, capture_output=True, text=True, timeout=CHECK_LIMIT, check=False)
         return "" if done.returncode == 0 else (done.stderr or done.stdout).strip()
 
 
 class BenchmarkFarm:
-    """The ports of an lbdns server and the server's files in ``folder``."""
+    """The ports of an lbdns server and its files in ``folder``."""
 
     def __init__(
         self,

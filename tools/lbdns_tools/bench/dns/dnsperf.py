@@ -95,6 +95,6 @@ def run_dnsperf(run: DnsperfRun) -> DnsperfResult:
 
 
 def write_queries(path: Path, questions: Iterable[tuple[str, str]]) -> Path:
-    """Write a query file with one name and type per line, and return the file's path."""
+    """Write a query file with one name and type per line, and return its path."""
     path.write_text("".join(f"{name} {qtype}\n" for name, qtype in questions))
     return path

@@ -45,7 +45,7 @@ def questions(seed: int, count: int) -> Iterator[tuple[str, str]]:
 
 
 def query_file(folder: Path, seed: int) -> Path:
-    """Write a query file that alternates between random names and existing names, and return the file's path."""
+    """Write a query file that alternates between random and existing names, and return its path."""
     good = itertools.cycle(
         (BEST, ROUND_ROBIN, ("best.hobbit", "AAAA"), ("gandalf.hobbit", "A"), ("weighted.hobbit", "A"))
     )

@@ -101,7 +101,7 @@ def datagrams(seed: int, count: int = PREPARED) -> list[bytes]:
 def flooding(
     port: int, core: int, seed: int, seconds: float, log: Path, rate: float = 0.0
 ) -> AbstractContextManager[MeasuredProcess]:
-    """Run a process that floods ``port`` for up to ``seconds``, and stop the process when the with statement ends."""
+    """Run a process that floods ``port`` for up to ``seconds``, and stop it when the with statement ends."""
     command = [sys.executable, "-m", __spec__.name, *map(str, (port, seed, seconds, rate))]
     return running("flood", command, core, log)
 
@@ -129,7 +129,7 @@ def send(port: int, seed: int, seconds: float, rate: float = 0.0) -> int:
 
 
 def flood_server(server: MeasuredServer, options: argparse.Namespace) -> command.Results:
-    """Flood one server, and return its figures before and during the flood."""
+    """Flood one server, and return the figures from before and during the flood."""
     query, process, log = query_wire(*BEST), server.process, server.process.log.with_suffix(".flood")
     calm = probe(server.port, query, options.rate, CALM)
     with flooding(server.port, options.load_core, options.seed, WARM_UP, log) as warming:

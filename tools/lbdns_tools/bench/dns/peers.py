@@ -58,7 +58,7 @@ def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
 
 
 def lbdns_servers(options: argparse.Namespace) -> dict[str, tuple[str, LbdnsProgram]]:
-    """Return the plane and program of each lbdns server to measure, keyed by the server's name in the results."""
+    """Return the plane and program of each lbdns server to measure, keyed by its name in the results."""
     programs = {"lbdns": LbdnsProgram(), **{label: LbdnsProgram(path) for label, path in options.also}}
     if options.compare_planes:
         return {f"{name} {plane}": (plane, one) for name, one in programs.items() for plane in ("python", "native")}
@@ -100,7 +100,7 @@ def reference(name: str, names: Sequence[str]) -> str:
 
 def summary(rounds: list[dict[str, dict[str, float]]]) -> dict[str, command.Results]:
     """Return each server's medians across rounds. Each ratio is the reference server's figure divided by the server's
-    own figure."""
+    own."""
     columns = {name: [samples[name] for samples in rounds] for name in rounds[0]}
     rate = {name: [one["queries_per_s"] for one in column] for name, column in columns.items()}
     cost = {name: [one["cpu_us_per_query"] for one in column] for name, column in columns.items()}

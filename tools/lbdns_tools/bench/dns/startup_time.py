@@ -2,7 +2,7 @@
 
 By default, the large zone contains 100,000 names. Each start uses a new process, which receives a query every 2 ms
 until it answers. The kernel's page cache stays warm. With --imports, the benchmark also lists the modules that take the
-longest to import. The import times come from python -X importtime, which slows imports down.
+longest to import. The import times come from python -X importtime, which slows down imports.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ def with_derived_metrics(metrics: Mapping[str, float], capacity: float, interval
     ``capacity`` is the host's estimated capacity in requests/s, or 0 if it is unknown. The agent itself sends a status
     request per ``interval`` (seconds), which does not count.
     """
-    found = {name: value for name, value in metrics.items() if name not in DERIVED_METRICS}
+    found = dict(metrics)
+    for name in DERIVED_METRICS:
+        found.pop(name, None)
     cores = metrics.get("cpu_count", 1.0)
     if "run_queue" in metrics and cores > 0:
         found["run_queue_per_core"] = _ratio(metrics["run_queue"], cores)

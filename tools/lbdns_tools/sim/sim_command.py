@@ -18,7 +18,7 @@ from lbdns.policies import POLICIES
 from lbdns_shared.errors import ConfigError
 from lbdns_tools import __version__, plot_files
 from lbdns_tools.progress_bar import count_bar
-from lbdns_tools.sim import acceptance_command, live_recorder, simulation_output, simulation_plots
+from lbdns_tools.sim import ablation_command, acceptance_command, live_recorder, simulation_output, simulation_plots
 from lbdns_tools.sim.history_import import read_record
 from lbdns_tools.sim.policy_replay import ReplayedPolicy, answered, replay
 from lbdns_tools.sim.recording_format import Recording, event_line, header_line
@@ -79,6 +79,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
 
 command.add_command(live_recorder.command)
+command.add_command(ablation_command.command)
 command.add_command(acceptance_command.command)
 
 

@@ -1,0 +1,275 @@
+"""Lists the rules of the policy ``best``, and switches off one rule at a time for an ablation study.
+
+A rule is switched off by replacing constants and functions of lbdns in this process, so that lbdns itself needs no
+switches. Names that no longer exist raise ``AttributeError``, so a renamed rule cannot go untested.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+from lbdns.choosing.moving_averages import WindowRate
+from lbdns.policies.operating_point import OperatingPoint, operating_point
+from lbdns.policies.plan import MemberView, Plan, PoolView, Selections
+from lbdns.policies.weighted import smooth_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A replacement for the attribute ``name`` of ``owner``, a module or ``module:class``, while a rule is off."""
+
+    owner: str
+    name: str
+    value: Any
+
+    def apply(self) -> Callable[[], None]:
+        """Replace the attribute, and return a function that restores it. Raise ``AttributeError`` if it is missing."""
+        module, _, class_name = self.owner.partition(":")
+        target: Any = import_module(module)
+        if class_name:
+            target = getattr(target, class_name)
+        if self.name not in vars(target):
+            raise AttributeError(f"{self.owner} has no attribute {self.name!r}")
+        original = vars(target)[self.name]
+        setattr(target, self.name, self.value)
+        return lambda: setattr(target, self.name, original)
+
+
+@dataclass(frozen=True, slots=True)
+class AblationRule:
+    """A rule of ``best``. ``purpose`` states what the rule does; ``made_for`` is text from the criteria it serves."""
+
+    name: str
+    purpose: str
+    made_for: str
+    replacements: tuple[Replacement, ...]
+
+
+@contextmanager
+def switched_off(rule: str) -> Iterator[None]:
+    """Switch off the rule named ``rule``, or no rule if the name is empty, until the context ends."""
+    restore = [replacement.apply() for replacement in RULES[rule].replacements] if rule else []
+    try:
+        yield
+    finally:
+        for undo in reversed(restore):
+            undo()
+
+
+def _proportional_point(
+    capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
+) -> OperatingPoint:
+    """Return rates in proportion to capacity, without ideal loads; the whole load then counts as a backlog."""
+    total = sum(capacities)
+    return OperatingPoint(tuple(rate * c / total for c in capacities), (0.0,) * len(capacities), math.inf)
+
+
+def _unlimited_point(
+    capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
+) -> OperatingPoint:
+    return operating_point(capacities, cores, rate)
+
+
+def _split_by_width(
+    loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
+) -> list[float]:
+    """Split ``amount`` in proportion to ``widths``, whatever the loads are."""
+    return [width * amount / sum(widths) for width in widths]
+
+
+def _requests_as_answers(view: PoolView) -> tuple[float, float]:
+    """Return the average rate of requests as the expected rate of both requests and answers."""
+    rate = view.requests_per_s if view.requests_per_s < math.inf else view.answers_per_s
+    return rate, rate
+
+
+def _plan_without_credits(view: PoolView, weights: Sequence[float], previous: Selections | None) -> Plan:
+    return smooth_plan(view, weights, None)
+
+
+def _member_without_alarm(**fields: Any) -> MemberView:
+    return MemberView(**{**fields, "alarmed": False})
+
+
+def _average_rate(self: WindowRate, now: float, window: float) -> float:
+    return self.rate(now)
+
+
+_BEST: Final = "lbdns.policies.best"
+_ESTIMATE: Final = "lbdns.choosing.capacity_estimate"
+_VIEW: Final = "lbdns.choosing.pool_view"
+_CANDIDATES: Final = "lbdns.choosing.candidates"
+_POOL: Final = "lbdns.choosing.observed_pool"
+
+
+def _rule(name: str, purpose: str, made_for: str, *replaced: tuple[str, str, Any]) -> AblationRule:
+    return AblationRule(name, purpose, made_for, tuple(Replacement(*one) for one in replaced))
+
+
+_ALL: Final = (
+    _rule(
+        "light-traffic",
+        "names the member with the highest score while traffic is light",
+        "light traffic",
+        (_VIEW, "answers_allowed", lambda answered, span, interval, servers: 0),
+    ),
+    _rule(
+        "fastest-of-equals",
+        "names the fastest member within 3 points of the highest score while traffic is light",
+        "light traffic",
+        ("lbdns.policies.highest_scores", "SAME_SCORE", 0),
+        ("lbdns.policies.highest_scores", "SAME_SPEED", math.inf),
+    ),
+    _rule(
+        "slow-memory",
+        "keeps the newest 200 requests of each member for an hour to estimate its speed",
+        "light traffic",
+        ("lbdns.choosing.request_cost", "KEPT", 0.0),
+    ),
+    _rule(
+        "crowds-behind-caches",
+        "does not treat a few answers as light traffic if each answer brings many requests",
+        "few caching resolvers",
+        (_VIEW, "brings_crowds", lambda *values: False),
+    ),
+    _rule(
+        "level-filling",
+        "fills the members with the lowest load first, instead of following the operating point alone",
+        "",
+        (_BEST, "fill_to_level", _split_by_width),
+    ),
+    _rule(
+        "operating-point",
+        "distributes requests so that the total response time is lowest, instead of in proportion to capacity",
+        "unequal servers",
+        (_BEST, "operating_point", _proportional_point),
+    ),
+    _rule(
+        "in-progress-limit",
+        "limits the operating point to the number of requests that are in progress",
+        "closed loop",
+        (_BEST, "operating_point", _unlimited_point),
+    ),
+    _rule(
+        "backlog",
+        "distributes the requests in progress beyond the operating point so that they finish soonest",
+        "ninefold crowd",
+        (_BEST, "with_backlog", lambda point, *others: point.loads),
+    ),
+    _rule(
+        "minimum-share",
+        "gives every member at least a tenth of its share by capacity, so that its capacity stays known",
+        "ninefold crowd",
+        (_BEST, "MIN_SHARE", 1e-6),
+    ),
+    _rule(
+        "lower-rate",
+        "expects the lower of the rates of requests and answers",
+        "closed loop",
+        (_BEST, "expected_rates", _requests_as_answers),
+    ),
+    _rule(
+        "arriving-crowd",
+        "uses the last second's answers when they exceed the average by more than chance explains",
+        "ninefold crowd",
+        ("lbdns.choosing.moving_averages:WindowRate", "recent_rate", _average_rate),
+    ),
+    _rule(
+        "patience",
+        "corrects deviations over a longer time if each answer brings several requests",
+        "200 caching resolvers",
+        (_BEST, "MAX_PATIENCE", 1.0),
+    ),
+    _rule(
+        "small-deviations",
+        "gives less weight to deviations of a few requests if each answer brings several requests",
+        "closed loop with 20 clients",
+        (_BEST, "HALF_CORRECTED", 1e-9),
+    ),
+    _rule(
+        "persistent-clients",
+        "treats clients that keep an answer differently in every way",
+        "closed loop with 20 clients",
+        (_BEST, "PERSISTENT", math.inf),
+    ),
+    _rule(
+        "carried-credits",
+        "carries the fraction of an answer that a plan owes a member over to the next plan",
+        "identical servers",
+        (_BEST, "smooth_plan", _plan_without_credits),
+    ),
+    _rule(
+        "load-limit",
+        "limits a member's relative load to four times what the others can reach",
+        "with alarms",
+        (_BEST, "MOST_FULL", math.inf),
+    ),
+    _rule(
+        "alarm-limit",
+        "gives a member in alarm no more than it can serve",
+        "with alarms",
+        (_VIEW, "MemberView", _member_without_alarm),
+    ),
+    _rule(
+        "needed-despite-alarm",
+        "selects members in alarm if the others cannot serve the demand",
+        "with alarms",
+        (_CANDIDATES, "needed_despite_alarm", lambda *values: []),
+    ),
+    _rule(
+        "spare-capacity",
+        "suspends members only as long as the others can serve the demand",
+        "reports lost",
+        (_CANDIDATES, "spare", lambda suspended, *values: list(suspended)),
+    ),
+    _rule(
+        "overdue-reports",
+        "stops selecting a member whose report is overdue",
+        "a server dies",
+        ("lbdns.choosing.candidates:Candidates", "overdue", lambda self, now: ()),
+    ),
+    _rule(
+        "slow-start",
+        "raises the share of a new member over several seconds",
+        "a server dies",
+        ("lbdns.choosing.candidates:Candidates", "ramps", lambda self, now: {}),
+    ),
+    _rule(
+        "contention",
+        "reduces a member's capacity while other programs use its CPUs",
+        "other work on a host",
+        ("lbdns.choosing.contention:Contention", "available_share", 1.0),
+    ),
+    _rule(
+        "shrinkage",
+        "moves estimated speeds towards their mean as far as chance explains the differences",
+        "identical servers",
+        (_ESTIMATE, "_shrunk_to_mean", lambda speeds, variances: list(speeds)),
+    ),
+    _rule(
+        "common-change",
+        "adjusts all capacities at once if the cost of all members' requests changes",
+        "",
+        (_ESTIMATE, "_recent_speed_factor", lambda costs, speeds: 1.0),
+    ),
+    _rule(
+        "single-change",
+        "discards a member's earlier requests if the cost of its requests changes alone",
+        "",
+        (_POOL, "forget_changed", lambda costs: None),
+    ),
+    _rule(
+        "confirmed-speed",
+        "limits what a member gains by reporting the fastest cores",
+        "",
+        (_ESTIMATE, "_limited_to_others", lambda found, proven, gain: tuple(found)),
+        (_BEST, "CONFIRMED", math.inf),
+    ),
+)
+#: All rules, by name
+RULES: Final = {rule.name: rule for rule in _ALL}

@@ -89,7 +89,7 @@ def test_a_host_is_enough(tmp_path: Path) -> None:
         (f"{HOST}[farm]\nresolver_min_ttl = 5\n", "the farm has no resolver; add resolvers = 1"),
         (f"{HOST}[farm]\ncpu_period = 2\n", "cpu_period: must be a number from 0.001 to 1"),
         (f"{HOST}[farm]\ninterval = nan\n", "interval: must be a number"),
-        (f'{HOST}[farm]\ncheck = "tcp"\n', "check: 'tcp' is not a check"),
+        (f'{HOST}[farm]\ncheck = "tcp"\n', "check: 'tcp' is not a valid check"),
         ("[[host]\n", "TOML:"),
     ],
 )

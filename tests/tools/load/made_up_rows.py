@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 from lbdns_tools.load.request_tally import RequestTally
@@ -31,7 +32,8 @@ def row(
     failed: float = 0.0,
     keep_alive: bool = False,
     saturated: str = "",
+    names: Mapping[str, str] | None = None,
 ) -> ResultRow:
     made = tally(requests, repetition, servers, failed)
     point = LoadPoint(label, clients, rate, "connection", keep_alive)
-    return ResultRow(point, repetition, run_statistics(made, 10.0, saturated), made, begun=1e9)
+    return ResultRow(point, repetition, run_statistics(made, 10.0, saturated, names), made, begun=1e9)

@@ -16,8 +16,9 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.load import load_process_pool
 from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop, ResolveRule
 from lbdns_tools.load.load_process_pool import LoadPlace, LoadProgress, RunMeasurement, share_done
-from lbdns_tools.load.load_study import closed
+from lbdns_tools.load.load_study import PlannedRun, closed
 from lbdns_tools.load.request_mix import one_url
+from lbdns_tools.load.result_rows import LoadPoint
 from lbdns_tools.load.run_statistics import run_statistics
 from tests.end_to_end.process import alive, descendants, eventually
 from tests.tools.load.local_runs import run_of
@@ -75,6 +76,23 @@ def test_names_are_resolved_in_every_process() -> None:
         run = run_of(ClosedLoop(2, requests=20), f"http://www.hobbit:{server.port}/", resolve=resolve)
         result = load_process_pool.run(run, 2)
     assert (result.tally.ok, server_of_names.queries) == (20, 20)
+    assert result.names == {"127.0.0.1": "www.hobbit"}
+
+
+def test_servers_are_named_after_the_members_that_aliases_lead_to() -> None:
+    records = {"best.hobbit.": ("CNAME frodo.hobbit.",), "frodo.hobbit.": ("A 127.0.0.1",)}
+    with web(answering(GOOD)) as server, names(records) as server_of_names:
+        resolve = ResolveRule("request", server=Endpoint("127.0.0.1", server_of_names.port))
+        run = run_of(ClosedLoop(2, requests=20), f"http://best.hobbit:{server.port}/", resolve=resolve)
+        row = RunMeasurement(2).measure(PlannedRun(LoadPoint("test", 2, None, "request", False), run))
+    assert (row.figures.shares, row.figures.names) == ({"127.0.0.1": 1.0}, {"127.0.0.1": "frodo.hobbit"})
+
+
+def test_a_name_that_the_system_resolves_names_its_server() -> None:
+    with web(answering(GOOD)) as server:
+        run = run_of(ClosedLoop(1, requests=2), f"http://localhost:{server.port}/", resolve=ResolveRule("system"))
+        result = load_process_pool.run(run, 1)
+    assert set(result.names.values()) == {"localhost"}
 
 
 def test_failures_before_the_start_are_said() -> None:

@@ -22,7 +22,7 @@ from tests.tools.load.local_runs import run_of
 URL = "http://127.0.0.1/"
 CALM: dict[str, Any] = {
     "tally": RequestTally(), "ok_in_window": 0, "last_ok": 0.0, "last_end": 0.0, "cpu_share": 0.3,
-    "late_s": (0.0, 0.0, 0.0, 0.0), "local": {}, "held_back": 0, "max_connections": 0,
+    "late_s": (0.0, 0.0, 0.0, 0.0), "local": {}, "held_back": 0, "max_connections": 0, "owners": {},
 }  # fmt: skip
 
 
@@ -81,6 +81,30 @@ def test_together_over_a_pipe() -> None:
     assert [process.tally.requests for process in result.processes] == [60, 40]
     assert result.saturation == "no file descriptor was free for 2 requests: raise the limit (ulimit -n)"
     assert not result.interrupted
+
+
+def test_only_a_name_with_one_address_names_a_server() -> None:
+    tally = RequestTally()
+    owners = {
+        "10.0.0.1": {"bilbo.hobbit"},
+        "10.0.0.2": {"frodo.hobbit", "www.hobbit"},
+        "10.0.0.3": {"direct.hobbit"},
+        "10.0.0.4": {"direct.hobbit"},
+        "fd00::1": {"gandalf.hobbit"},
+    }
+    for server in (*owners, "10.0.0.1:8080", "[fd00::1]:8080", "10.0.0.9"):
+        tally.add(0.0, 0.1, 0.0, 0.0, 10, server)
+    run = run_of(ClosedLoop(5, seconds=10.0), URL)
+    halves = [
+        {host: names for host, names in owners.items() if (host < "10.0.0.2") == first} for first in (True, False)
+    ]
+    parts = [measured(tally=tally, owners=halves[0]), measured(owners=halves[1])]
+    assert combine(run, parts, begun=1e9).names == {
+        "10.0.0.1": "bilbo.hobbit",
+        "10.0.0.1:8080": "bilbo.hobbit:8080",
+        "fd00::1": "gandalf.hobbit",
+        "[fd00::1]:8080": "gandalf.hobbit:8080",
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from lbdns_tools.load.capacity_search import FailureCriteria, frontier
-from lbdns_tools.load.result_rows import as_csv, as_json, columns, frontier_csv
+from lbdns_tools.load.result_rows import as_csv, as_json, columns, frontier_csv, server_labels
 from tests.tools.load.made_up_rows import row
 
 DOCS = Path(__file__).parents[3] / "docs" / "reference" / "load.md"
@@ -77,6 +77,27 @@ def test_the_document_has_everything_and_is_json() -> None:
     assert second["mean"]["p99_s"] is None
     assert document["failed_thresholds"] == ["p99>1ms: is 90 ms"]
     assert "frontier" not in document
+
+
+def test_names_have_their_own_key_beside_the_shares() -> None:
+    names = {"198.18.0.1": "bilbo.hobbit"}
+    (run,) = as_json([row(names=names)])["points"][0]["runs"]
+    assert (run["shares"], run["names"]) == ({"198.18.0.1": 0.5, "198.18.0.2": 0.5}, names)
+
+
+def test_labels_are_names_without_a_domain_where_that_is_enough() -> None:
+    first, second = "198.18.0.1", "198.18.0.2"
+    assert server_labels([row()]) == {first: first, second: second}
+    rows = [row(names={first: "gandalf.hobbit"}), row(names={second: "bilbo.hobbit"})]
+    assert list(server_labels(rows).items()) == [(second, "bilbo"), (first, "gandalf")]
+    ports = {first: "www.hobbit:80", second: "www.hobbit:81"}
+    assert server_labels([row(names=ports)]) == {first: "www:80", second: "www:81"}
+    assert server_labels([row(names={first: "www.shire", second: "www.bree"})]) == {
+        second: "www.bree",
+        first: "www.shire",
+    }
+    rows = [row(names={first: "gandalf.hobbit"}), row(names={first: "bilbo.hobbit"})]
+    assert server_labels(rows)[first] == first, "two names in two runs"
 
 
 def test_a_frontier_as_data() -> None:

@@ -65,7 +65,20 @@ def test_shares_only_where_there_are_several_servers() -> None:
     lines = shown([row(20, servers=2), row(30, 0)])
     assert lines[-2].split() == ["20", "50.0", "50.0"]
     assert lines[-1].split() == ["30", "no", "result", "-"]
-    assert shown([row(20, servers=50)])[-1].split() == ["20", "2.00", "2.00", "50"]
+
+
+def test_shares_by_name() -> None:
+    names = {"198.18.0.1": "gandalf.hobbit", "198.18.0.2": "bilbo.hobbit"}
+    heading, _, line = shown([row(20, 501, names=names)])[-3:]
+    assert heading.split() == ["clients", "bilbo", "gandalf"]
+    assert line.split() == ["20", "49.9", "50.1"]
+
+
+def test_of_many_servers_the_lowest_and_the_highest_share() -> None:
+    names = {f"198.18.0.{number}": f"web{number}.hobbit" for number in range(1, 51)}
+    heading, _, line = shown([row(20, 501, servers=50, names=names)])[-3:]
+    assert heading.split() == ["clients", "lowest", "highest", "servers"]
+    assert line.split() == ["20", "web10:", "2.00", "web1:", "2.20", "50"]
 
 
 def test_rates_labels_and_kept_connections() -> None:

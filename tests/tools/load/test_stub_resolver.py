@@ -36,8 +36,21 @@ def look_up(port: int, name: str, timeout_s: float = 2.0) -> AddressAnswer:
 
 def test_addresses() -> None:
     with names(ANSWERS, ttl=7) as server:
-        assert look_up(server.port, "best.hobbit") == AddressAnswer(("127.0.0.17",), 7)
-        assert look_up(server.port, "six.hobbit") == AddressAnswer(("::1",), 7)
+        assert look_up(server.port, "best.hobbit") == AddressAnswer(("127.0.0.17",), 7, b"\5frodo\6hobbit\0")
+        assert look_up(server.port, "six.hobbit") == AddressAnswer(("::1",), 7, b"\3six\6hobbit\0")
+
+
+def test_the_resolver_keeps_the_names_that_own_each_address() -> None:
+    with names(ANSWERS | {"alone.hobbit.": ("A 127.0.0.17",)}) as server:
+        loop = EpollLoop()
+        resolver = StubResolver(loop, Endpoint("127.0.0.1", server.port), Random(1))
+
+        async def look_up_all() -> None:
+            for name in ("best.hobbit", "alone.hobbit", "six.hobbit"):
+                await resolver.look_up(name)
+
+        result_of(loop, look_up_all)
+    assert resolver.owners == {"127.0.0.17": {b"\5frodo\6hobbit\0", b"\5alone\6hobbit\0"}, "::1": {b"\3six\6hobbit\0"}}
 
 
 def test_failures_are_of_dns() -> None:

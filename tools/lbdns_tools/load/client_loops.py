@@ -6,6 +6,7 @@ import math
 from random import Random
 from typing import Final
 
+from lbdns_shared.endpoint import Endpoint
 from lbdns_tools.load.epoll_loop import OutOfTimeError, TimeLimits, pause
 from lbdns_tools.load.http_connection import HttpConnection, LoadConnections, RequestError, StaleError
 from lbdns_tools.load.http_response import HttpResponse, request_bytes
@@ -179,7 +180,7 @@ class ClientCrowd:
                 connection = client.take(use)
             if connection is None:
                 connection = self._connect(address, target.port, timings)
-        timings.server = f"{connection.address}:{target.port}" if self._shows_ports else connection.address
+        timings.server = self._server(connection.address, target.port)
         response = HttpResponse()
         try:
             await self._exchange(connection, target, response, timings)
@@ -198,8 +199,11 @@ class ClientCrowd:
             return self._sockets.connect(address, port)
         except RequestError as failure:
             if failure.kind != "local":
-                timings.server = f"{address}:{port}" if self._shows_ports else address
+                timings.server = self._server(address, port)
             raise
+
+    def _server(self, address: str, port: int) -> str:
+        return str(Endpoint(address, port)) if self._shows_ports else address
 
     async def _exchange(
         self, connection: HttpConnection, target: RequestTarget, response: HttpResponse, timings: RequestTimings

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lbdns_tools.load.capacity_search import FrontierPoint
-from lbdns_tools.load.result_rows import ResultRow, by_point, swept
+from lbdns_tools.load.result_rows import ResultRow, by_point, server_labels, swept
 from lbdns_tools.load.run_statistics import spread
 from lbdns_tools.plot_files import COLOURS, log_times, need_matplotlib, new, save, style, tidy
 
@@ -94,13 +94,13 @@ def _line(axes: Axes, points: Points, name: str, label: str, number: int, factor
 
 
 def _shares(axes: Axes, points: Points) -> None:
-    servers = sorted({server for _, runs in points for row in runs for server in row.figures.shares})
-    for number, server in enumerate(servers):
+    servers = server_labels([row for _, runs in points for row in runs])
+    for number, (server, label) in enumerate(servers.items()):
         means = []
         for _, runs in points:
             shares = [100 * row.figures.shares.get(server, 0.0) for row in runs if row.figures.shares]
             means.append(sum(shares) / len(shares) if shares else NOTHING)
-        axes.plot([place for place, _ in points], means, label=server, **style(number))
+        axes.plot([place for place, _ in points], means, label=label, **style(number))
     axes.set_ylabel("share of the requests, %")
     axes.set_ylim(0, 105)
     if 0 < len(servers) <= MANY_SERVERS:

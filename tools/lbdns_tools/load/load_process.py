@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 from random import Random
 from typing import Final
 
+from lbdns.zones.names import to_text
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.load.client_loops import ClientCrowd
@@ -42,8 +43,9 @@ class LoadProcess:
         self._sockets = LoadConnections(self._loop, run.keep_alive, sources, run.max_connections)
         fixed, needs_resolver = _fixed_addresses(run)
         chance = Random(f"queries {run.seed} {run.part} {os.getpid()}")
-        resolver = StubResolver(self._loop, _server(run), chance) if needs_resolver else None
-        self._crowd = ClientCrowd(run, self._sockets, resolver, fixed)
+        self._fixed = fixed
+        self._resolver = StubResolver(self._loop, _server(run), chance) if needs_resolver else None
+        self._crowd = ClientCrowd(run, self._sockets, self._resolver, fixed)
         self._cpu = [0.0, math.nan]  # seconds of this process at the beginning and at the end of sending
         self._until = math.nan
 
@@ -69,7 +71,18 @@ class LoadProcess:
             dict(self._sockets.local),
             crowd.held_back,
             self._run.max_connections,
+            self._owners(),
         )
+
+    def _owners(self) -> dict[str, set[str]]:
+        """Return the names of each address that lookups have found."""
+        owners: dict[str, set[str]] = {}
+        for host, address in self._fixed.items():
+            if not Endpoint(host, 0).is_address:
+                owners.setdefault(address, set()).add(host)
+        for address, names in (self._resolver.owners if self._resolver else {}).items():
+            owners.setdefault(address, set()).update(map(to_text, names))
+        return owners
 
     def _begin_of_sending(self) -> None:
         self._cpu[0] = time.process_time()

@@ -154,7 +154,7 @@ class RunMeasurement:
         load = planned.again(repetition)
         processes = self.processes or max(_useful_processes(load), len(self.places))
         result = run(load, processes, self.on_progress, self.places)
-        found = run_statistics(result.tally, result.seconds, result.saturation)
+        found = run_statistics(result.tally, result.seconds, result.saturation, result.names)
         row = ResultRow(planned.point, repetition, found, result.tally, result.begun)
         if result.interrupted:
             raise InterruptedRunError(row)

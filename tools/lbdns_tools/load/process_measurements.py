@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from lbdns_shared.endpoint import Endpoint, parse_endpoint
 from lbdns_tools.load.load_plan import LoadRun
 from lbdns_tools.load.request_tally import RequestTally
 
@@ -52,6 +53,7 @@ class ProcessMeasurement:
     local: Mapping[int, int]  # failures on this machine, by errno
     held_back: int  # requests that waited for one of max_connections
     max_connections: int
+    owners: Mapping[str, Set[str]]  # address -> names that own the address in DNS answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class RunResult:
     processes: tuple[ProcessMeasurement, ...]
     interrupted: bool  # by Ctrl-C
     begun: float  # Unix time of the run's second 0
+    names: Mapping[str, str]  # server, as in tally.servers -> name; only servers with a name of their own
 
 
 def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, stopped_at: float = math.inf) -> RunResult:
@@ -75,7 +78,31 @@ def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, sto
     for part in parts:
         tally.merge(part.tally)
     seconds = measured_seconds(run, parts, tally.ok, stopped_at)
-    return RunResult(tally, seconds, saturation(parts), tuple(parts), stopped_at < math.inf, begun)
+    return RunResult(
+        tally, seconds, saturation(parts), tuple(parts), stopped_at < math.inf, begun, _names(tally, parts)
+    )
+
+
+def _names(tally: RequestTally, parts: Sequence[ProcessMeasurement]) -> dict[str, str]:
+    """Return the name of each server in ``tally`` whose address has exactly one name, which has no other address.
+
+    A pool that answers with addresses instead of aliases has one name for the addresses of several servers, so that
+    name identifies no server.
+    """
+    owners: dict[str, set[str]] = {}
+    addresses: dict[str, set[str]] = {}
+    for part in parts:
+        for address, names in part.owners.items():
+            owners.setdefault(address, set()).update(names)
+            for name in names:
+                addresses.setdefault(name, set()).add(address)
+    found = {}
+    for server in tally.servers:
+        endpoint = parse_endpoint(server, 0)
+        names = owners.get(endpoint.host, set())
+        if len(names) == 1 and len(addresses[name := next(iter(names))]) == 1:
+            found[server] = str(Endpoint(name, endpoint.port)) if endpoint.port else name
+    return found
 
 
 def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int, stopped_at: float = math.inf) -> float:

@@ -31,7 +31,7 @@ class RequestTally:
         "requests",
         "retried",  # on a new connection, because a kept one had been closed; not an error
         "seconds",  # second of the run -> [started, successful, failed]
-        "servers",  # address -> [requests, ok]
+        "servers",  # address or ADDRESS:PORT -> [requests, ok]
     )
 
     def __init__(self) -> None:

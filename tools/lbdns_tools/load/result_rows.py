@@ -72,6 +72,24 @@ def swept(rows: Sequence[ResultRow]) -> str:
     return next((name for name in names if all(getattr(row.point, name) is not None for row in rows)), "")
 
 
+def server_labels(rows: Sequence[ResultRow]) -> dict[str, str]:
+    """Return a label for each server with requests, in order of labels: the server's name, or else its address.
+
+    The labels leave out the names' domains if the host names alone differ.
+    """
+    servers = {server for row in rows for server in row.figures.shares}
+    found = {server: {name for row in rows if (name := row.figures.names.get(server))} for server in servers}
+    names = {server: each.pop() for server, each in found.items() if len(each) == 1}
+    hosts = {server: _without_domain(name) for server, name in names.items()}
+    labels = hosts if len(set(hosts.values())) == len(hosts) else names
+    return dict(sorted(((s, labels.get(s, s)) for s in servers), key=lambda item: (item[1], item[0])))
+
+
+def _without_domain(name: str) -> str:
+    host, colon, port = name.partition(":")
+    return host.partition(".")[0] + colon + port
+
+
 def as_json(
     rows: Sequence[ResultRow], failures: Sequence[str] = (), edges: Sequence[FrontierPoint] = ()
 ) -> dict[str, Any]:

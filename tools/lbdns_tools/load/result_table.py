@@ -12,11 +12,11 @@ from rich.text import Text
 
 from lbdns_tools.load.capacity_search import SearchResult
 from lbdns_tools.load.request_tally import ERRORS
-from lbdns_tools.load.result_rows import LoadPoint, ResultRow, by_point, swept
+from lbdns_tools.load.result_rows import LoadPoint, ResultRow, by_point, server_labels, swept
 from lbdns_tools.load.run_statistics import RepetitionSpread, spread
 
 NO_RESULT: Final = "no result"
-FEW_SERVERS: Final = 5  # shares that fit next to each other in a terminal, under IPv4 addresses
+FEW_SERVERS: Final = 5  # shares that fit next to each other in a terminal, under names or IPv4 addresses
 ENDINGS: Final = {
     "criteria": "failed above: {why}",
     "top": "end of the range",
@@ -89,11 +89,11 @@ def _three(value: float) -> str:
 
 
 def _show_shares(points: Mapping[LoadPoint, Sequence[ResultRow]], rows: Sequence[ResultRow], console: Console) -> None:
-    servers = sorted({server for row in rows for server in row.figures.shares})
-    if len(servers) < 2:
+    labels = server_labels(rows)
+    if len(labels) < 2:
         return
-    few = len(servers) <= FEW_SERVERS
-    names = servers if few else ("lowest", "highest", "servers")
+    few = len(labels) <= FEW_SERVERS
+    names = list(labels.values()) if few else ["lowest", "highest", "servers"]
     console.print("\nShare of the requests, %")
     table = _table(_heading(rows), *names)
     for point, runs in points.items():
@@ -101,13 +101,19 @@ def _show_shares(points: Mapping[LoadPoint, Sequence[ResultRow]], rows: Sequence
         if not reached:
             table.add_row(Text(_name(point, rows)), NO_RESULT, *["-"] * (len(names) - 1))
             continue
-        shares = [100 * sum(each.get(server, 0.0) for each in reached) / len(reached) for server in servers]
-        texts = [_three(share) for share in shares]
-        table.add_row(
-            Text(_name(point, rows)),
-            *(texts if few else (_three(min(shares)), _three(max(shares)), str(sum(share > 0 for share in shares)))),
-        )
+        shares = {
+            label: 100 * sum(each.get(server, 0.0) for each in reached) / len(reached)
+            for server, label in labels.items()
+        }
+        texts = [_three(share) for share in shares.values()] if few else _extremes(shares)
+        table.add_row(Text(_name(point, rows)), *texts)
     console.print(table)
+
+
+def _extremes(shares: Mapping[str, float]) -> list[str]:
+    """Return the lowest and the highest share, each with the server's label, and the number of servers with a share."""
+    ends = [pick(shares.items(), key=lambda item: item[1]) for pick in (min, max)]
+    return [*(f"{label}: {_three(share)}" for label, share in ends), str(sum(share > 0 for share in shares.values()))]
 
 
 def _notes(runs: Sequence[ResultRow], found: RepetitionSpread) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ class RunStatistics:
     errors: Mapping[str, int]  # by kind, all of request_tally.ERRORS
     shares: Mapping[str, float]  # of the requests that reached a server, by its address
     saturated: str = ""  # why the load generator itself was the limit; "" if it was not
+    names: Mapping[str, str] = field(default_factory=dict)  # address, as in shares -> name, if it has one of its own
 
     @property
     def failed(self) -> int:
@@ -58,6 +59,7 @@ class RunStatistics:
             **{name: getattr(self, name) for name in (*COUNTS, *NUMBERS)},
             "errors": dict(self.errors),
             "shares": dict(self.shares),
+            "names": dict(self.names),
             "saturated": self.saturated,
         }
 
@@ -71,8 +73,10 @@ NUMBERS: Final = (
 )  # fmt: skip
 
 
-def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> RunStatistics:
-    """Return the statistics of ``tally``. Rates are counts divided by ``seconds``."""
+def run_statistics(
+    tally: RequestTally, seconds: float, saturated: str = "", names: Mapping[str, str] | None = None
+) -> RunStatistics:
+    """Return the statistics of ``tally``. Rates are counts divided by ``seconds``. ``names`` maps servers to names."""
     measured = tally.requests > 0
     timed = measured and seconds > 0
 
@@ -106,6 +110,7 @@ def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> 
         errors=dict(tally.errors),
         shares={server: tally.servers[server][0] / reached for server in sorted(tally.servers)} if reached else {},
         saturated=saturated,
+        names=dict(names or {}),
     )
 
 

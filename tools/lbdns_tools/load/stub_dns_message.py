@@ -34,11 +34,13 @@ class AnswerError(ValueError):
 class AddressAnswer:
     """The addresses in a DNS answer, all of the same type. ``addresses`` may be empty.
 
-    ``ttl`` is the lowest TTL of all records in seconds, including aliases.
+    ``ttl`` is the lowest TTL of all records in seconds, including aliases. ``owner`` is the owner name of the address
+    records in wire format, so ``owner`` names a pool's member if the name in the question is an alias.
     """
 
     addresses: tuple[str, ...]
     ttl: int
+    owner: bytes = b""
     is_truncated: bool = False
 
 
@@ -100,9 +102,8 @@ def _follow(records: list[tuple[bytes, int, int, bytes]], name: bytes, kind: int
     for _ in range(MAX_ALIASES):
         mine = [(ttl, data) for owner, of, ttl, data in records if owner == name and of == kind and len(data) == size]
         if mine:
-            return AddressAnswer(
-                tuple(inet_ntop(family, data) for _, data in mine), min(least, *(ttl for ttl, _ in mine))
-            )
+            addresses = tuple(inet_ntop(family, data) for _, data in mine)
+            return AddressAnswer(addresses, min(least, *(ttl for ttl, _ in mine)), name)
         alias = next(((ttl, data) for owner, of, ttl, data in records if owner == name and of == CNAME), None)
         if alias is None:
             return AddressAnswer((), 0)

@@ -75,6 +75,7 @@ class StubResolver:
         self._family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
         self._server = (server.host, server.port)
         self._limits = TimeLimits(loop, timeout_s, NoAnswerError)
+        self.owners: dict[str, set[bytes]] = {}  # address -> owner names of its records, in wire format
 
     async def look_up(self, host: str) -> AddressAnswer:
         """Look up ``host`` and return at least one address. Raises RequestError of kind "dns" or "local"."""
@@ -84,6 +85,8 @@ class StubResolver:
             except ValueError as error:  # including AnswerError
                 raise RequestError("dns", f"{host}: {error}") from None
             if answer.addresses:
+                for address in answer.addresses:
+                    self.owners.setdefault(address, set()).add(answer.owner)
                 return answer
         raise RequestError("dns", f"{host}: the name has no A or AAAA record")
 

@@ -1,4 +1,4 @@
-"""The command ``lbdns-lab``, which builds farms, runs studies on the farms, and cleans up after killed labs."""
+"""The command ``lbdns-lab``, which builds farms, runs studies on them, and cleans up after killed labs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def command() -> None:
 
 
 @command.command(context_settings=CONTEXT)
-@click.option("--all", "everything", is_flag=True, help="Remove all labs, including running labs.")
+@click.option("--all", "everything", is_flag=True, help="Remove all labs, including running ones.")
 def clean(everything: bool) -> None:
     """Remove all namespaces, control groups, processes and files that killed labs left behind.
 

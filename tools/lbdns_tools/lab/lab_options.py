@@ -1,4 +1,4 @@
-"""Defines the options of studies (--out, --quick, --farm, ...), and converts the options to StudySettings."""
+"""Defines the options of studies (--out, --quick, --farm, ...) and converts them to StudySettings."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from lbdns_tools.load.load_option_parsers import parse_counts
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Return the names in a comma-separated list such as ``a,b``. The result contains no duplicates. Raises
-    ValueError."""
+    """Return the names in a comma-separated list such as ``a,b``. Duplicates are removed. Raises ValueError."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise ValueError(
@@ -35,7 +34,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         required=True,
         help="New directory for the report, results and samples.",
     ),
-    click.option("--force", is_flag=True, help="Write to DIR even if DIR is not empty."),
+    click.option("--force", is_flag=True, help="Write to DIR even if it is not empty."),
     click.option(
         "--quick",
         is_flag=True,
@@ -60,7 +59,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--only",
         default="",
         metavar="PATTERN",
-        help="Run only the steps whose names match the regular expression PATTERN, and all required steps.",
+        help="Run only the steps whose names match the regular expression PATTERN, plus all required steps.",
     ),
 )
 

@@ -26,10 +26,10 @@ POLL_S: Final = 0.2
 
 
 class Lab:
-    """A context manager that builds a farm on entry and completely removes the farm on exit. Needs root.
+    """A context manager that builds a farm on entry and removes it completely on exit. Needs root.
 
     ``groups`` maps machine names to the control groups that can be sampled. If agents run outside their hosts' limits,
-    the agent on the host NAME runs in the separate group ``NAME-agent``. All methods raise LbdnsError.
+    the agent on the host NAME runs in the separate group ``NAME-agent``. All methods raise LbdnsError on failure.
     """
 
     def __init__(self, farm: LabFarm) -> None:
@@ -136,8 +136,7 @@ class Lab:
 
     @contextmanager
     def proxy(self, name: str, method: str = balancer_programs.ROUND_ROBIN) -> Iterator[str]:
-        """Run a balancer in front of all web hosts for the duration of the context, and yield the balancer's
-        address."""
+        """Run a balancer in front of all web hosts for the duration of the context, and yield its address."""
         backends = [self.machines[host] for host in self.farm.host_names]
         running = balancer_programs.start(self.programs, name, method, self.places[name], backends, self.folder / name)
         try:

@@ -21,7 +21,7 @@ EXAMPLES: Final = 10  # the approximate number of step names in the error messag
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """The settings of a study from the command line. For None or an empty value, the study's default applies."""
+    """The settings of a study from the command line. If a setting is None or empty, the study's default applies."""
 
     quick: bool = False
     seconds: float | None = None  # length of a measurement, without its warm-up
@@ -38,8 +38,8 @@ class StudyStep:
     """One or more related measurements in a lab.
 
     ``farm`` is the name of a farm in the study. Consecutive steps on the same farm share one lab. ``do`` must yield
-    each outcome immediately after the measurement, because a later failure would otherwise discard the outcome. ``do``
-    must also restore the lab's state.
+    each outcome as soon as it is measured, because a later failure would otherwise discard it. ``do`` must also restore
+    the lab's state.
     """
 
     name: str

@@ -53,7 +53,7 @@ class StudyProgress:
 
 
 def in_a_line(outcome: MeasuredOutcome) -> str:
-    """Return a line of text with a case and its main figures or, without figures, "no result"."""
+    """Return a line of text with a case and its main figures, or "no result" if there are none."""
     case, point, figures = outcome.case, outcome.row.point, outcome.row.figures
     load = f"{point.clients} clients" if point.clients else f"{point.rate_per_s:g}/s" if point.rate_per_s else ""
     what = ", ".join(word for word in (case.farm, case.selection, case.workload, case.resolve, load) if word)

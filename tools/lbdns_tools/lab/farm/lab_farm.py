@@ -31,7 +31,7 @@ CLIENT_ADDRESSES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class WebHost:
-    """A web host, which is limited to ``cpu`` cores (usually less than one) and ``memory`` bytes (0 means no limit).
+    """A web host limited to ``cpu`` cores (usually less than one) and ``memory`` bytes (0 means no limit).
 
     ``workers`` is the number of Apache processes (MaxRequestWorkers). Each process serves one connection at a time.
     Further connections wait in the accept queue.
@@ -50,8 +50,8 @@ class LabFarm:
     ``clients`` is the number of hosts that generate load. ``resolvers`` is the number of caching resolvers between
     clients and lbdns. Resolvers cache each answer for its TTL, or for ``resolver_min_ttl`` seconds if the TTL is
     shorter. ``proxies`` contains names from PROXIES. ``interval`` is the time between an agent's reports, in seconds.
-    If ``agents_inside`` is set, each agent runs under its host's CPU quota. An agent uses the same CPU time on every
-    host. If a host has a tenth of the CPU, its agent therefore uses a ten times larger share of the quota. ``check`` is
+    If ``agents_inside`` is set, each agent runs under its host's CPU quota. An agent uses the same amount of CPU time
+    on every host. On a host with a tenth of the CPU, it therefore uses ten times the share of the quota. ``check`` is
     the pool's check. If ``alarms`` is not set, agents send no alarms and do not watch their web servers.
     """
 
@@ -91,8 +91,8 @@ class LabMachine:
 
 
 def machines(farm: LabFarm) -> tuple[LabMachine, ...]:
-    """Return a farm's machines, with the hub first. Machine names are unique. The machine name of a web host is the
-    host's name in the farm."""
+    """Return a farm's machines, with the hub first. Machine names are unique. A web host's machine name is its name in
+    the farm."""
     names = {
         "web": [host.name for host in farm.hosts],
         "proxy": list(farm.proxies),

@@ -173,8 +173,7 @@ def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Pa
 def start(
     programs: LabPrograms, name: str, method: str, place: PlacedMachine, hosts: Sequence[LabMachine], folder: Path
 ) -> LabProgram:
-    """Start a balancer with its files in ``folder``, and wait until the balancer forwards requests. Raises
-    LbdnsError."""
+    """Start a balancer with its files in ``folder``, and wait until it forwards requests. Raises LbdnsError."""
     config = write_config(name, hosts, method, folder)
     arguments = [argument.format(config=config, folder=folder) for argument in ALL[name].arguments]
 

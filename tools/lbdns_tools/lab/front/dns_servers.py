@@ -183,8 +183,8 @@ def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Pat
     """Return the text of unbound.conf for a resolver on ``machine`` that queries the server on ``dns``.
 
     The resolver caches each answer for its TTL, or for ``min_ttl`` seconds if the TTL is shorter. Unbound measures time
-    in whole seconds, and therefore caches even an answer with a TTL of 0 until the current second ends. In a test,
-    unbound forwarded only 7 of 20 queries in 6 s to lbdns.
+    in whole seconds, so it caches even an answer with a TTL of 0 until the current second ends. In a test with 20
+    queries in 6 s, it forwarded only 7 of them to lbdns.
     """
     return _UNBOUND_CONF.format(
         address=machine.address,
@@ -202,8 +202,7 @@ def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Pat
 def start_resolver(
     programs: LabPrograms, place: PlacedMachine, dns: LabMachine, farm: LabFarm, folder: Path
 ) -> LabProgram:
-    """Start the resolver on a machine with its files in ``folder``, and wait until the resolver responds. Raises
-    LbdnsError."""
+    """Start the resolver on a machine with its files in ``folder``, and wait until it responds. Raises LbdnsError."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "unbound.conf"
     config.write_text(unbound_conf(place.machine, dns, farm.resolver_min_ttl, folder))

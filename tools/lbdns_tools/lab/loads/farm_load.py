@@ -71,7 +71,7 @@ FRESH_S: Final = 5.0  # s until every host is usable after a restart of lbdns an
 
 @dataclass(frozen=True, slots=True)
 class MeasurementLength:
-    """The durations of a measurement's warm-up and of the measured part after the warm-up, in seconds."""
+    """The durations of a measurement's warm-up and of the measured part that follows, in seconds."""
 
     warm_up_s: float
     seconds: float
@@ -110,7 +110,8 @@ def strongest(farm: LabFarm) -> WebHost:
 
 
 def front_group(selection: str) -> str | None:
-    """Return the control group of the proxy or lbdns that selects hosts, or None if all requests go to one host."""
+    """Return the control group of the program that selects hosts (a proxy or lbdns), or None if all requests go to one
+    host."""
     if selection in FRONTS:
         return FRONTS[selection][0]
     return None if selection in (ALONE, DIRECT) else DNS
@@ -131,7 +132,8 @@ def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -
 
 
 class CarriedRates(dict[str, float]):
-    """The rate that the farm sustains with each selection. Reading an unmeasured selection raises LbdnsError."""
+    """The rate that the farm sustains with each selection. Looking up a selection that was not measured raises
+    LbdnsError."""
 
     def learn(self, selection: str, outcome: MeasuredOutcome) -> None:
         if rate := outcome.row.figures.requests_per_s:
@@ -149,7 +151,8 @@ class CarriedRates(dict[str, float]):
 
 @dataclass(frozen=True, slots=True)
 class FarmLoad:
-    """The settings that a study's measurements share, and the sustained rates. Calling an instance runs a measurement.
+    """The settings shared by all measurements in a study, and the sustained rates. Calling an instance runs a
+    measurement.
 
     If ``page`` is empty, clients request WebStone's files for ``workload`` (html, cgi or mixed).
     """
@@ -176,7 +179,7 @@ class FarmLoad:
         return replace(one_url(f"http://{target}{self.page}"), name=self.workload)
 
     def planned(self, target: str, load: Load) -> PlannedRun:
-        """Return a planned run. If ``load`` is callable, ``load`` receives the mix and the first phase's start in
+        """Return a planned run. If ``load`` is callable, it is called with the mix and the start of the first phase in
         seconds."""
         resolve, mix = ResolveRule("connection"), self.mix(target)
         usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)

@@ -2,8 +2,7 @@
 
 The day's curve is synthetic, because the curve of the original study was not published. The rate is ``35 + 565 s(t)^p``
 requests/s, where s is a raised cosine that is 0 at 04:00 and 1 at 16:00. The exponent p determines the sharpness of the
-afternoon peak. With the chosen value of p, the day's total is 22.2 million requests, which equals the total in the
-study.
+afternoon peak. With the chosen value of p, the day's total is 22.2 million requests, as in the study.
 """
 
 from __future__ import annotations
@@ -83,7 +82,8 @@ def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: floa
 
 @dataclass(frozen=True, slots=True)
 class FlashCrowd:
-    """A flash crowd in a run of ``seconds``. From ``begin_s``, the rate is multiplied by ``times`` for ``length_s``."""
+    """A flash crowd in a run of ``seconds``. Starting at ``begin_s``, the rate is multiplied by ``times`` for
+    ``length_s`` seconds."""
 
     seconds: int
     begin_s: int

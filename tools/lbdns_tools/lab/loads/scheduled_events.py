@@ -19,7 +19,7 @@ Answers = tuple[float, Mapping[str, int]]  # Unix time, and how often answers ha
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEvent:
-    """A scheduled event, at which ``do`` is called. ``at_s`` is the time in seconds after the start of the context."""
+    """A scheduled event, which calls ``do``. ``at_s`` is the time in seconds after the start of the context."""
 
     at_s: float
     name: str
@@ -29,9 +29,9 @@ class ScheduledEvent:
 class ScheduledEvents:
     """A context manager that runs events in a thread and regularly reads the number of answers per member.
 
-    ``done`` maps each event's name to the Unix time at which the event was complete. ``seen`` contains the answer
-    counts and the times at which the counts were read. Leaving the context cancels the remaining events. If an event
-    has failed, leaving the context raises the event's error.
+    ``done`` maps each event's name to the Unix time at which the event was completed. ``seen`` contains the answer
+    counts and the times at which they were read. Leaving the context cancels the remaining events. If an event has
+    failed, leaving the context raises its error.
     """
 
     def __init__(self, events: Sequence[ScheduledEvent], answers: Callable[[], Mapping[str, int]]) -> None:
@@ -85,8 +85,8 @@ def last_given(seen: Sequence[Answers], member: str, since: float) -> float | No
     """Return the time in seconds from ``since`` until answers stopped naming ``member``, or None if no later counts
     exist.
 
-    The result is the time of the last read that found a higher count, so the result may be up to LOOK_S too high. If
-    the count never increased, the result is 0.0.
+    The result is the time of the last read that found a higher count, so it may be up to LOOK_S too high. If the count
+    never increased, the result is 0.0.
     """
     if all(moment < since for moment, _ in seen):
         return None
@@ -99,6 +99,6 @@ def first_given(seen: Sequence[Answers], member: str, since: float) -> float | N
 
 
 def _growth(seen: Sequence[Answers], member: str, since: float) -> list[float]:
-    """Return the times of the reads that found a higher count than the previous read, in seconds after ``since``."""
+    """Return the times at which a read found a higher count than the previous one, in seconds after ``since``."""
     later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
     return [moment - since for (_, before), (moment, count) in pairwise(later) if count > before]

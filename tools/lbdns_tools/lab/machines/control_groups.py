@@ -31,7 +31,7 @@ _TRIES: Final = 5  # attempts to make a group while another lab removes the shar
 
 @dataclass(frozen=True, slots=True)
 class CgroupHierarchy:
-    """The mount point of a controller. ``unified`` is True for version 2 of control groups."""
+    """The mount point of a controller. ``unified`` is True for control groups version 2."""
 
     point: Path
     unified: bool
@@ -49,8 +49,7 @@ class CgroupHierarchies:
     memory: CgroupHierarchy | None
 
     def all(self) -> list[CgroupHierarchy]:
-        """Return the hierarchies without duplicates. Version 2 has a single hierarchy, but version 1 often has two
-        hierarchies."""
+        """Return the hierarchies without duplicates. Version 2 has a single hierarchy, but version 1 often has two."""
         return list(dict.fromkeys(found for found in (self.cpu, self.times, self.memory) if found))
 
 
@@ -93,8 +92,7 @@ class ControlGroup:
 
     @property
     def cpu_directory(self) -> Path:
-        """The directory that contains the group's CPU limit. The agent's option --cgroup accepts the path of the
-        directory."""
+        """The directory that contains the group's CPU limit. The agent's option --cgroup accepts this path."""
         return self.hierarchies.cpu.point / self.name
 
     def directories(self) -> list[Path]:
@@ -136,7 +134,7 @@ class ControlGroup:
             _write(directory / swap, "0" if memory.unified else str(size))
 
     def favour(self) -> None:
-        """Give the group priority over all other processes on the machine's CPU. Raises LbdnsError."""
+        """Give the group CPU priority over all other processes on the machine. Raises LbdnsError."""
         # By default, a group, however large, receives no more CPU time than a single process outside the group
         name, weight = ("cpu.weight", 10_000) if self.hierarchies.cpu.unified else ("cpu.shares", 2**18)
         _write(self.cpu_directory / name, str(weight))
@@ -173,8 +171,7 @@ class ControlGroup:
         return found - {0}
 
     def kill(self) -> None:
-        """Kill all processes in the group and its children, and wait until all processes have exited. Raises
-        LbdnsError."""
+        """Kill all processes in the group and its children, and wait until they have exited. Raises LbdnsError."""
 
         def is_empty() -> bool:
             # Read again each time: a process may have forked just before it was killed

@@ -52,7 +52,7 @@ class LabProgram:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def stop(self, signal: signal.Signals = signal.SIGTERM, seconds: float = END_S) -> None:
-        """Send a signal, wait up to ``seconds`` for the program to exit, and then kill the remaining processes."""
+        """Send a signal, wait up to ``seconds`` for the program to exit, and then kill any remaining processes."""
         self.begin_stop(signal)
         self.await_end(time.monotonic() + seconds)
 
@@ -63,7 +63,8 @@ class LabProgram:
             self._process.send_signal(number)
 
     def await_end(self, until: float) -> None:
-        """Wait at most until the monotonic time ``until`` for the program to exit, and kill the remaining processes."""
+        """Wait for the program to exit, at most until the monotonic time ``until``, and then kill any remaining
+        processes."""
         while self.running and time.monotonic() < until:
             time.sleep(_STEP_S)
         self._finish()
@@ -91,8 +92,8 @@ class LabProgram:
 
 
 class LabPrograms:
-    """A context manager for a lab's programs. Leaving the context stops all programs in reverse order of their
-    start."""
+    """A context manager for a lab's programs. Leaving the context stops all programs in the reverse of the order in
+    which they were started."""
 
     def __init__(self, folder: Path) -> None:
         """Each program logs to NAME.log in the directory ``folder``, which must exist."""
@@ -125,7 +126,7 @@ class LabPrograms:
             raise LbdnsError("\n".join(troubles))
 
     def close(self) -> None:
-        """Stop all programs. The method signals every program before waiting for any program to exit."""
+        """Stop all programs. The method signals all programs before waiting for any of them to exit."""
         until = time.monotonic() + END_S
         programs = self._started[::-1]
         self._started.clear()

@@ -105,7 +105,7 @@ def new_id(registry: Path = REGISTRY) -> str:
 def record(id: str, registry: Path = REGISTRY) -> LabTraces:
     """Record this process as a lab's owner, and create the lab's directory.
 
-    The caller must record the lab before creating any part of the lab. Raises LbdnsError.
+    The caller must record the lab before creating any part of it. Raises LbdnsError.
     """
     owner = _owner(os.getpid())
     traces = LabTraces(id, owner, registry)

@@ -1,4 +1,4 @@
-"""A machine in a running lab, with a command to enter the machine's network namespace and control group."""
+"""A machine in a running lab, with a command that enters its network namespace and control group."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENTER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PlacedMachine:
-    """A machine in a running lab, its network namespace, and the control group that limits the machine."""
+    """A machine in a running lab, its network namespace, and the control group that limits it."""
 
     machine: LabMachine
     namespace: str
@@ -37,7 +37,7 @@ class PlacedMachine:
         return (group or self.group).command(*own_mounts, "sh", "-c", _ENTER, self.namespace, *argv)
 
     def resolv_conf(self, *lines: str) -> None:
-        """Write the machine's resolv.conf. Programs that start later read the new resolv.conf, including any later
+        """Write the machine's resolv.conf. Programs that are started afterwards read this file, including any later
         changes."""
         folder = ETC / self.namespace
         while not folder.is_dir():

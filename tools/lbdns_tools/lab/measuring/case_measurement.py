@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCase:
-    """One measured point of a study, with the values that identify the point in the results.
+    """One measured point of a study, with the values that identify it in the results.
 
     ``selection`` is the server selection method, such as ``single``, ``alone``, ``round_robin`` or ``haproxy``.
     ``resolve`` is the clients' resolve rule (``connection``, ``webstone``, ...), or "" if clients use an address.

@@ -1,4 +1,5 @@
-"""Writes each outcome of a study to results.csv and samples.csv during the study. Fields without a result are empty."""
+"""Writes each outcome of a study to results.csv and samples.csv while the study runs. Fields without a result are
+empty."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ class ResultFiles:
     outcome.
 
     ``farms`` determines all columns except the study's additional columns (``MeasuredCase.more``). If an outcome
-    contains a new column, results.csv is rewritten with the column. Raises LbdnsError.
+    contains a new column, results.csv is rewritten to include it. Raises LbdnsError.
     """
 
     def __init__(self, folder: Path, study: str, farms: Iterable[LabFarm]) -> None:
@@ -109,8 +110,7 @@ class ResultFiles:
         _write(self._samples, sample_lines(outcome, len(self._lines)))
 
     def _write_anew(self) -> None:
-        """Write a new file, and then replace results.csv with the new file. As a result, results.csv is always
-        complete."""
+        """Write a new file, and then replace results.csv with it, so that results.csv is always complete."""
         if self._file:
             self._file.close()
         beside = self._path.with_suffix(".new")
@@ -123,7 +123,7 @@ class ResultFiles:
 
 
 def sample_lines(outcome: MeasuredOutcome, number: int) -> list[list[Any]]:
-    """Return the lines for samples.csv that belong to an outcome, with one line per second and control group."""
+    """Return an outcome's lines for samples.csv, one per second and control group."""
     begun = outcome.row.begun or 0.0
     return [
         [f"{sample.time:.3f}", number, f"{sample.time - begun:.3f}", group,

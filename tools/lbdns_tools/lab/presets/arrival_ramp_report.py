@@ -1,4 +1,4 @@
-"""The report of the study ``ramp``, with sustained rates, and response times compared with the M/M/c model."""
+"""The report of the study ``ramp``: sustained rates, and response times compared with the M/M/c model."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     passes = cores / service_s
     words += [
         f"A single client waited {1000 * service_s:.3g} ms per request, which includes the start of the CGI program. "
-        f"With this service time, {cores} processors would handle {cores} / {service_s:.4f} s = {passes:.4g} "
+        f"With this service time, {cores} processors can handle {cores} / {service_s:.4f} s = {passes:.4g} "
         "requests/s.",
         "The M/M/c column is calculated from the service time of a single client. The M/M/c model assumes "
         "exponentially distributed service times, but these service times are nearly constant. The column still "

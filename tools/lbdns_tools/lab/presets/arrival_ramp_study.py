@@ -95,6 +95,6 @@ PRESET: Final = StudyPreset(
     "ramp",
     "Ramp: a rising request rate, and the capacity of one server",
     """Compare 'best' with 'round_robin' while the request rate rises beyond the farm's capacity. Compare the response
-    times of a single server with queueing theory.""",
+    times of a single server with those that queueing theory predicts.""",
     plan,
 )

@@ -47,7 +47,7 @@ HONEST: Final = (
     "CPU time of each proxy and of lbdns. The agents run on the web hosts.",
     "Response times exclude DNS lookups, which the table shows in a separate column. Only DNS-based selections "
     "require lookups. Throughput includes lookups, because a client sends its request only after the lookup.",
-    "Each proxy is measured with two methods to separate the effects of the method from the effects of the proxy. "
+    "Each proxy is measured with two methods to separate the effects of the method from those of the proxy. "
     "With round robin, the slowest host limits throughput, both with a proxy and with DNS.",
 )
 
@@ -128,7 +128,7 @@ def _sweep(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
             name, log = figure.replace("_ms", "_s"), figure != "requests_per_s"
             caption = f"Concurrency sweep: {words}"
             drawn += report_charts.chart(f"sweep-{name}", caption, series, "concurrent requests", words, log=log)
-    words = "Concurrent clients send 5000 requests in total for a 1 kB page, without keep-alive."
+    words = "Concurrent clients send a total of 5000 requests for a 1 kB page, without keep-alive."
     return ReportSection("Concurrency sweep", (words,), tables, drawn)
 
 
@@ -166,7 +166,7 @@ def _rates(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
             rows.append((name, rate, *figures, percent, ms_per_request(at, group) if group else None))
             cpu.setdefault(name, []).append((rate, percent))
             latency.setdefault(name, []).append((rate, figures[2]))
-    table = SectionTable("Requests are sent regardless of responses; each request takes at least 0.2 s", columns, rows)
+    table = SectionTable("Requests do not wait for responses; each request takes at least 0.2 s", columns, rows)
     words = (
         "The study measured two balancers at 100 to 2000 connections/s. In the lab, the rates rise in equal steps "
         "to the rate that the farm sustains for this page with 'best'. If more than half of the requests fail, the "

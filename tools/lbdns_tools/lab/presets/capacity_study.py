@@ -1,4 +1,5 @@
-"""The study ``capacity``, which measures CPU use, memory use and response times at each rate, and the highest rates.
+"""The study ``capacity``, which measures CPU use, memory use and response times at each rate, and finds the highest
+rates.
 
 The operating-system study opened 30,000 connections at rates of 400, 800, ..., 2,400 per second to fetch a 1 kB page.
 The lab first measures the rate that the farm sustains. The lab then measures at six rates, which rise in equal steps to
@@ -93,7 +94,8 @@ def _rates(
 
 
 def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable[MeasuredOutcome]:
-    """Yield every trial, and finally a copy of the trial at the highest sustained rate with the search's result."""
+    """Yield every trial, and finally a copy of the trial at the highest sustained rate, with the result of the
+    search."""
     carried = loading.carried[selection]
     trials: list[MeasuredOutcome] = []
     # No warm-up, which would take most of the time; the farm is still warm from the previous trial

@@ -138,8 +138,7 @@ def _beside_unchecked(outcomes: Sequence[MeasuredOutcome], name: str) -> list[st
 
 
 def death_sentence(outcome: MeasuredOutcome) -> str:
-    """Return a sentence that states when answers stopped naming the dead host, and when answers named the host
-    again."""
+    """Return a sentence that states when answers stopped naming the dead host, and when they named it again."""
     more, selection = outcome.case.more, outcome.case.selection
     gone, back = more.get("handed_out_for_s"), more.get("handed_out_after_s")
     if "died_s" not in more:
@@ -172,7 +171,7 @@ def _crowd(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
 
 
 def _recovered(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return one sentence per run, which states when response times returned to normal."""
+    """Return one sentence per run that states when response times returned to normal."""
     words = []
     for outcome in outcomes:
         begin = float(outcome.case.more["begin_s"])

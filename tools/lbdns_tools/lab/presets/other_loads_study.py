@@ -1,8 +1,8 @@
 """The study ``other-loads``, which compares ``best``, ``round_robin`` and ``best_score`` under disturbances.
 
 The disturbances are programs that compete with web servers for CPU or disk, failures of web servers and hosts, a flash
-crowd, and caching resolvers. If a disturbance affects a single host, the study selects the host with the most CPU. The
-loss of the host with the most CPU has the most impact, because ``best`` sends this host the most requests.
+crowd, and caching resolvers. If a disturbance affects a single host, the study selects the host with the most CPU.
+Losing this host has the greatest impact, because ``best`` sends it the most requests.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _usual(loading: FarmLoad, seconds: float) -> OpenLoop:
 def _undisturbed(
     loading: FarmLoad, seconds: float, part: str, farm: str, lab: Lab, selection: str, repetition: int
 ) -> Iterable[MeasuredOutcome]:
-    """Measure the usual load without a disturbance. If the farm has resolvers, clients query the resolvers."""
+    """Measure the usual load without a disturbance. If the farm has resolvers, clients query them."""
     load = _usual(loading, seconds)
     lab.settle()
     with nullcontext() if farm == FARM else lab.resolve_by("resolvers"):

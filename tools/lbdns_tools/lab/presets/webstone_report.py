@@ -31,7 +31,7 @@ PICTURES: Final = ("connections_per_s", "mean_latency_s")
 SELECTIONS: Final = ("round_robin", "best", "best_score")
 SCATTER: Final = (
     "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection affects the CPU time, "
-    "because a selection may leave hosts idle or keep all hosts busy. The requests per CPU second differ between "
+    "because it may leave hosts idle or keep all hosts busy. The requests per CPU second differ between "
     "selections only by chance or because of other activity on the machine. Their variation therefore indicates the "
     "noise in the throughput."
 )
@@ -40,7 +40,7 @@ WITHIN_CHANCE: Final = (
     "values. The report calculates a chance range from the variation between repetitions: if all points had the "
     "same true value, the lowest or highest value would lie within the chance range in 95 of 100 studies. If the "
     "lowest or highest value misses a bound but lies within the chance range, and the mean meets the bound, the "
-    "verdict is 'within chance'. In this case, the results are no evidence that any point misses the bound."
+    "verdict is 'within chance'. In this case, the results do not show that any point misses the bound."
 )
 
 

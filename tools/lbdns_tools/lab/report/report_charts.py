@@ -99,7 +99,7 @@ def course(
 
 
 def beside_1999(path: Path, now: Series, then: Series, x: str, y: str, *, log: bool = False) -> None:
-    """Draw the new results beside the results of 1999.
+    """Draw the new results next to those of 1999.
 
     The axes are separate, because only the shapes of the curves are comparable.
     """
@@ -114,7 +114,8 @@ def beside_1999(path: Path, now: Series, then: Series, x: str, y: str, *, log: b
 
 
 def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, float] | None = None) -> None:
-    """Draw stacked panels, keyed by y-axis label. ``marks`` maps each event to its time in seconds after the start."""
+    """Draw stacked panels. Each key in ``panels`` is a y-axis label. ``marks`` maps each event to its time in seconds
+    after the start."""
     need_matplotlib()
     figure, rows = new(len(panels), 1, WIDTH, 0.9 + 2.1 * len(panels), sharex=True)
     for (axes,), (y, series) in zip(rows, panels.items(), strict=True):
@@ -209,7 +210,7 @@ def _ordered(labels: Sequence[str]) -> list[str]:
 
 
 def _style(label: str, labels: Sequence[str]) -> dict[str, Any]:
-    """Return the style for a label. Labels that are not in ORDER receive unused colours."""
+    """Return the style for a label. Labels that are not in ORDER get unused colours."""
     if label in ORDER:
         number = ORDER.index(label)
     else:

@@ -49,11 +49,12 @@ class OutcomeIndex:
         return mean_of_known(o.row.figures.shares.get(host, 0.0) for o in self.at(key) if o.row.figures.shares)
 
     def ratio(self, key: PointKey, other: PointKey, name: str) -> float | None:
-        """Return the ratio of a figure at ``key`` to the figure at ``other``, or None if the ratio is undefined."""
+        """Return the ratio of a figure at ``key`` to the same figure at ``other``, or None if it is undefined."""
         return quotient(self.figure(key, name), self.figure(other, name))
 
     def ratios(self, key: PointKey, other: PointKey, name: str) -> tuple[float, ...]:
-        """Return the ratio of a figure at ``key`` to the figure at ``other`` for each repetition with both results."""
+        """Return the ratio of a figure at ``key`` to the same figure at ``other`` for each repetition with both
+        results."""
         mine, theirs = self._repeated(key, name), self._repeated(other, name)
         found = (quotient(mine[number], theirs[number]) for number in mine if number in theirs)
         return tuple(ratio for ratio in found if ratio is not None)
@@ -76,7 +77,7 @@ def by_selection(outcomes: Iterable[MeasuredOutcome]) -> dict[str, list[Measured
 
 
 def mean_of(outcomes: Iterable[MeasuredOutcome], name: str) -> float | None:
-    """Return the mean of a figure over all outcomes that contain the figure, or None if no outcome does.
+    """Return the mean of a figure over all outcomes that contain it, or None if no outcome does.
 
     A name that ends in ``_ms``, such as ``mean_ms``, selects a figure in seconds and converts the mean to ms.
     """

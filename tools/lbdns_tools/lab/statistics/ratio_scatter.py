@@ -1,9 +1,9 @@
-"""Estimates the standard errors of ratios, and the range of the lowest or highest ratio by chance alone.
+"""Estimates the standard errors of ratios, and the range in which the lowest or highest ratio may lie by chance alone.
 
 If the speed of a machine varies by 10 %, the lowest of 27 measured ratios is well below every true ratio. Repetitions
 show how much individual ratios vary. From the variation between repetitions, the module calculates a chance range for
 the lowest ratio, assuming that all true ratios equal the mean. If the lowest ratio lies within its chance range, the
-measurements are no evidence that any true ratio differs from the mean.
+measurements do not show that any true ratio differs from the mean.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def error(ratios: Ratios, one: float) -> float:
 
 
 def error_of_mean(points: Iterable[Ratios]) -> float | None:
-    """Return the standard error of the mean of all points' means, or None if there are too few repetitions."""
+    """Return the standard error of the overall mean of the points' means, or None if there are too few repetitions."""
     found = [ratios for ratios in points if ratios]
     one = deviation(found)
     if one is None:
@@ -58,11 +58,11 @@ def error_of_mean(points: Iterable[Ratios]) -> float | None:
 
 
 def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> ChanceRange | None:
-    """Return the 95 % range of the lowest or highest mean of a point, assuming that all true ratios are equal.
+    """Return the 95 % range of the points' lowest or highest mean, assuming that all true ratios are equal.
 
     ``of`` is min or max. The range is estimated by bootstrapping. In each simulated study, every ratio deviates from
-    the overall mean by a relative deviation that is drawn at random from the measured deviations. If there are too few
-    repetitions, the result is None.
+    the overall mean by a relative deviation drawn at random from the measured ones. If there are too few repetitions,
+    the result is None.
     """
     found = [ratios for ratios in points if ratios]
     residuals = _residuals(found)

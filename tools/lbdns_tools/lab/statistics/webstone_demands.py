@@ -28,7 +28,7 @@ AGENT_CPU_PERCENT: Final = 1.0  # of a core, at most
 
 @dataclass(frozen=True, slots=True)
 class SelectionRatios:
-    """The ratios between two selections' figures at one point. If a result is missing, the ratio is None.
+    """The ratios of two selections' figures at one point. If a result is missing, the ratio is None.
 
     ``throughput`` is the product of ``work`` and ``pace``. ``work`` is the ratio of the hosts' CPU times, which depends
     on the selection. ``pace`` is the ratio of requests per CPU second, which depends on the machine. The variation of
@@ -64,7 +64,7 @@ def work_percent(found: OutcomeIndex, key: PointKey, hosts: Sequence[str]) -> fl
 
 
 def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict[str, dict[int, float]]:
-    """Return the throughput of each host that alone served all requests, keyed by host and number of clients."""
+    """Return the throughput of each host that was measured alone, keyed by host and number of clients."""
     values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
         case, row = outcome.case, outcome.row
@@ -160,7 +160,8 @@ class StudyDemand:
 
 
 def demands(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> list[StudyDemand]:
-    """Return all requirements, including unmeasured requirements. ``hosts`` are the web hosts of the unequal farm."""
+    """Return all requirements, including those that were not measured. ``hosts`` are the web hosts of the unequal
+    farm."""
     compared = compare(OutcomeIndex(outcomes), "best", "round_robin", hosts)
     by_repetition: dict[int, list[MeasuredOutcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -195,7 +196,7 @@ def _sums(outcomes: Sequence[MeasuredOutcome], points: Iterable[SelectionRatios]
 
 
 def of_the_sum(outcomes: Sequence[MeasuredOutcome], key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the throughput at a point, divided by the sum of the throughputs that each host reaches alone."""
+    """Return the throughput at a point, divided by the sum of the throughputs of the single hosts."""
     whole = sum_alone(alone(outcomes, key.farm, key.workload), hosts, key.clients)
     return quotient(OutcomeIndex(outcomes).figure(key, THROUGHPUT), whole)
 
@@ -230,7 +231,7 @@ def verdict(found: OutcomeIndex, key: PointKey, other: str, floor: str) -> str:
     """Return "wins", "herds" or "between" as the verdict on the selection at ``key``, or "" if there is no result.
 
     The verdict is "wins" if both throughput and p95 are better than with ``other``. Otherwise, the verdict is "herds"
-    if either figure is worse than with ``floor``, which is a selection that ignores load.
+    if either figure is worse than with ``floor``, a selection that ignores load.
     """
     over, above = (
         [found.ratio(key, key._replace(selection=selection), figure) for figure in (THROUGHPUT, "p95_s")]

@@ -1,4 +1,4 @@
-"""Starts the programs on a lab's web host, which are Apache (prefork with a fixed number of workers) and the agent."""
+"""Starts the programs on a lab's web host: Apache (prefork, with a fixed number of workers) and the agent."""
 
 from __future__ import annotations
 

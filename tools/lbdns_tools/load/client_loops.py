@@ -21,7 +21,7 @@ _OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a local failure, which 
 
 
 class RequestTimings:
-    """The times, the server and the number of received bytes of a request in progress."""
+    """A request in progress: its times, its server, and the number of bytes received."""
 
     __slots__ = ("bytes", "connect_s", "dns_s", "resolving", "server")
 
@@ -239,7 +239,7 @@ class ClientCrowd:
         self.tally.add(due_s, latency_s, timings.dns_s, timings.connect_s, timings.bytes, timings.server, error, late_s)
 
     def _give_turn(self) -> None:
-        """After a request completes, resume the one that has waited longest, if any are waiting."""
+        """After a request completes, resume the request that has waited longest, if any."""
         if self._waiting.under_way:
             task, _ = self._waiting.under_way.popitem(last=False)
             self._loop.call_at(self._loop.clock(), task.resume)

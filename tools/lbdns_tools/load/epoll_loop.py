@@ -1,7 +1,7 @@
 """A small event loop for HTTP and DNS clients, with coroutines, epoll, timers and timeouts.
 
-Excluding HTTP processing, the loop's overhead is about 5 us per request. The overhead of asyncio would be about 100 us
-per request.
+Excluding HTTP processing, the loop's overhead is about 5 us per request. The overhead of asyncio is about 100 us per
+request.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ class Deadlines(Generic[Item]):
 
 
 class TimeLimits(Deadlines[LoopTask]):
-    """The timeouts of tasks. A task that takes longer than ``seconds`` is interrupted by ``error``."""
+    """The timeouts of tasks. If a task takes longer than ``seconds``, ``error`` is raised in it."""
 
     def __init__(self, loop: EpollLoop, seconds: float, error: type[Exception] = OutOfTimeError) -> None:
         super().__init__(loop, seconds, lambda task: task.interrupt(error()))
 
     def begin(self) -> LoopTask:
-        """Start the timeout of the current task, and return that task. ``end(task)`` cancels the timeout."""
+        """Start a timeout for the current task, and return that task. ``end(task)`` cancels the timeout."""
         task = self._loop.current
         assert task is not None, "only a running task can have a timeout"
         self.under_way[task] = self._loop.clock() + self.seconds

@@ -1,4 +1,4 @@
-"""A parser for HTTP/1.0 and HTTP/1.1 responses (RFC 9112) that accepts pieces of any size and stores no bodies.
+"""A parser for HTTP/1.0 and HTTP/1.1 responses (RFC 9112) that accepts pieces of any size and does not store bodies.
 Sans-I/O.
 
 Call ``HttpResponse.feed`` with each piece that arrives. ``feed`` returns True when the response is complete. Call
@@ -163,7 +163,7 @@ class HttpResponse:
             at, self._left = match.end(), size + 2
 
     def _take(self, data: bytes, at: int) -> int:
-        """Count the bytes of a chunk in ``data`` without the final CRLF, and return the offset after the chunk."""
+        """Count the bytes of a chunk in ``data``, excluding its final CRLF, and return the offset after the chunk."""
         here = min(self._left, len(data) - at)
         self.bytes += max(0, min(here, self._left - 2))
         for place in range(max(0, self._left - 2), here):

@@ -1,4 +1,4 @@
-"""Defines the options of ``lbdns-load``, and checks which options require or exclude each other."""
+"""Defines the options of ``lbdns-load``, and checks that they can be combined."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class LoadProcess:
         )
 
     def _owners(self) -> dict[str, set[str]]:
-        """Return the names of each address that lookups have found."""
+        """Return the names that lookups have resolved to each address."""
         owners: dict[str, set[str]] = {}
         for host, address in self._fixed.items():
             if not Endpoint(host, 0).is_address:

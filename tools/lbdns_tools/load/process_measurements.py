@@ -84,10 +84,11 @@ def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, sto
 
 
 def _names(tally: RequestTally, parts: Sequence[ProcessMeasurement]) -> dict[str, str]:
-    """Return the name of each server in ``tally`` whose address has exactly one name, which has no other address.
+    """Return the names of the servers in ``tally`` whose address has exactly one name, if that name has no other
+    address.
 
-    A pool that answers with addresses instead of aliases has one name for the addresses of several servers, so that
-    name identifies no server.
+    A pool that answers with addresses instead of aliases uses one name for several servers, so the name does not
+    identify a server.
     """
     owners: dict[str, set[str]] = {}
     addresses: dict[str, set[str]] = {}
@@ -109,10 +110,10 @@ def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int,
     """Return the duration in seconds by which request counts are divided to calculate rates.
 
     Every request that starts before the end of sending counts, even if its response arrives later. If a server cannot
-    keep up, the last responses arrive long after the end of sending. If the duration lasted until the last response, a
+    keep up, the last responses arrive long after the end of sending. If the duration extended to the last response, a
     single slow request would distort the rates. Therefore, the response rate is measured between the end of the warm-up
-    and the end of sending. The duration is the time in which all counted responses would arrive at the measured
-    response rate. If ``requests`` ends the run, the duration is the time until the last response.
+    and the end of sending. The duration is the time that all counted responses take to arrive at the measured response
+    rate. If ``requests`` ends the run, the duration is the time until the last response.
     """
     last_ok = max((part.last_ok for part in parts), default=0.0)
     last_end = max((part.last_end for part in parts), default=0.0)

@@ -73,9 +73,10 @@ def swept(rows: Sequence[ResultRow]) -> str:
 
 
 def server_labels(rows: Sequence[ResultRow]) -> dict[str, str]:
-    """Return a label for each server with requests, in order of labels: the server's name, or else its address.
+    """Return a label for each server that received requests, sorted by label: the server's name, or its address if it
+    has none.
 
-    The labels leave out the names' domains if the host names alone differ.
+    Labels omit the domain if the host names alone are unique.
     """
     servers = {server for row in rows for server in row.figures.shares}
     found = {server: {name for row in rows if (name := row.figures.names.get(server))} for server in servers}

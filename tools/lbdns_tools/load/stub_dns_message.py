@@ -35,7 +35,7 @@ class AddressAnswer:
     """The addresses in a DNS answer, all of the same type. ``addresses`` may be empty.
 
     ``ttl`` is the lowest TTL of all records in seconds, including aliases. ``owner`` is the owner name of the address
-    records in wire format, so ``owner`` names a pool's member if the name in the question is an alias.
+    records in wire format. If the name in the question is an alias, ``owner`` identifies the pool member.
     """
 
     addresses: tuple[str, ...]

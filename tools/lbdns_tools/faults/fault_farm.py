@@ -127,8 +127,7 @@ class FaultFarm:
     def start_server(
         self, *options: str, program: LbdnsProgram = THIS_VERSION, config: Path | None = None, wait: bool = True
     ) -> LabProgram:
-        """Start a server as ``self.server`` and, if ``wait`` is set, wait until the server answers. Raises
-        LbdnsError."""
+        """Start a server as ``self.server`` and, if ``wait`` is set, wait until it answers. Raises LbdnsError."""
         command = program.command("serve", "-c", str(config or self.config), *options)
         ready = self.is_ready if wait else None
         self.server = self._programs.start("server", [*self.prefix, *command], ready, START_S, self.environment)
@@ -144,7 +143,7 @@ class FaultFarm:
         return self.health().status != 0
 
     def run(self, name: str, *command: str, environment: Mapping[str, str] | None = None) -> LabProgram:
-        """Start another program, which logs to NAME.log, and stop the program on exit."""
+        """Start another program, which logs to NAME.log, and stop it on exit."""
         return self._programs.start(name, command, env=environment)
 
     def start_agent(self, name: str, program: Sequence[str] = (), **options: str) -> LabProgram:

@@ -58,7 +58,7 @@ def command() -> None:
     "--only", multiple=True, metavar="NAME", help="Run only this fault or family; can be repeated; * is a wildcard."
 )
 @click.option("--quick", is_flag=True, help="Run only the quick faults, with shorter periods.")
-@click.option("--list", "is_list", is_flag=True, help="List the faults with their expectations, but run no fault.")
+@click.option("--list", "is_list", is_flag=True, help="List the faults with their expectations, without running any.")
 @click.option("--update", is_flag=True, help="Write the table to docs/reliability.md.")
 @JSON_OPTION
 @LOGS_OPTION
@@ -94,7 +94,7 @@ def run(
 @LOGS_OPTION
 @SEED_OPTION
 def soak(minutes: float, update: bool, json_path: Path | None, logs: Path | None, seed: int) -> int:
-    """Send half of the maximum load for a long time, during which random faults occur.
+    """Send half of the maximum load for a long time while random faults occur.
 
     Example: python -m lbdns_tools.faults soak --minutes 5
     """

@@ -1,4 +1,4 @@
-"""Extracts an older version of lbdns from the history of the checkout."""
+"""Extracts an older version of lbdns from the checkout's Git history."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def revision() -> str:
 
 
 def why_unavailable() -> str:
-    """Return the reason why no older version is available, or "" if an older version is available."""
+    """Return the reason why no older version is available, or "" if one is available."""
     return "" if revision() else "the project's directory is not a Git checkout with older commits"
 
 

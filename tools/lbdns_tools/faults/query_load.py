@@ -1,9 +1,9 @@
 """The measuring load: a process that sends queries at a steady rate from several ports and records every outcome.
 
-The process (``python -m lbdns_tools.faults.query_load``) ends when its standard input ends. A separate process keeps
-the rate steady while the harness is busy with a fault. Each query has its own ID. The process resends an unanswered
-query once from another port, like a resolver. Before the process checks time-outs, it reads all answers that have
-arrived. Delays of the process itself therefore do not count as lost queries.
+The process (``python -m lbdns_tools.faults.query_load``) exits when its standard input is closed. A separate process
+keeps the rate steady while the harness is busy with a fault. Each query has its own ID. The process resends an
+unanswered query once from another port, like a resolver. Before it checks for time-outs, the process reads all answers
+that have arrived. Its own delays therefore do not count as lost queries.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LoadSender:
     """A sender of queries for ``names`` in turn, which writes a QueryRecord for each query."""
 
     def __init__(self, port: int, rate: float, names: Sequence[str], members: Mapping[str, int]) -> None:
-        """``rate`` is in queries/s. ``members`` maps the address of each member to the member's position."""
+        """``rate`` is in queries/s. ``members`` maps each member's address to its position."""
         self._rate, self._members = rate, members
         self._asked = [question(name, A) for name in names]
         self._sockets = [_open(port) for _ in range(PORTS)]
@@ -58,7 +58,7 @@ class LoadSender:
         self._done: list[bytes] = []
 
     def run(self, stop: IO[bytes], output: IO[bytes]) -> None:
-        """Send queries until ``stop`` ends, wait for the last answers, and write all records to ``output``."""
+        """Send queries until ``stop`` is closed, wait for the last answers, and write all records to ``output``."""
         poll = select.epoll()
         for sock in self._sockets:
             poll.register(sock, select.EPOLLIN)
@@ -189,14 +189,14 @@ class QueryLoad:
         self._reader.join(END_S)
         self._process = None
         if status:
-            raise LbdnsError(f"the load process ended with status {status}")
+            raise LbdnsError(f"the load process exited with status {status}")
 
     def between(self, begin: float, end: float = math.inf) -> list[QueryRecord]:
         """Return the available records of queries that were sent between ``begin`` and ``end`` (monotonic seconds)."""
         return [record for record in list(self.records) if begin <= record.sent < end]
 
     def take(self) -> list[QueryRecord]:
-        """Return all records since the last call and discard these records, to save memory in long runs."""
+        """Return the records since the last call, and discard them to save memory in long runs."""
         taken, self.records = self.records, []
         return taken
 

@@ -19,7 +19,7 @@ class ReportRelay:
     """A relay that forwards datagrams to a local port for the duration of a with statement.
 
     ``loss`` and ``duplicates`` are probabilities; ``delay`` is the maximum random delay of a datagram in seconds. All
-    three settings can be changed at any time. ``kept`` contains the newest datagrams in their order of arrival.
+    three settings can be changed at any time. ``kept`` contains the newest datagrams in order of arrival.
     """
 
     def __init__(self, to_port: int, chance: Random) -> None:
@@ -50,7 +50,7 @@ class ReportRelay:
         self._sock.close()
 
     def replay(self) -> int:
-        """Send every datagram in ``kept`` again, in the original order, and return the number of datagrams."""
+        """Resend every datagram in ``kept`` in the original order, and return their number."""
         for datagram in self.kept:
             self._send(datagram)
         return len(self.kept)

@@ -50,10 +50,10 @@ _CHECKS: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def nothing_may_be_skipped(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether a fault fails if a requirement is missing, as tests do: CI=true is for machines that run all."""
+    """Return whether faults whose requirements are not met fail instead of being skipped (CI=true)."""
     return environment.get("CI", "").lower() in ("true", "1")
 
 
 def missing(needs: tuple[str, ...]) -> str:
-    """Return the reason why a fault with these ``needs`` can't run here, or "" if the fault can run."""
+    """Return the reason why a fault with these ``needs`` can't run here, or "" if it can."""
     return "; ".join(filter(None, (_CHECKS[need]() for need in needs)))

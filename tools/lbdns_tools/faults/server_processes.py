@@ -89,7 +89,7 @@ def find_processes(main: int) -> ServerProcesses:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSample:
-    """The total memory (in bytes) and number of descriptors of all processes of a server at a monotonic time."""
+    """The total memory (in bytes) and the number of descriptors that a server's processes use at a monotonic time."""
 
     at: float
     memory: int
@@ -116,7 +116,7 @@ class ResourceSampler:
         self.sample()
 
     def sample(self) -> ResourceSample:
-        """Take a sample now, append the sample to ``samples``, and return it."""
+        """Take a sample now, append it to ``samples``, and return it."""
         pids = self._processes().all
         taken = ResourceSample(time.monotonic(), sum(map(memory, pids)), sum(map(open_descriptors, pids)))
         self.samples.append(taken)

@@ -132,7 +132,7 @@ def held(connections: Connections, beginning: bytes, dribble: bytes, period: flo
 def control_clients_that_never_read(path: Path, count: int, command: bytes) -> Iterator[None]:
     """Run ``count`` clients of the control socket that send ``command`` continuously and read no reply.
 
-    Each client reconnects every RECONNECT_S, because a server stops reading from clients that do not read.
+    Each client reconnects every RECONNECT_S seconds, because a server stops reading from clients that do not read.
     """
     over = threading.Event()
 

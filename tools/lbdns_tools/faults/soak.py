@@ -39,7 +39,7 @@ SHOWN: Final = 20  # unexplained lines or seconds that are shown
 
 @dataclass(slots=True)
 class EventWindow:
-    """An event that occurred, the period in which losses count for this event, and the number of these losses."""
+    """An event that occurred, the period in which losses are attributed to it, and the number of these losses."""
 
     event: SoakEvent
     begin: float

@@ -25,7 +25,7 @@ NO_REPORT: Final = r"is (silent|usable)|fails open|fails? open"
 
 @dataclass(frozen=True, slots=True)
 class SoakEvent:
-    """An event of a soak. ``do`` injects a fault and removes the fault after some seconds.
+    """An event of a soak. ``do`` injects a fault and removes it after a few seconds.
 
     ``lost_s`` is the maximum loss that the event explains, in seconds of the whole load. ``explains`` is a regular
     expression for the log lines that the event explains.
@@ -139,7 +139,7 @@ ALWAYS: Final = (
 def schedule(seconds: float, chance: Random) -> list[tuple[float, SoakEvent]]:
     """Return the events and their times in seconds after the beginning.
 
-    No event occurs a second time before all other events have occurred once.
+    No event occurs a second time before all other events have occurred.
     """
     found: list[tuple[float, SoakEvent]] = []
     left: list[SoakEvent] = []

@@ -1,4 +1,4 @@
-"""Waits for conditions, because a harness must never assume the duration of a step."""
+"""Waits for conditions, because a harness must never assume how long a step takes."""
 
 from __future__ import annotations
 

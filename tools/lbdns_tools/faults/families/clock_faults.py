@@ -22,7 +22,7 @@ VICTIM: Final = "frodo"
 
 
 def faked(path: Path) -> Mapping[str, str]:
-    """Return the environment of a process whose clock is wrong by the number of seconds in the file ``path``."""
+    """Return the environment of a process whose clock is off by the number of seconds in the file ``path``."""
     step(path, 0)
     return {
         "LD_PRELOAD": faketime_library() or "", "FAKETIME_TIMESTAMP_FILE": str(path), "FAKETIME_CACHE_DURATION": "1",
@@ -32,7 +32,7 @@ def faked(path: Path) -> Mapping[str, str]:
 
 
 def step(path: Path, seconds: int) -> None:
-    """Make the clocks of all processes that read ``path`` wrong by ``seconds``."""
+    """Shift the clocks of all processes that read ``path`` by ``seconds``."""
     new = path.with_suffix(".new")
     new.write_text(f"{seconds:+d}\n")
     new.replace(path)
@@ -83,7 +83,7 @@ def agent_clock_steps(seconds: int) -> Callable[[FaultBed], None]:
 _SERVER: Final = (
     "no query is lost, and no answer is wrong; the pool fails open; members return after the clock is corrected"
 )
-_AGENT: Final = "only the member with the wrong clock leaves rotation; this member returns after the clock is corrected"
+_AGENT: Final = "only the member with the wrong clock leaves rotation, and it returns after the clock is corrected"
 FAULTS: Final = tuple(
     Fault(f"clock.{side}-{name}", f"the clock of {whose} steps {name} by 1 h and is later corrected", holds,
           run(seconds), Limits(recover_s=6), quick=(side, name) == ("server", "back"), needs=("faketime",))

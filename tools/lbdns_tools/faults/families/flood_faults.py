@@ -28,7 +28,7 @@ Send = Callable[[bytes], object]
 
 
 def datagram_report(chance: Random) -> bytes:
-    """Return a malformed, truncated, forged or unknown report."""
+    """Return a malformed, truncated or forged report, or one from an unknown host."""
     host = chance.choice(("frodo", "gandalf", "sauron", "a" * 60))
     report = encode(Report(host, chance.getrandbits(60), 1, time.time(), 1.0, {"run_queue": 1.0}))
     kind = chance.randrange(7)

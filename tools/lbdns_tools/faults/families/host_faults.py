@@ -136,7 +136,7 @@ _OUT: Final = "no answer names the member until the member returns to rotation"
 FAULTS: Final = (
     _fault("agent-killed", "an agent is killed and later restarted",
            f"the member leaves rotation after 3 intervals; {_OUT}", agent_killed, quick=True),
-    _fault("agent-ends", "an agent is ended by SIGTERM and later restarted",
+    _fault("agent-ends", "an agent is terminated by SIGTERM and later restarted",
            f"the member leaves rotation immediately; {_OUT}", agent_ends),
     _fault("agent-stopped", "an agent is stopped by SIGSTOP and later continued",
            f"the member leaves rotation after 3 intervals; {_OUT}", agent_stopped),

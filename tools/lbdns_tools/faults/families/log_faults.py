@@ -1,4 +1,4 @@
-"""Faults of the server's log: the reader of the log stops reading or ends."""
+"""Faults of the server's log: the reader of the log stops reading or exits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def log_to_a_pipe(bed: FaultBed) -> LogReader:
 
 
 def provoke_lines(bed: FaultBed, seconds: float) -> None:
-    """Change weights for ``seconds``, because the server logs a line for each change."""
+    """Change weights repeatedly for ``seconds``, because the server logs a line for each change."""
     end, number = time.monotonic() + seconds, 0
     while number < LINES and time.monotonic() < end:
         for member in MEMBERS:
@@ -112,7 +112,7 @@ FAULTS: Final = (
           f"{_HOLDS}; delayed log lines arrive, or the log states the number of lost lines",
           log_stalls, Limits(),
           FarmPlan(workers=1)),
-    Fault("log.closed", "the reader of standard error ends; the server has 2 workers", _HOLDS, log_closes, Limits()),
-    Fault("log.closed-alone", "the reader of standard error ends; the server has one worker", _HOLDS, log_closes,
+    Fault("log.closed", "the reader of standard error exits; the server has 2 workers", _HOLDS, log_closes, Limits()),
+    Fault("log.closed-alone", "the reader of standard error exits; the server has one worker", _HOLDS, log_closes,
           Limits(), FarmPlan(workers=1)),
 )  # fmt: skip

@@ -45,7 +45,7 @@ def write_large_zone(bed: FaultBed) -> None:
 
 
 def reload_without_memory(bed: FaultBed) -> None:
-    """Reload a zone that needs too much memory: the server may reject the zone, or end and be restarted."""
+    """Reload a zone that needs too much memory: the server may reject the zone, or exit and be restarted."""
     processes = bed.farm.processes()
     bed.begin()
     with service_manager(bed):
@@ -80,7 +80,7 @@ def worker_killed_for_memory(bed: FaultBed) -> None:
 FAULTS: Final = (
     Fault("memory.reload",
           f"each process may allocate {MARGIN >> 20} MB more (RLIMIT_AS); then a zone of {RECORDS} names is loaded",
-          "the server keeps the old zone, or ends and is restarted by a service manager", reload_without_memory,
+          "the server keeps the old zone, or exits and is restarted by a service manager", reload_without_memory,
           Limits(queries(6), queries(6), recover_s=8, growth_mb=80, log_lines=1000, has_clean_log=False)),
     Fault("memory.worker-killed", "the largest worker is killed every second, as if by the kernel's OOM killer",
           "each killed worker is replaced", worker_killed_for_memory, Limits(lost=30, lost_after_retry=4)),

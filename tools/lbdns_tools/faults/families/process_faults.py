@@ -119,7 +119,8 @@ def worker_dies_while_main_has_no_descriptors(bed: FaultBed) -> None:
 
 @contextlib.contextmanager
 def service_manager(bed: FaultBed) -> Iterator[None]:
-    """Act as a service manager that restarts the server RESTART_S after it ends, until the with statement ends."""
+    """Act as a service manager that restarts the server RESTART_S seconds after it exits, until the with statement
+    ends."""
     over = threading.Event()
 
     def restart() -> None:
@@ -215,7 +216,7 @@ FAULTS: Final = (
            "the worker is killed and replaced; the reload succeeds",
            worker_hung_at_reload, Limits(queries(HANG_S, 0.65), queries(HANG_S, 0.45), recover_s=7), False),
     _fault("worker-no-descriptors", "a worker cannot open more descriptors for 5 s, while 40 clients connect over TCP",
-           "UDP queries are answered; the worker runs no busy loop; TCP queries are answered again afterwards",
+           "UDP queries are answered; the worker does not busy-loop; TCP queries are answered again afterwards",
            worker_without_descriptors, Limits(recover_s=5), True),
     _fault("main-no-descriptors", "the main process cannot open more descriptors for 3 s, and a worker is killed",
            "/healthz responds with 503 until the worker is replaced; descriptors are available again after 3 s",

@@ -73,7 +73,7 @@ def reports_duplicated(bed: FaultBed) -> None:
 
 
 def replayed_after_restart(bed: FaultBed) -> None:
-    """Check that replayed reports of a member do not return the member to rotation after a bye report."""
+    """Check that replaying a member's reports does not return it to rotation after a bye report."""
     with relayed(bed) as relay:
         bed.keep(3.0)
         bed.farm.agents[VICTIM].stop()
@@ -144,7 +144,7 @@ FAULTS: Final = (
           reports_duplicated),
     Fault("report.replayed", "an agent sends a bye report; the server restarts; recorded reports are replayed",
           "the member stays out of rotation", replayed_after_restart, Limits(1500, 1500, recover_s=12), quick=True),
-    Fault("report.keys-rotated", "the server accepts a new key too; agents switch one by one; the old key is removed",
+    Fault("report.keys-rotated", "the server also accepts a new key; agents switch one by one; the old key is removed",
           "no report is rejected", keys_rotated, Limits(recover_s=6)),
     Fault("report.wrong-key", "an agent uses a wrong key for a while",
           "the member leaves rotation until the agent uses the right key; reports with the wrong key are counted",

@@ -16,14 +16,14 @@ REFUSED_S: Final = 20.0  # s within which a second server must end
 
 
 def same_configuration(bed: FaultBed) -> None:
-    """Check that a second server with the same configuration ends with an error and does not affect the first
+    """Check that a second server with the same configuration exits with an error and does not affect the first
     server."""
     bed.begin()
     second = bed.farm.run("second", *THIS_VERSION.command("serve", "-c", str(bed.farm.config)))
     ended = wait_for(lambda: not second.running, REFUSED_S)
     bed.expect(ended is not None, "a second server with the same configuration keeps running")
     bed.notes["message"] = second.last_line()
-    bed.expect("Traceback" not in second.log.read_text(), "the second server ended with a traceback")
+    bed.expect("Traceback" not in second.log.read_text(), "the second server exited with a traceback")
     second.stop()
     bed.ease()
     bed.keep(1.0)
@@ -61,10 +61,10 @@ def shared_port_and_state(bed: FaultBed) -> None:
 
 FAULTS: Final = (
     Fault("sharing.same-configuration", "a second server starts with the same configuration (2 workers)",
-          "the second server ends with an error; the first server is unaffected", same_configuration, Limits(),
+          "the second server exits with an error; the first server is unaffected", same_configuration, Limits(),
           quick=True),
     Fault("sharing.same-configuration-alone", "a second server starts with the same configuration (one worker)",
-          "the second server ends with an error; the first server is unaffected", same_configuration, Limits(),
+          "the second server exits with an error; the first server is unaffected", same_configuration, Limits(),
           FarmPlan(workers=1)),
     Fault("sharing.state-dir",
           "a second server starts with the same DNS port and state_dir, but with other report and web ports",

@@ -75,7 +75,7 @@ def has_values(document: Mapping[str, Any]) -> bool:
 
 
 def fill(folder: Path) -> Path:
-    """Create a file in ``folder`` that fills the disk, and return the path of the file."""
+    """Create a file in ``folder`` that fills the disk, and return its path."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as output:
         try:

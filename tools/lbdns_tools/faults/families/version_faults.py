@@ -1,4 +1,4 @@
-"""Faults between an older version of lbdns and this version: reports, state_dir, take-overs and downgrades."""
+"""Faults that involve an older version of lbdns and this version: reports, state_dir, take-overs and downgrades."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAKEN_OVER_S: Final = 30.0
 
 
 def restart(bed: FaultBed, program: LbdnsProgram) -> None:
-    """Replace the server with a server of another version that uses the same files."""
+    """Replace the server with one of another version that uses the same files."""
     bed.farm.server.stop()
     bed.farm.start_server(program=program)
     bed.awaits(bed.all_usable, "all members are usable after the restart", 15)

@@ -16,8 +16,9 @@ from rich.text import Text
 from lbdns.client.http_client import STATUS_PATH, fetch
 from lbdns.client.server_location import http_location
 from lbdns.command_line.common_options import config_option, url_option
+from lbdns.commands.terminal.member_notes import other_notes, problem_notes
 from lbdns.commands.terminal.member_order import QUARANTINED, by_trouble, in_state, pool_summary
-from lbdns.commands.terminal.printable import STATES, number, override_text, percent, printable
+from lbdns.commands.terminal.printable import STATES, number, percent, printable
 from lbdns.text.counts import counted
 from lbdns.text.suggestions import nearest
 from lbdns.text.times import format_duration
@@ -31,7 +32,7 @@ METRICS: Final = (
     ("busy", "busy_workers", 0),
     ("ping ms", "gateway_ping", 2),
 )
-MOST_LINES: Final = 10  # of one kind below a table; if a whole farm is silent, the table already shows it
+MOST_SENDERS: Final = 5  # of rejected reports
 TOP: Final = 20  # rows of a table, unless --top sets another number
 
 
@@ -51,8 +52,8 @@ def status(
 ) -> None:
     """Show each pool member's state, score, age of the last report, and share of the answers.
 
-    A summary with one line per pool comes first. Members in trouble come before the other members, which are ordered by
-    share.
+    A summary comes first, with one line per pool, the problems of its members, and senders of rejected reports. In the
+    tables, members in trouble come before the other members, which are ordered by share.
 
     The command reads the status over HTTP from the address in the section [web] of the configuration. If there is no
     configuration file, the command uses the default address.
@@ -108,20 +109,30 @@ def print_status(status: Mapping[str, Any], console: Console, top: int = 0, stat
         *_fault(server.get("fault", "")),
         *_history(server.get("history", {})),
         Text(),
-        *map(pool_summary, status["pools"]),
     ]
-    rejected = list(_rejected(status.get("reports", {})))  # absent in older servers and in followers
+    for pool in status["pools"]:
+        problems = problem_notes(in_state(pool["members"], states), now)
+        head += [pool_summary(pool), *(_indented(note) for note in problems)]
+    if rejected := list(_rejected(status.get("reports", {}))):  # absent in older servers and in followers
+        head += [Text(), *rejected]
     tables = [_pool(pool, by_trouble(in_state(pool["members"], states)), top, now) for pool in status["pools"]]
     for line in head:
-        console.print(line)
+        _print(line, console)
     for items in tables:
         console.print()
         for item in items:
-            console.print(item)
-    if rejected:
-        console.print()
-    for line in rejected:
-        console.print(line)
+            _print(item, console)
+
+
+def _print(item: Table | Text, console: Console) -> None:
+    if isinstance(item, Text):
+        console.print(item, no_wrap=item.no_wrap, overflow=item.overflow)  # rich ignores those of the text itself
+    else:
+        console.print(item)
+
+
+def _indented(note: Text) -> Text:
+    return Text("  ", note.style, no_wrap=note.no_wrap, overflow=note.overflow).append_text(note)
 
 
 def _fault(fault: str) -> Iterator[Text]:
@@ -143,25 +154,25 @@ def _rejected(reports: Mapping[str, Any]) -> Iterator[Text]:
     senders = reports.get("rejected", ())
     if senders:
         yield Text("rejected reports of the last 10 minutes:", "bold red")
-    for sender in senders[:MOST_LINES]:
+    for sender in senders[:MOST_SENDERS]:
         claimed = f" as {printable(sender['host'])}" if sender["host"] else ""
         key = f", key {printable(sender['key_id'])}" if sender["key_id"] else ""
         counts = ", ".join(f"{int(count)} {printable(reason)}" for reason, count in sender["counts"].items())
         age = format_duration(float(sender["age_s"]))
         yield Text(f"{printable(sender['source'])}{claimed}{key}: {counts}, last {age} ago", "red")
         yield Text(f"  {printable(sender['reason'])}: {printable(sender['advice'])}", "dim")
-    if len(senders) > MOST_LINES:
-        yield Text(f"... and {len(senders) - MOST_LINES} more; --json shows all", "dim")
+    if len(senders) > MOST_SENDERS:
+        yield Text(f"... and {len(senders) - MOST_SENDERS} more; --json shows all", "dim")
 
 
 def _pool(pool: Mapping[str, Any], members: Sequence[Mapping[str, Any]], top: int, now: float) -> list[Table | Text]:
     """Return the table of a pool and the lines below it. ``now`` is in Unix seconds."""
     shown = members[:top] if top else members
-    lines = [*_member_notes(members, now), *_shadows(pool)]
+    lines = []
     if len(shown) < len(members):
         hidden = len(members) - len(shown)
         lines.append(Text(f"{counted(hidden, 'more member')} not shown; use --top 0 to show all", "bold"))
-    return [_table(pool, shown), *lines]
+    return [_table(pool, shown), *lines, *other_notes(members, now), *_shadows(pool)]
 
 
 def _table(pool: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Table:
@@ -188,22 +199,6 @@ def _table(pool: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Tab
             *(number(metrics.get(metric), decimals) for _, metric, decimals in METRICS),
         )
     return table
-
-
-def _member_notes(members: Sequence[Mapping[str, Any]], now: float) -> Iterator[Text]:
-    """Yield lines about members' overrides, guards and reasons for their states. ``now`` is in Unix seconds."""
-    overrides, reasons, guards = [], [], []
-    for member in members:
-        name, guard = printable(member["name"]), printable(member.get("guard", ""))
-        overrides += [Text(f"{name}: {override_text(o, now)}", "yellow") for o in member.get("overrides", ())]
-        if member.get("reason") and not member.get("overrides"):
-            reasons.append(Text(f"{name}: {printable(member['reason'])}", STATES.get(str(member["state"]), "")))
-        if guard:
-            guards.append(Text(f"{name}: {guard}", "yellow" if guard.startswith("ramp") else "red"))
-    for lines in (overrides, reasons, guards):
-        yield from lines[:MOST_LINES]
-        if len(lines) > MOST_LINES:
-            yield Text(f"... and {len(lines) - MOST_LINES} more; --json shows all", "dim")
 
 
 def _shadows(pool: Mapping[str, Any]) -> Iterator[Text]:

@@ -15,16 +15,29 @@ Document = Mapping[str, Any]
 
 QUARANTINED: Final = "quarantined"
 NEEDED: Final = "failing but needed"  # the pool cannot do without it
+FORCED_DOWN: Final = "forced down"  # by an operator; the member's state is "alarm"
 SLOW_START: Final = "slow start"
 OVERRIDDEN: Final = "overridden"
+TROUBLE: Final = ("silent", "alarm", QUARANTINED, NEEDED, "unknown")
+GUARDED: Final = (QUARANTINED, NEEDED, SLOW_START)  # the member's guard states why
 #: From most to least in need of attention. Members of all other conditions are in order.
-_CONDITIONS: Final = ("silent", "alarm", QUARANTINED, NEEDED, "unknown", "drained", SLOW_START, OVERRIDDEN)
-_STYLES: Final = {QUARANTINED: "red", NEEDED: "red", SLOW_START: "yellow", OVERRIDDEN: "yellow", **STATES}
+CONDITIONS: Final = (*TROUBLE, "drained", FORCED_DOWN, SLOW_START, OVERRIDDEN)
+_STYLES: Final = {
+    QUARANTINED: "red", NEEDED: "red", FORCED_DOWN: "yellow", SLOW_START: "yellow", OVERRIDDEN: "yellow", **STATES
+}  # fmt: skip
 
 
 def condition(member: Document) -> str:
-    """Return the state of a member or, if the member is usable, the guard rail or override that limits the member."""
+    """Return the state of a member, or a more specific condition.
+
+    A usable member can be limited by a guard rail or an override. A member in state "alarm" can be needed despite the
+    alarm, or forced down by an operator.
+    """
     state, guard = str(member["state"]), str(member.get("guard") or "")
+    if state == "alarm":
+        if any(override["kind"] == "down" for override in member.get("overrides", ())):
+            return FORCED_DOWN
+        return NEEDED if guard.startswith("needed") else state
     if state != "usable":
         return state
     if guard:
@@ -32,14 +45,20 @@ def condition(member: Document) -> str:
     return OVERRIDDEN if member.get("overrides") else state
 
 
+def style_of(condition: str) -> str:
+    """Return the style in which a terminal shows a condition."""
+    return _STYLES.get(condition, "")
+
+
 def by_trouble(members: Sequence[Document]) -> list[Document]:
     """Return the members, with those in trouble first. Members in the same condition are ordered by share."""
-    return sorted(members, key=lambda member: (_rank(member), -float(member["share"])))
+    return sorted(members, key=lambda member: (trouble_rank(member), -float(member["share"])))
 
 
-def _rank(member: Document) -> int:
+def trouble_rank(member: Document) -> int:
+    """Return a number that is lower for members in greater need of attention."""
     found = condition(member)
-    return _CONDITIONS.index(found) if found in _CONDITIONS else len(_CONDITIONS)
+    return CONDITIONS.index(found) if found in CONDITIONS else len(CONDITIONS)
 
 
 def in_state(members: Sequence[Document], states: Collection[str]) -> list[Document]:
@@ -51,11 +70,17 @@ def pool_summary(pool: Document) -> Text:
     """Return a line such as ``pool web: 196 of 200 members usable; 3 silent, 1 drained, 2 slow start``."""
     members = pool["members"]
     usable = sum(member["state"] == "usable" for member in members)
-    counts = Counter(map(condition, members))
     line = Text(f"pool {printable(pool['name'])}: {usable} of {counted(len(members), 'member')} usable")
-    found = [name for name in _CONDITIONS if counts[name]]
-    for at, name in enumerate(found):
-        line.append(", " if at else "; ").append(f"{counts[name]} {name}", _STYLES[name])
+    line.append_text(condition_counts(members))
     if pool["fail_open"]:
         line.append("; fail open", "bold red")
     return line
+
+
+def condition_counts(members: Sequence[Document]) -> Text:
+    """Return a text such as ``; 3 silent, 1 drained``, or an empty text if all members are in order."""
+    counts = Counter(map(condition, members))
+    text = Text()
+    for at, name in enumerate(name for name in CONDITIONS if counts[name]):
+        text.append(", " if at else "; ").append(f"{counts[name]} {name}", _STYLES[name])
+    return text

@@ -9,6 +9,7 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from lbdns.commands.terminal.member_order import GUARDED, condition, condition_counts, style_of
 from lbdns.commands.terminal.printable import (
     BLOCKS,
     STATES,
@@ -119,6 +120,7 @@ def _pools(data: TopData, view: View) -> Iterator[Text]:
         line.append(f"{printable(pool['name'])}", "bold" if pool is selected else "")
         line.append(f" in {printable(pool['zone'] or '.')}: {usable} of {len(pool['members'])} usable, ")
         line.append(f"{per_second(sum(known) if known else None)} answers/s")
+        line.append_text(condition_counts(pool["members"]))
         if pool["fail_open"]:
             line.append(f"  FAIL OPEN: {printable(pool.get('fail_open_reason', ''))}", "bold red")
         yield line
@@ -175,11 +177,14 @@ def _row(
     line = Text(_cells((printable(member["name"]),), widths[:1]) + " ")
     line.append(_cells((printable(state),), widths[1:2]) + " ", STATES.get(state, ""))
     line.append(_cells(values, widths[2:]) + " ")
-    note = printable(member.get("guard") or member.get("reason") or "")
+    found = condition(member)
+    if found in GUARDED:
+        return line.append(printable(member["guard"]), style_of(found))
+    note = printable(member.get("reason") or "")
     if note and state != "usable":
         return line.append(note, "dim")  # a silent member has no current values
-    if member.get("guard") or member.get("overrides"):
-        return line.append(note, "yellow")
+    if member.get("overrides"):
+        return line.append(note, style_of(found))
     sparks = ((series.answers, None), (series.score, None), (series.cpu, 100.0))
     return line.append(" ".join(sparkline(list(values), spark, top, size.steps) for values, top in sparks), "cyan")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lbdns.commands.terminal.member_order import condition, trouble_rank
 from lbdns.commands.terminal.top_data import Document, Series, TopData, newest
 
 
@@ -17,7 +18,7 @@ def _rank(value: float | None) -> float:
 SORTS: Final[Mapping[str, tuple[Callable[[Document, Series], Any], bool]]] = {
     "configuration": (lambda member, series: 0, False),
     "member": (lambda member, series: str(member["name"]), False),
-    "state": (lambda member, series: str(member["state"]), False),
+    "state": (lambda member, series: trouble_rank(member), False),
     "score": (lambda member, series: _rank(member["score"]), True),
     "age": (lambda member, series: _rank(member["age_s"]), True),
     "share": (lambda member, series: _rank(member["share"]), True),
@@ -34,7 +35,7 @@ HELP: Final = (
     ("s", "sort by the next column"),
     ("r", "reverse the order"),
     ("p", "show the next pool"),
-    ("/", "filter members by name or state (Esc clears the filter)"),
+    ("/", "filter members by name, state or condition (Esc clears the filter)"),
     ("?", "show this help"),
 )
 
@@ -67,7 +68,7 @@ class View:
         found = [
             (member, data.series_of(pool, member))
             for member in pool["members"]
-            if filter in str(member["name"]).lower() or filter in str(member["state"])
+            if any(filter in text for text in (str(member["name"]).lower(), str(member["state"]), condition(member)))
         ]
         key, greatest_first = SORTS[self.sort]
         found.sort(key=lambda row: key(*row), reverse=greatest_first)

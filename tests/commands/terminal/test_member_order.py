@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lbdns.commands.terminal.member_order import by_trouble, condition, in_state, pool_summary
+from lbdns.commands.terminal.member_order import by_trouble, condition, condition_counts, in_state, pool_summary
 
 
 def member(name: str, state: str = "usable", share: float = 0.0, **more: Any) -> dict[str, Any]:
@@ -37,6 +37,15 @@ def test_conditions_can_be_selected() -> None:
     assert len(in_state(MEMBERS, ["usable"])) == 6
     assert in_state(MEMBERS, []) == MEMBERS
     assert condition(member("later", "a state of a later version")) == "a state of a later version"
+
+
+def test_an_alarm_is_not_the_same_as_a_need_or_an_order() -> None:
+    needed = member("needed", "alarm", guard="needed, but: it is in alarm (run queue 44), for 12 s")
+    down = member("down", "alarm", overrides=[{"kind": "weight"}, {"kind": "down"}])
+    assert [condition(found) for found in (needed, down)] == ["failing but needed", "forced down"]
+    assert in_state([needed, down], ["alarm"]) == [needed, down], "their state is still alarm"
+    assert str(condition_counts([needed, down, down])) == "; 1 failing but needed, 2 forced down"
+    assert str(condition_counts([member("calm")])) == ""
 
 
 def test_a_summary_counts_all_conditions() -> None:

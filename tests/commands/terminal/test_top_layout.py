@@ -77,6 +77,16 @@ def test_who_is_not_usable_has_its_reason_instead_of_lines() -> None:
         assert said in next(line for line in lines if line.startswith(name))
 
 
+def test_a_member_that_is_needed_despite_an_alarm_says_so() -> None:
+    needed = member("frodo", "alarm", reason="alarm: busy", guard="needed, but: it is in alarm (busy), for 12 s")
+    members = [member("gandalf"), needed, member("sam", "drained", reason="drained by root")]
+    lines = frame(board_of(status(pool(members=members))), View(), Size(140, 24), 0.0)
+    row = next(line for line in lines if line.plain.startswith("frodo"))
+    assert "needed, but: it is in alarm (busy), for 12 s" in row.plain
+    assert any(span.style == "red" and "needed" in row.plain[span.start : span.end] for span in row.spans)
+    assert lines[1].plain.endswith("1 of 3 usable, - answers/s; 1 failing but needed, 1 drained")
+
+
 def test_names_and_reasons_from_outside_do_not_steer_the_terminal() -> None:
     members = [member("\x1b[2Jx", "alarm", reason="alarm: \x1b]0;title\x07")]
     board = board_of(status(pool("we\nb", members, zone="a\x1bb"), version="\x1b1"))
@@ -172,7 +182,7 @@ def test_sorting() -> None:
         orders[view.sort] = names(lines)
     assert orders["configuration"] == ["m1", "m2", "m0"]
     assert orders["member"] == ["m0", "m1", "m2"]
-    assert orders["state"][0] == "m2"
+    assert orders["state"] == ["m2", "m1", "m0"], "trouble first"
     assert orders["score"] == ["m0", "m1", "m2"]
     assert orders["age"] == ["m1", "m0", "m2"]
     assert orders["share"] == ["m0", "m1", "m2"]

@@ -25,7 +25,7 @@ REALTIME: Final = 1  # lowest real-time priority: enough to run before any gener
 
 
 class BenchmarkError(LbdnsError):
-    """The error raised if a benchmark cannot run because a program is missing, does not start or ends too early."""
+    """The error raised if a benchmark cannot run because a program is missing, does not start or exits too early."""
 
 
 def need(program: str, package: str) -> str:
@@ -136,7 +136,7 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes], patience: float = PATIENCE) -> None:
-    """Send SIGTERM to a session leader, wait up to ``patience`` seconds, and kill the remaining processes in its
+    """Send SIGTERM to a session leader, wait up to ``patience`` seconds, and kill any remaining processes in its
     session."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):

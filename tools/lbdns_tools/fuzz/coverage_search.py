@@ -58,7 +58,8 @@ def _search_and_end(name: str, seconds: int, corpus: Path, found: Path, folder: 
 
 
 def findings_writer(target: FuzzTarget, folder: Path) -> Callable[[bytes], None]:
-    """Return a function that runs an input, saves the first input for each kind of failure, and raises no exception."""
+    """Return a function that runs an input, saves the first input for each kind of failure, and never raises an
+    exception."""
     places: set[str] = set()
 
     def try_input(data: bytes) -> None:

@@ -29,7 +29,7 @@ class BackgroundResolver:
     If a lookup fails, the previous addresses remain in use.
 
     If the endpoint is already an IP address, no thread is started. ``error`` is the reason why the last lookup failed,
-    or an empty string if the last lookup succeeded.
+    or an empty string if it succeeded.
 
     """
 

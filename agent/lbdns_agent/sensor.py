@@ -90,8 +90,7 @@ class Sensor(Generic[T]):
 
     ``read`` may raise any exception. ``values`` is a pure function of three arguments: the previous reading (None the
     first time), the current reading, and the seconds between the two readings. ``momentary`` sensors measure the state
-    of the host at one moment. ``momentary`` sensors are read first, before the agent's own requests cause other
-    processes to run.
+    of the host at one moment. They are read first, before the agent's own requests cause other processes to run.
     """
 
     source: str

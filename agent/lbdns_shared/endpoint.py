@@ -71,7 +71,7 @@ def _ipv4_fault(text: str) -> str:
     parts = text.split(".")
     for part in parts:
         if not re.fullmatch("[0-9]+", part):
-            return f"{part!r} is not a number from 0 to 255" if part else "a number is missing beside a dot"
+            return f"{part!r} is not a number from 0 to 255" if part else "a number is missing before or after a dot"
         if len(part) > 3 or int(part) > 255:
             return f"the number {part} is greater than 255"
         if len(part) > 1 and part[0] == "0":

@@ -1,7 +1,7 @@
 """Writes log lines in a thread, so that a slow, stopped or missing reader of the log cannot delay the program.
 
-The queue of lines is bounded. If a line does not fit into the queue or cannot be written, the line is dropped and
-counted. When writing succeeds again, one line reports the number of lost lines.
+The queue of lines is bounded. If a line does not fit into the queue or cannot be written, it is dropped and counted.
+When writing succeeds again, one line reports the number of lost lines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _writers: weakref.WeakSet[LogWriter] = weakref.WeakSet()  # of this process
 
 
 class LogWriter:
-    """A writer that queues lines, and writes these lines to a stream from a thread.
+    """A writer that queues lines, and writes them to a stream in a thread.
 
     The first queued line starts the thread.
 
@@ -244,14 +244,14 @@ class QueuedStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """If the last line is incomplete, queue that line. This method does not wait until the line is written."""
+        """Queue the last line if it is incomplete. This method does not wait until the line is written."""
         if self._partial:
             self._writer.put(self._partial)
             self._partial = ""
 
 
 def _descriptor_of(stream: TextIO) -> int:
-    """Return the stream's file descriptor, or -1 if the stream has no descriptor, which happens in tests."""
+    """Return the stream's file descriptor, or -1 if it has none, which happens in tests."""
     try:
         return stream.fileno()
     except (OSError, ValueError, AttributeError):

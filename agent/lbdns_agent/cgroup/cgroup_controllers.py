@@ -130,7 +130,7 @@ class MemoryController:
         return max(0, int(self._usage.read()) - sum(stat.get(key, 0) for key in self.droppable))
 
     def scanned(self) -> int | None:
-        """Return the total number of pages scanned for reclaim, or None if the kernel doesn't count scanned pages."""
+        """Return the total number of pages scanned for reclaim, or None if the kernel doesn't count them."""
         try:
             stat = parse_flat_keyed(self._stat.read())
         except FileNotFoundError:

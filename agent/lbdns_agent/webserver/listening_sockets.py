@@ -149,7 +149,7 @@ class ListeningSocketReader:
         return [*parse(text), *parse(text6)]
 
     def read_again(self, listeners: Sequence[ListeningSocket]) -> list[ListeningSocket] | None:
-        """Look up each socket in ``listeners`` by address, and return the current states of these sockets.
+        """Look up each socket in ``listeners`` by address, and return their current states.
 
         Returns None if the kernel can't look up individual sockets, or if any socket in ``listeners`` has been closed.
         """

@@ -3,11 +3,11 @@
 When a parent waits for a child that has ended, the kernel adds the child's CPU time to the parent's "waited for" time.
 The sum over all living processes therefore stays the same. The CPU time of processes that leave the tree still counts
 towards the total. A parent that ignores SIGCHLD never waits for its children. If perf events are permitted, they count
-the CPU time of a parent that ignores SIGCHLD, and of its children.
+the CPU time of such a parent and its children.
 
 To save CPU time, the agent keeps stat files open, and each round searches for the children of only a few processes. If
-a process's stat line is unchanged, the process has hardly run. The agent then searches for the children of this process
-only every SWEEP rounds.
+a process's stat line is unchanged, the process has hardly run. The agent then searches for its children only every
+SWEEP rounds.
 """
 
 from __future__ import annotations

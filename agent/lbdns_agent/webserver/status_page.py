@@ -1,4 +1,4 @@
-"""Fetches the web server's status page within limits on time and size, and parses the page's URL.
+"""Fetches the web server's status page within limits on time and size, and parses its URL.
 
 Each request opens a new connection, because an idle connection occupies a web server worker between samples. Requests
 use HTTP/1.0, which has no chunked responses.
@@ -51,7 +51,7 @@ def parse_status_url(text: str) -> StatusUrl:
     """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``.
 
     Raises ValueError. The default path is /server-status. If the query lacks ``auto``, which selects mod_status's
-    machine-readable form, ``auto`` is added.
+    machine-readable form, it is added.
     """
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
@@ -233,7 +233,7 @@ def status_page_body(answer: bytes, where: str) -> bytes:
         raise MissingValueError(f"{where}: HTTP status {status}{hint}")
     if len(answer) >= LARGEST:
         raise MissingValueError(
-            f"{where}: the page is larger than {LARGEST // 1024} KiB; check that the URL is the URL of a status page"
+            f"{where}: the page is larger than {LARGEST // 1024} KiB; check that this is the URL of a status page"
         )
     length = _content_length(head)
     if length is not None and len(body) < length:

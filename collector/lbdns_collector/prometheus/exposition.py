@@ -1,7 +1,7 @@
 """Writes metric families as Prometheus text in short slices, between which the event loop can do other work.
 
-The writer in prometheus_client takes several times as long and never pauses. With 1000 members, the writer in
-prometheus_client delays queries by up to 0.1 s (``python -m lbdns_tools.bench scrape``).
+The writer in prometheus_client takes several times as long and never pauses. With 1000 members, it delays queries by up
+to 0.1 s (``python -m lbdns_tools.bench scrape``).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REF
 def metric_families(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> Iterator[Metric]:
     """Yield all metric families of ``source``.
 
-    Families are computed one by one, but all families reflect the program's state at the time of the call.
+    Families are computed one by one, but all of them reflect the program's state at the time of the call.
     """
     inputs, program = member_inputs(source), source.program
     build, versions = "Version of the program; the value is always 1", (__version__, platform.python_version())

@@ -1,6 +1,6 @@
 """The status document, served at ``/api/v1/status``, which describes the pools, their members and the members' states.
 
-Pure functions build the document, write the document as JSON in small pieces, and parse the JSON for a follower.
+Pure functions build the document, write it as JSON in small pieces, and parse the JSON for a follower.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ShadowStatistics:
     """Statistics of the selections that a shadow policy would have made instead of policy ``live``.
 
     ``answers`` lists the number of selections per member, in the pool's order. ``diverted`` is the number of selections
-    that differ from the selections of ``live``.
+    that differ from those of ``live``.
     """
 
     live: str
@@ -181,8 +181,8 @@ def status_json(inputs: StatusInputs) -> bytes:
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
     """Return a signature of everything that can change without a report, and the time of the next state change.
 
-    If the signature equals the previous signature, nothing has changed. The returned time is in monotonic seconds, and
-    is infinity if no state will change by itself.
+    If the signature equals the previous one, nothing has changed. The returned time is in monotonic seconds, and is
+    infinity if no state will change by itself.
     """
     signature: list[object] = []
     next_change = math.inf

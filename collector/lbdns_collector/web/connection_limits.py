@@ -1,4 +1,4 @@
-"""Limits on HTTP connections and requests, for each client and for all clients together.
+"""Limits on HTTP connections and requests, for each client and in total.
 
 A connection is either waiting for a request or busy with a request. If a limit is reached, a new connection replaces
 the connection that has waited longest. Idle connections and incomplete requests therefore cannot lock readers out. Busy
@@ -89,7 +89,7 @@ class ConnectionLimits:
         return self._open - self._busy
 
     def client(self, name: str, is_local: bool) -> WebClient:
-        """Return the client called ``name``, or a new client if no open connection belongs to this client."""
+        """Return the client called ``name``, or a new client if it has no open connection."""
         return self._clients[name] if name in self._clients else WebClient(name, is_local)
 
     def connections(self) -> list[LimitedConnection]:
@@ -171,7 +171,7 @@ class ConnectionLimits:
     async def turn(self, client: WebClient, lane: RenderLane) -> None:
         """Wait until a request from a client may be read.
 
-        Clients take turns, regardless of the number of requests that each client sends.
+        Clients take turns, regardless of the number of requests that each of them sends.
         """
         client.queued[lane] += 1
         try:

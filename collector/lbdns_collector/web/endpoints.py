@@ -52,7 +52,7 @@ async def live(_: web.Request) -> web.Response:
 async def reports(request: web.Request) -> web.StreamResponse:
     """Send the collector's data about the reports of one host.
 
-    The host's agent reads these data to find out why its reports are rejected.
+    The host's agent reads this data to find out why its reports are rejected.
     """
     host = request.query.get("host", "")
     if not is_host_name(host):

@@ -12,8 +12,8 @@ T = TypeVar("T")
 class SingleFlight(Generic[T]):
     """A shared build: ``build`` is called once for all waiting clients.
 
-    A request that arrives during a build waits for the next build. No client therefore receives a document that is
-    older than the client's request. At most one build runs at a time.
+    A request that arrives during a build waits for the next build. Therefore, no client receives a document that is
+    older than its request. At most one build runs at a time.
     """
 
     def __init__(self, build: Callable[[], Awaitable[T]]) -> None:

@@ -95,7 +95,7 @@ def with_excerpts(findings: Iterable[str], path: Path) -> Iterator[str]:
 def _public_lines(path: Path) -> list[str]:
     """Return the lines of a file, with [[key]] tables left blank, or an empty list if some users cannot read the file.
 
-    The mode of the file itself counts. The modes of the directories above do not count.
+    Only the mode of the file itself counts, not the modes of its parent directories.
     """
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
@@ -115,7 +115,7 @@ def _public_lines(path: Path) -> list[str]:
 
 
 def read_all(path: Path) -> CheckResult:
-    """Read a configuration and all zone, key and secret files that the configuration names.
+    """Read a configuration and all zone, key and secret files that it names.
 
     Raises a ConfigError that contains all errors found.
     """

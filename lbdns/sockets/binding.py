@@ -73,7 +73,7 @@ def _listen_error(endpoint: Endpoint, kind: socket.SocketKind, purpose: str, key
 
 
 def enlarge(sock: socket.socket, size: int) -> None:
-    """Set the receive buffer of ``sock`` to ``size`` bytes, or to the system's limit if the limit is lower."""
+    """Set the receive buffer of ``sock`` to ``size`` bytes, or to the system's limit if that is lower."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size)
     except OSError:

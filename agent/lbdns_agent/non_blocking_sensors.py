@@ -1,8 +1,8 @@
 """Runs all sensors that wait for a server or the network, in one thread that calls poll(2).
 
 A reading is a generator that yields each file descriptor it must wait for, and returns the result. A slow sensor does
-not delay other sensors. A single thread runs all sensors, because switching between threads would cost more than the
-work itself.
+not delay other sensors. A single thread runs all sensors, because switching between threads costs more than the work
+itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ReadingSteps = Generator[DescriptorWait, None, T]
 
 @dataclass(frozen=True)
 class TimedReading:
-    """A reading's result or exception, and the time (monotonic seconds) at which the reading ended."""
+    """A reading's result or exception, and the time (monotonic seconds) at which it ended."""
 
     value: Any
     at: float

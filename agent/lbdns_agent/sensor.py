@@ -123,5 +123,5 @@ def newest_value(metric: str) -> Callable[[float | None, float, float], MetricVa
 
 
 def rate(before: float, now: float, seconds: float) -> float:
-    """Return a counter's increase per second, or 0 if the counter has restarted or no time has passed."""
+    """Return a counter's increase per second, or 0 if it has restarted or no time has passed."""
     return max(0.0, now - before) / seconds if seconds > 0 else 0.0

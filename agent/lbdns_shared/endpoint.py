@@ -24,7 +24,7 @@ class Endpoint:
 
     @property
     def is_address(self) -> bool:
-        """True if the host is an IP address, and False if the host is a name."""
+        """Whether the host is an IP address, not a name."""
         return _ip_version(self.host.partition("%")[0]) is not None
 
 

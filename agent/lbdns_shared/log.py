@@ -171,7 +171,8 @@ class _Handler(logging.Handler):
             self._start_timer(now)
 
     def close(self) -> None:
-        """Report suppressed records that are still unreported, and wait a limited time until all lines are written."""
+        """Report any suppressed records that have not been reported yet, and wait a limited time for all lines to be
+        written."""
         self.acquire()
         try:
             if self._timer:

@@ -66,7 +66,7 @@ class LogWriter:
         self._stopping = False
 
     def put(self, line: str) -> None:
-        """Queue a line, or count the line as lost if the queue is full."""
+        """Queue a line, or count it as lost if the queue is full."""
         data = f"{line}\n".encode("utf-8", "backslashreplace")
         with self._changed:
             full = len(self._waiting) >= MAX_LINES or self._waiting_bytes + len(data) > MAX_BYTES
@@ -84,7 +84,7 @@ class LogWriter:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Give the thread a limited time to write the waiting lines, and then end the thread."""
+        """Give the thread a limited time to write the waiting lines, and then end it."""
         begin = time.monotonic()
         with self._changed:
             self._start_thread()
@@ -144,7 +144,7 @@ class LogWriter:
     def _write_few(self, deadline: float = float("inf")) -> bool:
         """Write some bytes.
 
-        Return False if the stream was not ready before the deadline or before the thread had to end.
+        Return False if the deadline passed or the thread had to end before the stream was ready.
         """
         if not self._piece:
             with self._changed:

@@ -76,8 +76,8 @@ def in_order(findings: Sequence[str]) -> list[str]:
 def with_excerpts(findings: Iterable[str], path: Path) -> Iterator[str]:
     """Yield the error messages, each followed by its source line with the place of the error marked.
 
-    The output may end up in a log, so only the configuration at ``path`` and master files are quoted, and only if all
-    users can read the file.
+    The output may end up in a log, so only files that all users can read are quoted: master files, and the
+    configuration at ``path``.
     """
     lines_of: dict[str, list[str]] = {}
     for finding in findings:
@@ -93,7 +93,7 @@ def with_excerpts(findings: Iterable[str], path: Path) -> Iterator[str]:
 
 
 def _public_lines(path: Path) -> list[str]:
-    """Return the lines of a file, with [[key]] tables left blank, or an empty list if some users cannot read the file.
+    """Return the lines of a file, with [[key]] tables left blank, or an empty list if some users cannot read it.
 
     Only the mode of the file itself counts, not the modes of its parent directories.
     """
@@ -162,7 +162,7 @@ def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
 
 
 def _about_this_machine(config: Config) -> Iterator[str]:
-    """Yield the problems with this machine that would prevent ``lbdns serve`` from starting.
+    """Yield the problems with this machine that prevent ``lbdns serve`` from starting.
 
     Problems with the files are excluded.
     """

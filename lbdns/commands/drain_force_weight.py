@@ -26,7 +26,7 @@ def _parse_reason(text: str) -> str:
 
 
 def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[..., None]], click.Command]:
-    """Return a decorator that adds MEMBER, ``options`` and the options shared by all override commands."""
+    """Return a decorator that adds MEMBER, ``options`` and the shared options of all override commands."""
     every = (
         click.argument("member", required=False),
         *options,
@@ -154,7 +154,7 @@ def _send_override(
 
 
 def _show(reply: Mapping[str, Any], now: float, nothing: str = "") -> None:
-    """Print the overrides that have ended and the overrides in force.
+    """Print the overrides that have ended and those in force.
 
     The server's notes are printed to standard error.
     """

@@ -207,7 +207,7 @@ def _means(values: Sequence[float | None]) -> list[float | None]:
 
 
 def _scale(means: Sequence[float], low: float) -> tuple[float, bool]:
-    """Return the value of a full bar, and whether any bar exceeds this value.
+    """Return the value of a full bar, and whether any bar exceeds it.
 
     Usually, the highest bar is full. If a few bars are much higher than a high percentile, the highest of the other
     bars is full, because the other bars would otherwise look the same. The percentile excludes bars at ``low``, because

@@ -129,7 +129,7 @@ class TomlTable:
         return self.findings.path.resolve().parent
 
     def wrong(self, key: str, what: str, word: str = "") -> None:
-        """Report an error about the value of ``key``, or about the quoted ``word`` in the value."""
+        """Report an error about the value of ``key``, or about the quoted ``word`` in it."""
         place = self.place
         self.findings.add(TomlPlace(place.header, place.index, key, place.label, place.inside), what, word)
 

@@ -48,7 +48,7 @@ TIERS: Final = (RAW, TEN_SECONDS, MINUTE)  # the finest first
 
 
 def retention(config: HistoryConfig) -> Mapping[TierName, float]:
-    """Return the number of seconds for which the data of each tier is kept, or 0 if the tier is not recorded."""
+    """Return the number of seconds for which the data of each tier is kept, or 0 if it is not recorded."""
     return {"raw": config.keep_raw, "10s": config.keep_10s, "1min": config.keep_1min}
 
 

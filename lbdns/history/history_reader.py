@@ -219,7 +219,7 @@ def choose_tier(begins: Mapping[TierName, float], start: float, end: float, poin
     """Return the coarsest tier with at least ``points`` moments between ``start`` and ``end``.
 
     If the data of this tier does not reach back to ``start``, return the nearest tier with data from ``start``. If no
-    tier has data from ``start``, return the tier with the oldest data. ``begins`` maps each tier to the Unix time at
+    tier has data from ``start``, return the one with the oldest data. ``begins`` maps each tier to the Unix time at
     which its data begins.
     """
     step = (end - start) / points

@@ -245,5 +245,5 @@ def _holds(reading: Reading | None, sample: HistorySample, fresh: float, pool: s
 
 
 def _difference(now: int, before: int) -> float:
-    """Return a counter's increase, or ABSENT if the counter restarted."""
+    """Return a counter's increase, or ABSENT if it restarted."""
     return float(now - before) if now >= before else ABSENT

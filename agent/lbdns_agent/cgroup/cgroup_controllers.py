@@ -14,7 +14,7 @@ def parse_flat_keyed(text: bytes) -> dict[bytes, int]:
 
 
 def parse_cpu_max(text: bytes) -> float | None:
-    """Return the quota in cores from cpu.max (``QUOTA PERIOD`` in microseconds), or None if the quota is ``max``.
+    """Return the quota in cores from cpu.max (``QUOTA PERIOD`` in microseconds), or None if it is ``max``.
 
     Raises ValueError. Source: cgroup-v2.rst.
     """
@@ -25,7 +25,7 @@ def parse_cpu_max(text: bytes) -> float | None:
 
 
 def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
-    """Return the quota in cores from cpu.cfs_quota_us and cpu.cfs_period_us, or None if the quota is -1.
+    """Return the quota in cores from cpu.cfs_quota_us and cpu.cfs_period_us, or None if there is no quota (-1).
 
     Raises ValueError. Source: sched-bwc.rst.
     """

@@ -60,7 +60,7 @@ class LimitingCgroup:
         return self._always or self.quota() is not None
 
     def quota(self) -> float | None:
-        """Return the lowest quota (in cores) of the group and its ancestors, or None if no group has a quota."""
+        """Return the lowest quota (in cores) of the group and its ancestors, or None if none of them has one."""
         limit = self._tightest()
         return limit[1] if limit else None
 

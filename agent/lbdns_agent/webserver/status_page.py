@@ -88,7 +88,7 @@ class ServerStatusPage:
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """The server's addresses in network byte order, or an empty tuple until the server's name has been resolved."""
+        """The server's addresses in network byte order, or an empty tuple until its name has been resolved."""
         return tuple(_address(where[0]).packed for _, where in self.resolver.addresses or ())
 
     def fetch(self) -> ReadingSteps[bytes]:
@@ -184,7 +184,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _whole_length(beginning: bytes) -> int:
-    """Return the length of the whole response, or LARGEST if the header doesn't contain the length.
+    """Return the length of the whole response, or LARGEST if the header doesn't state it.
 
     With a known length, the reader need not wait until the connection closes.
     """
@@ -194,7 +194,7 @@ def _whole_length(beginning: bytes) -> int:
 
 
 def _content_length(head: bytes) -> int | None:
-    """Return the length of the body according to the header, or None if the header contains no length.
+    """Return the length of the body according to the header, or None if the header doesn't state it.
 
     If the length is invalid, the result is LARGEST.
     """

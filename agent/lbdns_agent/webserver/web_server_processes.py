@@ -49,7 +49,7 @@ class WebServerProcesses:
         """If the owners of the ``wanted`` sockets (inodes) are unknown or may have changed, search for them.
 
         Returns the sockets in ``listening`` that belong to these owners, or an empty set if the agent isn't permitted
-        to see the owners."""
+        to see them."""
         changed, self._listening = listening != self._listening, listening
         if self._tree is not None and changed:
             self._own = listening & _sockets_of(self._proc, self._tree.roots)
@@ -91,7 +91,7 @@ class WebServerProcesses:
 
         The time comes from the best available source.
 
-        If the server has a cgroup of its own, the cgroup is the best source: its CPU time is complete, and more precise
+        If the server has its own cgroup, that cgroup is the best source: its CPU time is complete, and more precise
         than clock ticks.
 
         """

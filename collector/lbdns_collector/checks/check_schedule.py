@@ -87,7 +87,7 @@ class CheckSchedule:
     def use(self, checks: Iterable[MemberCheck], now: float) -> None:
         """Replace all checks with the new checks.
 
-        A new check inherits the state of the old check of the same pool and member, if there is one.
+        A new check inherits the state of an old check with the same pool and member.
         """
         before, self._entries, self._heap = self._entries, {}, []
         for old in before.values():
@@ -201,7 +201,7 @@ class CheckSchedule:
     def _when(self, check: MemberCheck, reading: Reading | None, now: float) -> float:
         """Return the time at which the member must be checked.
 
-        If the time of the check is not known yet, return the time at which to call this method again.
+        If that time is not known yet, return the time at which to call this method again.
         """
         if check.agentless:
             return now

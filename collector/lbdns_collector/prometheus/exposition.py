@@ -50,7 +50,7 @@ class FamilySlice(Metric):
 
 
 def families(name: str, kind: str, text: str, labels: tuple[str, ...], rows: Iterable[FamilyRow]) -> Iterator[Metric]:
-    """Yield one gauge or counter family in slices of ROWS rows, or no slice if the family has no rows.
+    """Yield one gauge or counter family in slices of ROWS rows, or nothing if it has no rows.
 
     ``name`` must not end in ``_total``.
     """

@@ -52,7 +52,7 @@ def metric_families(source: StatusSource, refused: Mapping[str, int] = NO_REFUSA
     """
     inputs, program = member_inputs(source), source.program
     build, versions = "Version of the program; the value is always 1", (__version__, platform.python_version())
-    reports = "Datagrams received on the report port, by result (accepted, or the reason why the datagram was dropped)"
+    reports = "Datagrams received on the report port, by result (accepted, or the reason why they were dropped)"
     return itertools.chain(
         families("lbdns_build_info", "gauge", build, ("version", "python"), [(versions, 1)]),
         families("lbdns_healthy", "gauge", HEALTHY, (), [((), int(not program.fault))]),

@@ -269,9 +269,9 @@ class ReportTable:
     def remember(self, records: Mapping[str, Any], now: float, wall: float) -> int:
         """Restore the result of ``records`` from an earlier process, so that older reports are rejected.
 
-        Hosts that have already reported to this process remain unchanged. If the last report of a member was a "bye",
-        the member is silent. Return the number of invalid records, which are ignored. ``now`` is in monotonic seconds,
-        ``wall`` in Unix seconds.
+        Hosts that have already reported to this process remain unchanged. A member whose last report was a "bye" is
+        silent. Return the number of invalid records, which are ignored. ``now`` is in monotonic seconds, ``wall`` in
+        Unix seconds.
         """
         invalid = 0
         for name, record in records.items():

@@ -1,4 +1,5 @@
-"""The status document, served at ``/api/v1/status``, which describes the pools, their members and the members' states.
+"""The status document, served at ``/api/v1/status``, which describes the pools, their members and the states of the
+members.
 
 Pure functions build the document, write it as JSON in small pieces, and parse the JSON for a follower.
 """
@@ -81,8 +82,8 @@ class StatusInputs:
     """All data needed to build a status document at ``now`` (monotonic seconds).
 
     ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Except in ``shadows``, each sequence
-    has one item per member, in the pool's order. ``capacities`` also contains a flag for each pool, which is true if
-    the capacities are in requests/s.
+    has one item per member, in the pool's order. ``capacities`` also contains a flag for each pool, which states
+    whether its capacities are in requests/s.
     """
 
     farm: Farm
@@ -104,7 +105,7 @@ class StatusInputs:
         return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 
     def capacities_of(self, pool: Pool) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities (empty if unknown), and True if the capacities are in requests/s."""
+        """Return the members' capacities (empty if unknown), and whether they are in requests/s."""
         found, is_measured = self.capacities.get(pool.name, ((), False))
         return (found, is_measured) if len(found) == len(pool.members) else ((), False)
 

@@ -1,7 +1,7 @@
 """Limits on HTTP connections and requests, for each client and in total.
 
 A connection is either waiting for a request or busy with a request. If a limit is reached, a new connection replaces
-the connection that has waited longest. Idle connections and incomplete requests therefore cannot lock readers out. Busy
+the one that has waited longest. Idle connections and incomplete requests therefore cannot lock readers out. Busy
 connections are never replaced; if all connections are busy, further requests are refused. Some connections are reserved
 for this machine and for health checks.
 """
@@ -99,7 +99,7 @@ class ConnectionLimits:
     def opened(self, connection: LimitedConnection) -> None:
         """Add a connection that waits for a request.
 
-        If a limit is reached, the new connection replaces the connection that has waited longest.
+        If a limit is reached, the new connection replaces the one that has waited longest.
         """
         client = self._clients.setdefault(connection.client.name, connection.client)
         client.waiting[connection] = time.monotonic()
@@ -184,7 +184,7 @@ class ConnectionLimits:
         return MAX_OPEN if client.is_local else self.access.connections_per_client
 
     def _replace(self, client: WebClient | None) -> bool:
-        """Among a client's connections, close the connection that has waited longest for a request.
+        """Close the client's connection that has waited longest for a request.
 
         Return whether a connection was closed.
         """

@@ -126,7 +126,7 @@ async def events_so_far(request: web.Request) -> web.StreamResponse:
 
 
 async def _events(request: web.Request, since: float, limit: int, kind: str) -> Sequence[LoggedEvent]:
-    """Return the events in the history, and then newer events that have not been written to the history yet."""
+    """Return the events in the history, and then newer events that have not been written to it yet."""
     program = request.app[SOURCE].program
     fresh = [event for event in program.events.newest(KEPT, since) if kind in ("", event.kind)]
     if program.history is None or len(fresh) >= limit:

@@ -1,6 +1,6 @@
 """Measures freshness: the time from sending an agent's report to the first answer that reflects it.
 
-Each report makes its sender the best member, so the first answer that names the sender is the first to reflect the
+Each report makes its sender the best member, so the first answer that names the sender is the first to reflect that
 report. After each report, the benchmark sends one query at a time until an answer names the sender. The benchmark sends
 no other queries.
 """

@@ -95,7 +95,7 @@ class MeasuredProcess:
         return self.process.poll() is not None
 
     def output(self, limit: float) -> str:
-        """Wait until the process ends and return its log. Raises BenchmarkError if the process fails or does not end
+        """Wait until the process exits, and return its log. Raises BenchmarkError if the process fails or does not exit
         within ``limit`` seconds."""
         try:
             status = self.process.wait(limit)
@@ -106,10 +106,10 @@ class MeasuredProcess:
         return self.log.read_text(errors="replace")
 
     def require_alive(self) -> None:
-        """Raise BenchmarkError with the end of the log if the process has ended."""
+        """Raise BenchmarkError with the end of the log if the process has exited."""
         if self.ended:
             log = self.log.read_text(errors="replace")[-SHOWN:]
-            raise BenchmarkError(f"{self.name} ended with exit status {self.process.returncode}:\n{log}")
+            raise BenchmarkError(f"{self.name} exited with status {self.process.returncode}:\n{log}")
 
 
 @contextlib.contextmanager

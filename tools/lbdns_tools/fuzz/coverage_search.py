@@ -21,7 +21,7 @@ HANG: Final = 60  # seconds of real time, generous for a busy machine; a target'
 
 
 def search(name: str, seconds: int, corpus: Path | None, found: Path) -> int:
-    """Start a search from the seeds and ``corpus``, add new inputs to ``corpus``, and return 1 if an input failed."""
+    """Start a search from the seeds and ``corpus``, add new inputs to ``corpus``, and return 1 if any input failed."""
     found.mkdir(parents=True, exist_ok=True)
     before = set(found.iterdir())
     with tempfile.TemporaryDirectory(prefix="lbdns-fuzz-") as folder:

@@ -190,7 +190,7 @@ class ControlGroup:
             raise LbdnsError(f"{self.name}: processes {left} did not exit within {KILL_S:g} s after SIGKILL")
 
     def remove(self) -> bool:
-        """Remove the group, its children and its empty parents, and return whether the group existed.
+        """Remove the group, its children and its empty parents, and return whether it existed.
 
         The group must not contain any processes. Raises LbdnsError.
         """

@@ -115,7 +115,7 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     columns = ("requests/s", "load %", "successful /s", "mean ms", "M/M/c ms", "measured / M/M/c", "p99 ms",
                "errors %", "CPU")  # fmt: skip
     table = SectionTable(
-        "Random (Poisson) arrivals; CPU use as a percentage of one core; no M/M/c value if the queue would grow "
+        "Random (Poisson) arrivals; CPU use as a percentage of one core; no M/M/c value if the queue grows "
         "without limit",
         columns,
         rows,

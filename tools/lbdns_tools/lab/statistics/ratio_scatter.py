@@ -25,7 +25,7 @@ ENOUGH: Final = 8
 
 
 class ChanceRange(NamedTuple):
-    """The range that would contain a value in 95 of 100 studies."""
+    """The range that contains a value in 95 of 100 studies."""
 
     low: float
     high: float

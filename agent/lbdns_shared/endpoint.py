@@ -113,7 +113,7 @@ def _ipv6_fault(text: str) -> str:
 
 
 def parse_listen(text: str, default_port: int) -> Endpoint:
-    """Parse an endpoint to listen on, whose host must be an IP address. Raises ValueError."""
+    """Parse an endpoint to listen on. Its host must be an IP address. Raises ValueError."""
     endpoint = parse_endpoint(text, default_port)
     if not endpoint.is_address:
         raise ValueError(

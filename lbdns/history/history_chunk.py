@@ -1,4 +1,4 @@
-"""History tiers and chunks. The table of a tier has one row for each column of each chunk of samples. Sans-I/O."""
+"""History tiers and chunks. A tier's table has one row for each column of each chunk of samples. Sans-I/O."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Zone:
 
 
 def read_zone(name: str, path: Path) -> Zone:
-    """Read the master file of zone ``name``, and return that zone.
+    """Read the master file of zone ``name``, and return the zone.
 
     Raises ZoneFileError with the file, line and reason.
     """

@@ -35,7 +35,7 @@ _HEADER: Final = 9  # bytes before the host name in a datagram
 
 @dataclass(slots=True)
 class RejectedSender:
-    """A sender of rejected reports: a source address, and the host from which the reports claim to come.
+    """A sender of rejected reports: a source address, and the host that the reports claim to be from.
 
     ``host`` and ``key_id`` are copied from the newest datagram and may be forged. ``host`` is empty if the datagram has
     no valid envelope, and ``key_id`` if the datagram has no key. Times are in Unix seconds.

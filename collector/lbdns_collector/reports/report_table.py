@@ -110,7 +110,8 @@ class ReportTable:
 
     @property
     def skews(self) -> dict[str, float]:
-        """The seconds by which each reporting host's clock is ahead of the collector's clock, keyed by host name."""
+        """The number of seconds by which each reporting host's clock is ahead of the collector's clock, keyed by host
+        name."""
         return {name: peer.skew for name, peer in self._peers.items() if peer.has_reported}
 
     def host_document(self, name: str, source: str, wall: float) -> dict[str, Any]:

@@ -171,7 +171,7 @@ class ConnectionLimits:
     async def turn(self, client: WebClient, lane: RenderLane) -> None:
         """Wait until a request from a client may be read.
 
-        Clients take turns, regardless of the number of requests that each of them sends.
+        Clients take turns, regardless of how many requests each of them sends.
         """
         client.queued[lane] += 1
         try:

@@ -23,7 +23,7 @@ class SingleFlight(Generic[T]):
         self._tasks: set[asyncio.Task[T]] = set()  # the running build, and the next
 
     async def get(self) -> T:
-        """Return a document whose build started after the call of this method."""
+        """Return a document whose build started after this method was called."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_task(self._run())
             self._tasks.add(self._next)

@@ -242,7 +242,7 @@ def quarters(samples: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def log_problems(log: str, periods: Sequence[LogPeriod]) -> list[str]:
-    """Return the problems in a log: tracebacks, and lines that are expected neither after an event nor in normal
+    """Return the problems in a log: tracebacks, and lines that are not expected, either after an event or in normal
     operation."""
     strange = [line for line in log.splitlines() if not _is_explained(line, periods)]
     problems = [f"unexplained log line: {line}" for line in strange[:SHOWN]]

@@ -60,7 +60,7 @@ class LoadProgress:
 
 
 def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
-    """Return the completed fraction of a run, from 0 to 1: the larger of the fractions by time and by requests."""
+    """Return the completed fraction of a run, from 0 to 1, based on time or requests, whichever is larger."""
     shares = [elapsed_s / run.seconds] if run.seconds and math.isfinite(run.seconds) else []
     loads = [phase.load for phase in run.phases]
     if loads and all(isinstance(load, ClosedLoop) and load.requests for load in loads):

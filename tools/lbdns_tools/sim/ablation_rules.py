@@ -65,7 +65,7 @@ def switched_off(rule: str) -> Iterator[None]:
 def _proportional_point(
     capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
 ) -> OperatingPoint:
-    """Return rates in proportion to capacity, without ideal loads; the whole load then counts as a backlog."""
+    """Return rates in proportion to capacity, without ideal loads; the entire load then counts as backlog."""
     total = sum(capacities)
     return OperatingPoint(tuple(rate * c / total for c in capacities), (0.0,) * len(capacities), math.inf)
 
@@ -170,7 +170,7 @@ _ALL: Final = (
     ),
     _rule(
         "lower-rate",
-        "expects the lower of the rates of requests and answers",
+        "expects the request rate or the answer rate, whichever is lower",
         "closed loop",
         (_BEST, "expected_rates", _requests_as_answers),
     ),

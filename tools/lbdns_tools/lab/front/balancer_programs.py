@@ -151,7 +151,7 @@ ALL: Final[Mapping[str, BalancerProgram]] = {
 def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Path) -> Path:
     """Write a balancer's configuration file into ``folder`` and return its path.
 
-    The balancer does not have to be installed. Raises ConfigError.
+    The balancer need not be installed. Raises ConfigError.
     """
     proxy = ALL.get(name)
     if proxy is None:

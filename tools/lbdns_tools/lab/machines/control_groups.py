@@ -56,7 +56,7 @@ class CgroupHierarchies:
 def find_hierarchies(mounts: Sequence[CgroupMount] | None = None) -> CgroupHierarchies:
     """Return the control group hierarchies in ``mounts`` (default: this machine's mounts).
 
-    Raises LbdnsError if the controller cpu or cpuacct is missing.
+    Raises LbdnsError if the cpu or cpuacct controller is missing.
     """
     if mounts is None:
         mounts = read_cgroup_mounts()

@@ -109,7 +109,7 @@ class MeasuredProcess:
         """Raise BenchmarkError with the end of the log if the process has exited."""
         if self.ended:
             log = self.log.read_text(errors="replace")[-SHOWN:]
-            raise BenchmarkError(f"{self.name} exited with status {self.process.returncode}:\n{log}")
+            raise BenchmarkError(f"{self.name} exited unexpectedly with exit status {self.process.returncode}:\n{log}")
 
 
 @contextlib.contextmanager

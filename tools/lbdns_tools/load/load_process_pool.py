@@ -111,7 +111,7 @@ class _PoolMember:
             self._errors.seek(0)
             output = self._errors.read().decode("utf-8", "replace").strip()
             why = f": {output.splitlines()[-1]}" if output else ""
-            raise LbdnsError(f"load process {self.number} exited early, with {how}{why}") from None
+            raise LbdnsError(f"load process {self.number} exited unexpectedly with {how}{why}") from None
         match what:
             case "ready":
                 self.is_ready = True

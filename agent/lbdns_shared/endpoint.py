@@ -9,7 +9,6 @@ from dataclasses import dataclass
 DNS_PORT = 53
 REPORT_PORT = 7777
 HTTP_PORT = 8053
-_PORT = re.compile(r"[0-9]{1,5}\Z")
 _LIKE_IPV4 = re.compile(r"[0-9]+(\.[0-9]+)+\.?\Z")
 
 
@@ -25,15 +24,12 @@ class Endpoint:
 
     @property
     def is_address(self) -> bool:
-        """Whether the host is an IP address, not a name."""
+        """True if the host is an IP address, and False if the host is a name."""
         return _ip_version(self.host.partition("%")[0]) is not None
 
 
 def parse_endpoint(text: str, default_port: int) -> Endpoint:
-    """Parse ``HOST``, ``HOST:PORT``, ``[IPv6]:PORT`` or a bare IPv6 address. Raises ValueError.
-
-    A bare IPv6 address that could also be a shorter address and a port, such as ``::1:53``, is an error.
-    """
+    """Parse ``HOST``, ``HOST:PORT``, ``[IPv6]:PORT`` or a bare IPv6 address. Raises ValueError."""
     host, port = text.strip(), ""
     bracketed = host.startswith("[")
     if bracketed:
@@ -43,8 +39,6 @@ def parse_endpoint(text: str, default_port: int) -> Endpoint:
         port = rest[1:]
     elif host.count(":") == 1:
         host, _, port = host.partition(":")
-    else:
-        _check_no_port(host)
     wants_ipv6 = bracketed or ":" in host
     if not host or any(c.isspace() or c in "/[]" for c in host) or wants_ipv6 != (_ip_version(host) == 6):
         fault = address_fault(host) if wants_ipv6 and host.count(":") > 1 else ""
@@ -54,21 +48,9 @@ def parse_endpoint(text: str, default_port: int) -> Endpoint:
         raise ValueError(f"{text!r} is not a valid IPv4 address: {fault}")
     if not port:
         return Endpoint(host, default_port)
-    if not _PORT.match(port) or int(port) > 65535:
+    if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise ValueError(f"{text!r}: the port must be a number from 0 to 65535, not {port!r}")
     return Endpoint(host, int(port))
-
-
-def _check_no_port(text: str) -> None:
-    """Raise ValueError if ``text`` is an IPv6 address without brackets that a port seems to follow."""
-    address, _, port = text.rpartition(":")
-    if _ip_version(address) != 6 or not _PORT.match(port):
-        return
-    if _ip_version(text) is None or "%" in text:
-        raise ValueError(f"{text!r}: an IPv6 address with a port must be in brackets; write [{address}]:{port}")
-    raise ValueError(
-        f"{text!r} is ambiguous; write [{address}]:{port} for port {port}, or [{text}] for the address {text}"
-    )
 
 
 def _ip_version(host: str) -> int | None:
@@ -89,7 +71,7 @@ def _ipv4_fault(text: str) -> str:
     parts = text.split(".")
     for part in parts:
         if not re.fullmatch("[0-9]+", part):
-            return f"{part!r} is not a number from 0 to 255" if part else "a number is missing before or after a dot"
+            return f"{part!r} is not a number from 0 to 255" if part else "a number is missing beside a dot"
         if len(part) > 3 or int(part) > 255:
             return f"the number {part} is greater than 255"
         if len(part) > 1 and part[0] == "0":
@@ -113,7 +95,7 @@ def _ipv6_fault(text: str) -> str:
 
 
 def parse_listen(text: str, default_port: int) -> Endpoint:
-    """Parse an endpoint to listen on. Its host must be an IP address. Raises ValueError."""
+    """Parse an endpoint to listen on, whose host must be an IP address. Raises ValueError."""
     endpoint = parse_endpoint(text, default_port)
     if not endpoint.is_address:
         raise ValueError(

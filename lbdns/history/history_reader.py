@@ -95,7 +95,7 @@ class HistoryReader:
     ) -> HistorySeries:
         """Return a metric of ``members`` (all members if empty) from ``start`` to ``end`` (Unix seconds).
 
-        The series has no more than about ``points`` points. If ``pool`` is empty, the metric is one of the server's:
+        The series has at most about ``points`` points. If ``pool`` is empty, the metric is a metric of the server:
         queries, types or rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):
@@ -219,7 +219,7 @@ def choose_tier(begins: Mapping[TierName, float], start: float, end: float, poin
     """Return the coarsest tier with at least ``points`` moments between ``start`` and ``end``.
 
     If the data of this tier does not reach back to ``start``, return the nearest tier with data from ``start``. If no
-    tier has data from ``start``, return the one with the oldest data. ``begins`` maps each tier to the Unix time at
+    tier has data from ``start``, return the tier with the oldest data. ``begins`` maps each tier to the Unix time at
     which its data begins.
     """
     step = (end - start) / points
@@ -251,8 +251,8 @@ class SeriesPoints:
 def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> SeriesPoints:
     """Return the points for ``moments`` (Unix seconds).
 
-    Moments within one step share a point. A point without values marks a gap. If a step is too short to contain several
-    raw moments, each point has the exact time of its moment.
+    Moments within one step share a point. A point without values marks a gap. If the step is too short for several raw
+    moments, each point has the exact time of its moment.
     """
     alone = tier is RAW and step <= tier.step
     times: list[float] = []
@@ -281,7 +281,7 @@ class PointSums:
 
         Each item of ``runs`` is a (point, first moment, end) tuple.
 
-        The weight of a count is the number of seconds that it covers, so that the means are rates.
+        The weight of a count is the number of seconds that the count covers, so that the means are rates.
         """
         sums, counts = self._sums.setdefault(member, ([0.0] * self._points, [0.0] * self._points))
         for point, begin, end in runs:
@@ -303,7 +303,7 @@ class PointSums:
 
 
 def _value(value: float) -> float | None:
-    """Return ``value`` rounded to about seven digits, which shortens the JSON, or None if it is not finite."""
+    """Return ``value`` rounded to about seven digits, which shortens the JSON, or None if ``value`` is not finite."""
     if not math.isfinite(value):
         return None
     return float(f"{value:.7g}") if abs(value) < 1e6 else round(value, 1)

@@ -53,7 +53,6 @@ _CLEARER: Final = {
     r"^unknown rdatatype ('.*')$": r"unknown record type \1; perhaps write it as TYPE and its number,"
     r" followed by \\# LENGTH HEX (RFC 3597)",
 }
-_NOT_SHOWN: Final = "the line's content is not shown because some users cannot read the file"
 obsolete_types.register()
 
 
@@ -236,7 +235,7 @@ class _Reader(dns.zonefile.Reader):
         self._tokenizer = tokenizer
 
     def _take_lines(self, text: str, at: int) -> tuple[int, PlainLine | None]:
-        """Read valid plain lines without the tokenizer. Return the number of plain lines, and the last of them."""
+        """Read valid plain lines without the tokenizer. Return the number of plain lines, and the last plain line."""
         count, last = 0, None
         if self.current_origin is None:
             return 0, None
@@ -308,7 +307,7 @@ class _Reader(dns.zonefile.Reader):
         traceback.clear_frames(error.__traceback__)  # dnspython's form a reference cycle that holds all records
         # A word from the file may contain line ends or terminal control characters
         if self._is_private_include():
-            reason = f"the line is not valid; {_NOT_SHOWN}"
+            reason = "the line is not valid; the line's content is not shown because some users cannot read the file"
         printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in reason)
         filename, line = self.tok.where()
         return ZoneFileError(f"{filename}:{line}: {what}: {printable}")
@@ -316,7 +315,7 @@ class _Reader(dns.zonefile.Reader):
     def _is_private_include(self) -> bool:
         """Return whether the current file is an included file that some users cannot read.
 
-        Errors and warnings reach logs and control clients, which must not see the content of, for example, a key file.
+        Error messages reach logs and control clients, which must not see the content of, for example, a key file.
         """
         try:
             return self.tok is not self._top and not Path(self.tok.filename).stat().st_mode & stat.S_IROTH
@@ -325,10 +324,7 @@ class _Reader(dns.zonefile.Reader):
 
     def _eat_line(self) -> None:
         filename, line = self.tok.where()
-        what = f"{self.last_name}: lies outside the zone and is ignored"
-        if self._is_private_include():
-            what = f"the record lies outside the zone and is ignored; {_NOT_SHOWN}"
-        self._outside.append(f"{filename}:{line}: {what}")
+        self._outside.append(f"{filename}:{line}: {self.last_name}: lies outside the zone and is ignored")
         super()._eat_line()  # type: ignore[no-untyped-call]
 
 

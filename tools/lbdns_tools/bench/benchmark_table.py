@@ -71,6 +71,11 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         "--farms 0x0 --rounds 2 --seconds 2",
         Headline("p99 with readers / without", "ratio", ("farms", "3 members", "kernel_p99_ratio"), 0.5),
     ),
+    "plots": Benchmark(
+        "plot_speed", "time from a click on a time range of the live page to the plots",
+        "--members 200 --minutes 5 --rounds 2",
+        Headline("click to picture", "ms", ("farms", "200 members", "total_ms"), 0.5),
+    ),
     "restart": Benchmark(
         "queries_during_restart",
         "queries lost while the server reloads, is replaced by a new process, or loses workers",

@@ -84,8 +84,8 @@ def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, sto
 
 
 def _names(tally: RequestTally, parts: Sequence[ProcessMeasurement]) -> dict[str, str]:
-    """Return the names of the servers in ``tally``, omitting names with several addresses and addresses with several
-    names.
+    """Return the names of the servers in ``tally`` whose address has exactly one name, if that name has no other
+    address.
 
     A pool that answers with addresses instead of aliases uses one name for several servers, so the name does not
     identify a server.
@@ -99,9 +99,7 @@ def _names(tally: RequestTally, parts: Sequence[ProcessMeasurement]) -> dict[str
                 addresses.setdefault(name, set()).add(address)
     found = {}
     for server in tally.servers:
-        endpoint = Endpoint(server, 0)
-        if not endpoint.is_address:
-            endpoint = parse_endpoint(server, 0)
+        endpoint = parse_endpoint(server, 0)
         names = owners.get(endpoint.host, set())
         if len(names) == 1 and len(addresses[name := next(iter(names))]) == 1:
             found[server] = str(Endpoint(name, endpoint.port)) if endpoint.port else name

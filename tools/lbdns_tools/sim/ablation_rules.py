@@ -42,8 +42,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class AblationRule:
-    """A rule of ``best``. ``purpose`` states what the rule does; ``made_for`` is text that occurs in the names of the
-    criteria for which the rule was made."""
+    """A rule of ``best``. ``purpose`` states what the rule does; ``made_for`` is text from the criteria it serves."""
 
     name: str
     purpose: str
@@ -65,7 +64,7 @@ def switched_off(rule: str) -> Iterator[None]:
 def _proportional_point(
     capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
 ) -> OperatingPoint:
-    """Return rates in proportion to capacity, without ideal loads; the entire load then counts as backlog."""
+    """Return rates in proportion to capacity, without ideal loads; the whole load then counts as a backlog."""
     total = sum(capacities)
     return OperatingPoint(tuple(rate * c / total for c in capacities), (0.0,) * len(capacities), math.inf)
 
@@ -79,7 +78,7 @@ def _unlimited_point(
 def _split_by_width(
     loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
 ) -> list[float]:
-    """Split ``amount`` in proportion to ``widths``, regardless of the loads."""
+    """Split ``amount`` in proportion to ``widths``, whatever the loads are."""
     return [width * amount / sum(widths) for width in widths]
 
 
@@ -170,7 +169,7 @@ _ALL: Final = (
     ),
     _rule(
         "lower-rate",
-        "expects the request rate or the answer rate, whichever is lower",
+        "expects the lower of the rates of requests and answers",
         "closed loop",
         (_BEST, "expected_rates", _requests_as_answers),
     ),
@@ -194,13 +193,13 @@ _ALL: Final = (
     ),
     _rule(
         "persistent-clients",
-        "applies all special treatment of clients that reuse an answer",
+        "treats clients that keep an answer differently in every way",
         "closed loop with 20 clients",
         (_BEST, "PERSISTENT", math.inf),
     ),
     _rule(
         "carried-credits",
-        "carries over to the next plan any fraction of an answer that is still owed to a member",
+        "carries the fraction of an answer that a plan owes a member over to the next plan",
         "identical servers",
         (_BEST, "smooth_plan", _plan_without_credits),
     ),
@@ -224,7 +223,7 @@ _ALL: Final = (
     ),
     _rule(
         "spare-capacity",
-        "suspends members only while the others can serve the demand",
+        "suspends members only as long as the others can serve the demand",
         "reports lost",
         (_CANDIDATES, "spare", lambda suspended, *values: list(suspended)),
     ),
@@ -248,7 +247,7 @@ _ALL: Final = (
     ),
     _rule(
         "shrinkage",
-        "moves estimated speeds towards their mean to the extent that chance explains the differences",
+        "moves estimated speeds towards their mean as far as chance explains the differences",
         "identical servers",
         (_ESTIMATE, "_shrunk_to_mean", lambda speeds, variances: list(speeds)),
     ),
@@ -260,7 +259,7 @@ _ALL: Final = (
     ),
     _rule(
         "single-change",
-        "discards a member's earlier requests if the cost of that member's requests alone changes",
+        "discards a member's earlier requests if the cost of its requests changes alone",
         "",
         (_POOL, "forget_changed", lambda costs: None),
     ),

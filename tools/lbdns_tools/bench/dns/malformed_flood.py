@@ -1,5 +1,4 @@
-"""Floods a server with malformed datagrams, and measures memory use, log lines, and the latency and loss of valid
-queries.
+"""Floods a server with malformed datagrams, and measures memory use, log lines, and valid queries' latency and loss.
 
 A generator sends malformed datagrams of many kinds at the maximum rate. Before and during the flood, a prober sends
 valid queries at a modest rate and reads each answer's kernel receive timestamp. The flood and the valid queries share

@@ -12,12 +12,11 @@ import operator
 from collections.abc import Sequence
 from typing import Final
 
-from lbdns.choosing.request_cost import MIN_CPU, RequestCost
+from lbdns.choosing.request_cost import ENOUGH, MIN_CPU, RequestCost
 from lbdns.choosing.robust_estimates import limited_weights, robust_mean, winsorised
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 
 PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior belief that all CPUs are equal
-ENOUGH: Final = 20.0  # requests to the whole pool before its capacities count as observed
 CHANGED: Final = 2.0  # if requests cost this factor more (or less) than before, their kind changed ...
 UNLIKELY: Final = 4.0  # ... if the change is at least this many standard deviations, ...
 SQUARES: Final = 5.0  # ... where the mean square of the cost of a request is this many times the square of its mean

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
+ENOUGH: Final = 20.0  # requests up to which a capacity counts as unknown
 MEMORY: Final = 60.0  # s: time constant with which old observations fade
 KEPT: Final = 200.0  # requests: fewer fade more slowly, because few new ones take their place, ...
 SLOW_MEMORY: Final = 3600.0  # s: ... with this time constant
@@ -85,10 +86,7 @@ class RequestCost:
     def observe(self, metrics: Mapping[str, float], seconds: float, status_requests: float = 0.0) -> None:
         """Record the metrics of a report that arrived ``seconds`` after the previous report.
 
-        If a counter has decreased (because of a restart) or has increased more than is possible, its value is used only
-        as the new baseline. ``status_requests`` (the number of the agent's own server-status requests) is subtracted
-        from the requests. Status requests use almost no CPU time. If they were counted, every server would seem ten
-        times as fast after an idle night.
+        ``status_requests`` is the number of the agent's own server-status requests in that time.
         """
         last, self._last = self._last, metrics
         self.counted = self.counted or "requests_total" in metrics
@@ -96,21 +94,33 @@ class RequestCost:
             return
         self.work.fade(seconds)
         self.recent.fade(seconds)
-        requests, cpu = work_between(last, metrics, seconds)
-        self._newest = (0.0, 0.0)
-        if requests is not None and cpu is not None:
-            requests = max(0.0, requests - status_requests)
-            if not requests:  # else, the member would seem the slower the longer it is idle
-                cpu = max(0.0, cpu - STATUS_CPU * status_requests)
-            self._newest = (requests, cpu)
-            self.work.add(requests, cpu)
-            self.recent.add(requests, cpu)
+        self._newest = served_between(last, metrics, seconds, status_requests) or (0.0, 0.0)
+        self.work.add(*self._newest)
+        self.recent.add(*self._newest)
 
     def forget(self) -> None:
         """Discard all requests and CPU time reported before the newest report."""
         self.work, self.recent = FadingWork(MEMORY, KEPT), FadingWork(RECENT)
         self.work.add(*self._newest)
         self.recent.add(*self._newest)
+
+
+def served_between(
+    last: Mapping[str, float], now: Mapping[str, float], seconds: float, status_requests: float = 0.0
+) -> tuple[float, float] | None:
+    """Return the requests of clients and their CPU seconds between two reports, or None if either number is unknown.
+
+    If a counter has decreased (because of a restart) or has increased more than is possible, its value is used only as
+    the new baseline. ``status_requests`` (the number of the agent's own server-status requests) is subtracted from the
+    requests. Status requests use almost no CPU time. If they were counted, every server would seem ten times as fast
+    after an idle night.
+    """
+    requests, cpu = work_between(last, now, seconds)
+    if requests is None or cpu is None:
+        return None
+    requests = max(0.0, requests - status_requests)
+    # Else, the member would seem the slower the longer it is idle
+    return requests, cpu if requests else max(0.0, cpu - STATUS_CPU * status_requests)
 
 
 def work_between(

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.choosing.host_capacity import ENOUGH, HostCapacity
+from lbdns.choosing.host_capacity import HostCapacity
+from lbdns.choosing.request_cost import ENOUGH
 
 
 def reports(host: HostCapacity, seconds: int, requests: float, cpu: float, cores: float = 2.0) -> float:

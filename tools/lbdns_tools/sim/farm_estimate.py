@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from lbdns.choosing.capacity_estimate import ENOUGH, PRIOR, common_speed, enough_observed
+from lbdns.choosing.capacity_estimate import PRIOR, common_speed, enough_observed
 from lbdns.choosing.reported_values import counted_cores
-from lbdns.choosing.request_cost import RequestCost
+from lbdns.choosing.request_cost import ENOUGH, RequestCost
 from lbdns.model.snapshot import Reading
 from lbdns_tools.sim.recording_format import RecordedReport, Recording
 from lbdns_tools.sim.simulation_scenario import ServerSpec

@@ -176,7 +176,7 @@ class ProcessTreeCpu:
     def _in_turn(self, children: tuple[int, ...]) -> tuple[int, ...]:
         """Return the children, beginning with a different child in each round.
 
-        Every child is therefore eventually searched.
+        Every child is therefore searched eventually.
         """
         first = self._round % len(children) if children else 0
         return children[first:] + children[:first]

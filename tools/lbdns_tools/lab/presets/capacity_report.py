@@ -1,4 +1,4 @@
-"""The report of the study ``capacity``, with sustained rates, and CPU use and response times at each rate."""
+"""The report of the study ``capacity``: sustained rates, and the CPU use and response times at each rate."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_every_part_is_there() -> None:
         "Unequal hosts, lookups per connection: best versus round robin",
         "Unequal hosts, lookups at WebStone's intervals: best versus round robin",
         "Equal hosts, lookups per connection: best versus round robin",
-        "The literal rule of 1999",
+        "The highest score until the next report",
         "Beside 1999",
         "Tables: a single server",
         "Tables: lookups per connection",
@@ -119,8 +119,8 @@ def test_repetitions_tell_the_error() -> None:
     assert len(words) == 3
 
 
-def test_the_literal_rule_beside_best() -> None:
-    (table,) = by_heading(study())["The literal rule of 1999"].tables
+def test_the_highest_score_beside_best() -> None:
+    (table,) = by_heading(study())["The highest score until the next report"].tables
     assert "gandalf has 69% of the farm's CPU capacity" in table.caption
     assert list(table.rows[0]) == [
         "per connection", "html", 20, 0.36, 0.9, pytest.approx(6.0), pytest.approx(3.0), 0.95, 0.7, "herds",

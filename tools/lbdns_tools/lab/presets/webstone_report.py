@@ -50,7 +50,12 @@ def sections(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) 
     main = next(iter(farms))  # the unequal farm, or that of --farm
     parts = [_demands(outcomes, farms)]
     parts += [_ratios(outcomes, farm, resolve, farms) for farm in farms for resolve in WORDS]
-    parts += [_literal(found, farms[main], main), _beside_1999(found, main), *_tables(found, main), _own_cpu(outcomes)]
+    parts += [
+        _highest_score(found, farms[main], main),
+        _beside_1999(found, main),
+        *_tables(found, main),
+        _own_cpu(outcomes),
+    ]
     return [part for part in parts if part.pictures or any(table.rows for table in part.tables)]
 
 
@@ -125,27 +130,30 @@ def _over(compared: Iterable[SelectionRatios], figure: str, of: Callable[[list[f
     return of(known) if known else None
 
 
-def _literal(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
+def _highest_score(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
     host = strongest(farm)
     columns = (
         "lookups", "workload", "clients", "throughput / best", "throughput / round robin", "p95 / best",
         "p95 / round robin", f"to {host.name}", f"to {host.name}, best", "",
     )  # fmt: skip
     rows = [
-        _literal_row(found, key, host.name) for key in found.keys if key.selection == "best_score" and key.farm == name
+        _highest_score_row(found, key, host.name)
+        for key in found.keys
+        if key.selection == "best_score" and key.farm == name
     ]
     table = SectionTable(
         f"best_score; {host.name} has {host.cpu / farm.cpu:.0%} of the farm's CPU capacity", columns, rows
     )
     words = (
-        "Until the next report, 'best_score' sends all clients to the server with the highest score. A point is "
-        "marked 'wins' if throughput is higher and p95 is lower than with 'best'. A point is marked 'herds' if "
-        "throughput or p95 is worse than with 'round_robin', which ignores load.",
+        "As in 1999, 'best_score' sends all clients to the server with the highest score until the next report. The "
+        "score is not that of 1999, but the default score of lbdns, 'headroom'. A point is marked 'wins' if throughput "
+        "is higher and p95 is lower than with 'best'. A point is marked 'herds' if throughput or p95 is worse than "
+        "with 'round_robin', which ignores load.",
     )
-    return ReportSection("The literal rule of 1999", words, (table,))
+    return ReportSection("The highest score until the next report", words, (table,))
 
 
-def _literal_row(found: OutcomeIndex, key: PointKey, host: str) -> tuple[ReportCell, ...]:
+def _highest_score_row(found: OutcomeIndex, key: PointKey, host: str) -> tuple[ReportCell, ...]:
     best, rotation = key._replace(selection="best"), key._replace(selection="round_robin")
     ratios = [found.ratio(key, other, figure) for figure in (THROUGHPUT, "p95_s") for other in (best, rotation)]
     shares = (found.share(key, host), found.share(best, host))

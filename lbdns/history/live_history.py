@@ -21,6 +21,7 @@ from typing import Final
 
 from lbdns.config.recording_sections import HistoryConfig
 from lbdns.events.event_log import EventLog, LoggedEvent
+from lbdns.history.history_plots import HistoryPlots, PlotRequest, read_plots
 from lbdns.history.history_reader import HistoryReader, HistorySeries
 from lbdns.history.history_recorder import HistoryRecorder
 from lbdns.history.history_sample import HistorySample
@@ -158,6 +159,15 @@ class LiveHistory:
             return HistorySeries(pool, metric, "raw", 1.0, (), {})
         read = HistoryReader(self.path, _breathe).series
         return await asyncio.to_thread(read, pool, metric, members, start, end, points)
+
+    async def plots(self, wanted: PlotRequest) -> HistoryPlots:
+        """Run ``read_plots`` in a thread, and return the result.
+
+        Data from the last few seconds may be missing.
+        """
+        if not self.path.exists():
+            return HistoryPlots(wanted.pool, "raw", 1.0, ())
+        return await asyncio.to_thread(read_plots, self.path, wanted, _breathe)
 
     async def events(self, since: float = 0.0, limit: int = 1000, kind: str = "") -> list[LoggedEvent]:
         """Run ``HistoryReader.events`` in a thread, and return the result."""

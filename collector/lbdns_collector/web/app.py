@@ -44,12 +44,14 @@ ROUTES: Final[dict[str, Handler]] = {
     "/api/v1/log": endpoints.events_so_far,
     "/api/v1/explain": endpoints.explain,
     "/api/v1/history": endpoints.history,
+    "/api/v1/plots": endpoints.plots,
     "/api/v1/events": endpoints.events,
     "/metrics": endpoints.metrics,
     HEALTH: endpoints.health,
     LIVE: endpoints.live,
 }
-EXPENSIVE: Final = ("/api/v1/log", "/api/v1/explain", "/api/v1/history")  # built for one client; others are shared
+#: Built for a single client; other documents are shared
+EXPENSIVE: Final = ("/api/v1/log", "/api/v1/explain", "/api/v1/history", "/api/v1/plots")
 PATHS: Final = ("/", *ROUTES)
 
 

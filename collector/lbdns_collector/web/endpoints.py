@@ -11,6 +11,8 @@ from aiohttp import web
 
 from lbdns.events.event_log import EVENT_KINDS, KEPT, LoggedEvent
 from lbdns.events.server_sent_events import KEEP_ALIVE
+from lbdns.history.history_plots import HistoryPlots, PlotRequest
+from lbdns.history.history_sample import OF_SERVER
 from lbdns.text.suggestions import nearest
 from lbdns_collector.status.status_document import separated, to_json
 from lbdns_collector.web.app_keys import HUB, METRICS, SCHEDULER, SOURCE, STATUS
@@ -27,6 +29,9 @@ MAX_POINTS: Final = 5000
 MAX_VALUES: Final = 200_000  # of all members together; each takes about 40 bytes while a document is built
 LATEST: Final = 1e11  # Unix seconds (the year 5138); far greater numbers overflow
 MAX_NAME: Final = 300  # characters
+MAX_LINES: Final = 50  # members with a series of their own in a plot; a viewer can tell far fewer apart
+MAX_METRICS: Final = 12  # of one request for plots
+HISTORY_OFF: Final = "history recording is off; set [history] on = true in the server's configuration"
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -144,15 +149,12 @@ async def _events(request: web.Request, since: float, limit: int, kind: str) -> 
 async def history(request: web.Request) -> web.StreamResponse:
     recorded = request.app[SOURCE].program.history
     if recorded is None:
-        return error(404, "history recording is off; set [history] on = true in the server's configuration")
+        return error(404, HISTORY_OFF)
     try:
         pool, metric, members = _requested_series(request)
-        end = _number(request, "to", time.time(), 0, LATEST)
-        start = _number(request, "from", end - SPAN, 0, LATEST)
+        start, end = _span(request)
         points = int(_number(request, "points", POINTS, 1, MAX_POINTS))
         points = min(points, max(MAX_VALUES // max(_series_count(request, pool, members), 1), 1))
-        if start >= end:
-            raise ConfigError("'from' must be earlier than 'to' (both in Unix seconds)")
         found = await request.app[SCHEDULER].beside(recorded.series(pool, metric, members, start, end, points))
     except ConfigError as wrong:
         return error(400, str(wrong))
@@ -161,21 +163,65 @@ async def history(request: web.Request) -> web.StreamResponse:
     return await document(request, await joined(request.app[SCHEDULER], _series_pieces(found.document())))
 
 
+async def plots(request: web.Request) -> web.StreamResponse:
+    """Send the data of several plots of one pool, which share their times."""
+    recorded = request.app[SOURCE].program.history
+    if recorded is None:
+        return error(404, HISTORY_OFF)
+    try:
+        found = await request.app[SCHEDULER].beside(recorded.plots(_requested_plots(request)))
+    except ConfigError as wrong:
+        return error(400, str(wrong))
+    except LbdnsError as wrong:
+        return error(404, str(wrong))
+    return await document(request, await joined(request.app[SCHEDULER], _plot_pieces(found)))
+
+
+def _requested_plots(request: web.Request) -> PlotRequest:
+    metrics, server = (list(dict.fromkeys(request.query.getall(name, ()))) for name in ("metric", "server"))
+    pool = request.query.get("pool", "")
+    members = _requested_members(request, pool)
+    if not (metrics or server) or (metrics and not pool):
+        raise ConfigError("the parameters are incomplete; example: /api/v1/plots?pool=web&metric=cpu_idle&server=types")
+    for name, found, most in (("metric", [*metrics, *server], MAX_METRICS), ("member", members, MAX_LINES)):
+        if len(found) > most:
+            raise ConfigError(f"{name}: at most {most} values are allowed, not {len(found)}")
+    for metric in server:
+        if metric not in OF_SERVER:
+            raise ConfigError(f"server: {metric!r} is not a metric of the server{nearest(metric, OF_SERVER)}")
+    start, end = _span(request)
+    step = _number(request, "step", (end - start) / POINTS, 0.1, LATEST)
+    return PlotRequest(pool, metrics, server, members, start, end, max(step, (end - start) / MAX_POINTS))
+
+
 def _requested_series(request: web.Request) -> tuple[str, str, Sequence[str]]:
     pool, metric = request.query.get("pool", ""), request.query.get("metric", "")
-    members = list(dict.fromkeys(request.query.getall("member", ())))
     if not metric:
         raise ConfigError("metric: the parameter is missing; example: /api/v1/history?pool=web&metric=score")
+    return pool, metric, _requested_members(request, pool)
+
+
+def _requested_members(request: web.Request, pool: str) -> Sequence[str]:
+    members = list(dict.fromkeys(request.query.getall("member", ())))
     if not pool:
-        return pool, metric, members
+        return members
     pools = {known.name: known for known in request.app[SOURCE].members.farm.pools}
     if pool not in pools:
         raise ConfigError(f"pool: {pool!r} does not exist{nearest(pool, pools)}")
-    known = [member.name for member in pools[pool].members]
+    known = dict.fromkeys(member.name for member in pools[pool].members)
     for member in members:
         if member not in known:
             raise ConfigError(f"member: pool {pool} has no member {member!r}{nearest(member, known)}")
-    return pool, metric, members
+    return members
+
+
+def _span(request: web.Request) -> tuple[float, float]:
+    """Return the requested time span in Unix seconds, by default the last hour."""
+    end = _number(request, "to", time.time(), 0, LATEST)
+    start = _number(request, "from", end - SPAN, 0, LATEST)
+    if start >= end:
+        raise ConfigError("'from' must be earlier than 'to' (both in Unix seconds)")
+    return start, end
 
 
 def _series_count(request: web.Request, pool: str, members: Sequence[str]) -> int:
@@ -214,4 +260,14 @@ def _series_pieces(series: Mapping[str, Any]) -> Iterator[bytes]:
     head = {key: value for key, value in series.items() if key != "series"}
     yield to_json(head).removesuffix(b"}") + b',"series":{'
     yield from separated(to_json(name) + b":" + to_json(values) for name, values in series["series"].items())
+    yield b"}}"
+
+
+def _plot_pieces(plots: HistoryPlots) -> Iterator[bytes]:
+    """Yield the data of several plots as JSON, with one piece for each metric."""
+    head = {"pool": plots.pool, "tier": plots.tier, "step_s": plots.step_s, "times": plots.times}
+    yield to_json(head).removesuffix(b"}") + b',"metrics":{'
+    yield from separated(to_json(name) + b":" + to_json(plot.document()) for name, plot in plots.metrics.items())
+    yield b'},"server":{'
+    yield from separated(to_json(name) + b":" + to_json(series) for name, series in plots.server.items())
     yield b"}}"

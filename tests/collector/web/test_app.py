@@ -64,7 +64,8 @@ async def test_read_only(tmp_path: Path, method: str, path: str) -> None:
 
 
 #: Paths that work without arguments or a history
-PLAIN = [path for path in PATHS if path not in ("/api/v1/explain", "/api/v1/history", "/api/v1/reports")]
+NEEDING_ARGUMENTS = ("/api/v1/explain", "/api/v1/history", "/api/v1/plots", "/api/v1/reports")
+PLAIN = [path for path in PATHS if path not in NEEDING_ARGUMENTS]
 
 
 @pytest.mark.parametrize("path", PLAIN)

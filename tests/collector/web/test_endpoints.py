@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from lbdns.events.event_log import LoggedEvent
+from lbdns.history.history_plots import HistoryPlots, MetricPlot, PlotRequest
 from lbdns.history.history_reader import HistorySeries
 from lbdns_collector.web import endpoints
 from lbdns_shared.errors import ConfigError, LbdnsError
@@ -36,6 +37,13 @@ class FakeHistory:
         if self.failure:
             raise self.failure
         return HistorySeries(pool, metric, "raw", 1.0, (10.0, 11.0), {"gandalf": (1.5, None), "frodo": (2.0, 3.0)})
+
+    async def plots(self, wanted: PlotRequest) -> HistoryPlots:
+        self.asked.append((wanted,))
+        if self.failure:
+            raise self.failure
+        plot = MetricPlot({"frodo": (2.0, None)}, {"sum": (9.0, 8.0)})
+        return HistoryPlots("web", "10s", 10.0, (10.0, 20.0), {"answers": plot}, {"types": {"A": (1.0, 2.0)}})
 
     async def events(self, since: float = 0.0, limit: int = 1000, kind: str = "") -> list[LoggedEvent]:
         if self.failure:
@@ -151,11 +159,47 @@ async def test_a_series_has_a_limited_number_of_values(tmp_path: Path, monkeypat
 
 async def test_errors_of_the_history(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
-        assert "[history] on" in (await get(web, "/api/v1/history?metric=types", 404))["error"]
+        for path in ("/api/v1/history?metric=types", "/api/v1/plots?server=types"):
+            assert "[history] on" in (await get(web, path, 404))["error"]
         history = recording(web)
         for failure, status in ((ConfigError("no such metric"), 400), (LbdnsError("nothing is recorded yet"), 404)):
             history.failure = failure
             assert (await get(web, "/api/v1/history?metric=types", status))["error"] == str(failure)
+
+
+async def test_plots(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        history = recording(web)
+        query = "pool=web&metric=answers&server=types&member=frodo&from=10&to=3610&step=10"
+        assert await get(web, f"/api/v1/plots?{query}") == {
+            "pool": "web", "tier": "10s", "step_s": 10.0, "times": [10.0, 20.0],
+            "metrics": {"answers": {"series": {"frodo": [2.0, None]}, "others": {"sum": [9.0, 8.0]}}},
+            "server": {"types": {"A": [1.0, 2.0]}},
+        }  # fmt: skip
+        await get(web, "/api/v1/plots?server=rcodes&from=0&to=100000&step=1")
+        assert history.asked == [
+            (PlotRequest("web", ["answers"], ["types"], ["frodo"], 10.0, 3610.0, 10.0),),
+            (PlotRequest("", [], ["rcodes"], [], 0.0, 100_000.0, 20.0),),  # at most 5,000 points
+        ]
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("pool=web", "the parameters are incomplete"),
+        ("metric=score", "the parameters are incomplete"),
+        ("pool=wep&metric=score", "pool: 'wep' does not exist. Perhaps you meant 'web'?"),
+        ("pool=web&metric=score&member=gandal", "member: pool web has no member 'gandal'. Perhaps you meant"),
+        ("server=typs", "server: 'typs' is not a metric of the server. Perhaps you meant 'types'?"),
+        ("server=types&step=0", "step: '0' is not a number from 0.1"),
+        ("server=types&from=5&to=5", "'from' must be earlier than 'to'"),
+        ("pool=web" + "".join(f"&metric=m{n}" for n in range(13)), "metric: at most 12 values are allowed, not 13"),
+    ],
+)
+async def test_bad_questions_about_plots(tmp_path: Path, query: str, what: str) -> None:
+    async with served(tmp_path) as web:
+        recording(web)
+        assert (await get(web, f"/api/v1/plots?{query}", 400))["error"].startswith(what)
 
 
 async def test_an_agent_finds_out_why_its_reports_fail(tmp_path: Path) -> None:

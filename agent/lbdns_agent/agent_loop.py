@@ -37,7 +37,7 @@ log = logging.getLogger("lbdns.agent")
 
 @dataclass(frozen=True)
 class ReportSchedule:
-    """The fixed schedule of the reports: report k is due at ``first + k * interval`` (monotonic seconds).
+    """A fixed report schedule: report k is due at ``first + k * interval`` (monotonic seconds).
 
     A missed report is skipped, not sent late.
     """

@@ -24,7 +24,7 @@ OFF: Final = "off"
 class AgentOptions:
     """All options of a running agent.
 
-    If the gateway sensor or the status page sensor is switched off, ``gateway`` or ``status`` is None.
+    ``gateway`` is None if the gateway sensor is switched off, and ``status`` is None if the status page sensor is.
     """
 
     name: str

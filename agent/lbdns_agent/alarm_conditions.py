@@ -1,6 +1,6 @@
 """Parses alarm conditions such as ``METRIC[/cpu] > NUMBER``, and checks them against a host's metrics. Pure.
 
-An overloaded host sends an alarm immediately, and the server then directs no clients to that host until the alarm ends.
+An overloaded host sends an alarm immediately, and the server then sends it no clients until the alarm ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z"
 class AlarmCondition:
     """A condition for one metric, such as ``run_queue > 100``. An alarm is sent while the condition is met.
 
-    If ``per_cpu`` is true, the metric is first divided by the CPU count, or by 1 if the CPU count is less than 1.
+    If ``per_cpu`` is true, the metric is first divided by the CPU count, or by 1 if that is less than 1.
     """
 
     metric: str

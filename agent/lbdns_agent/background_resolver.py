@@ -17,7 +17,7 @@ Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
 def look_up_addresses(endpoint: Endpoint) -> list[Address]:
-    """Return the addresses of an endpoint in the order in which to try them (RFC 6724). Raises OSError."""
+    """Return the addresses of an endpoint in the order in which they should be tried (RFC 6724). Raises OSError."""
     flags = socket.AI_NUMERICHOST if endpoint.is_address else 0
     answers = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_DGRAM, flags=flags)
     return [(family, where) for family, _, _, _, where in answers]
@@ -29,7 +29,7 @@ class BackgroundResolver:
     If a lookup fails, the previous addresses remain in use.
 
     If the endpoint is already an IP address, no thread is started. ``error`` is the reason why the last lookup failed,
-    or an empty string if the last lookup succeeded.
+    or an empty string if it succeeded.
 
     """
 

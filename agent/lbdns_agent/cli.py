@@ -170,7 +170,7 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
 
 
 def take_single_sample(options: AgentOptions) -> tuple[HostSample, float]:
-    """Return a sample, and the length in seconds of the period that the sample's rates cover.
+    """Return a sample, and the length in seconds of the period that its rates cover.
 
     Raises LbdnsError if the host can't be measured.
     """

@@ -64,7 +64,7 @@ class HostSampler:
         """Read every sensor and return the sample.
 
         This method waits up to ``wait`` seconds for non-blocking sensors. A result that arrives too late is used in the
-        next sample, unless the result is then more than ``interval`` seconds old.
+        next sample, unless it is then more than ``interval`` seconds old.
         """
         # The agent's own requests put processes to work, so momentary sensors are read first, the others meanwhile
         found: dict[str, float] = {}
@@ -148,7 +148,7 @@ def _raise_unsupported(psutil: Any) -> Any:
 def _metric_values(state: _SensorState, reading: TimedReading) -> MetricValues:
     """Return a reading's metrics.
 
-    If a reading follows the previous reading too soon, it yields no rates and isn't stored.
+    A reading that follows the previous one too soon yields no rates and isn't stored.
     """
     seconds = reading.at - state.before_at
     if state.before is not None and seconds < SHORTEST_DIFFERENCE:

@@ -1,6 +1,6 @@
 """Reads files in /proc and in cgroups repeatedly.
 
-The files stay open, because opening a file takes as much time as reading the file.
+The files stay open, because opening a file takes as long as reading it.
 """
 
 from __future__ import annotations
@@ -74,9 +74,8 @@ class KernelFile:
 
 
 class ProcFiles:
-    """A reader for files in /proc or in a copy of /proc.
-
-    Each round reads a file only once, even if several sensors use the file.
+    """A reader for files in /proc or in a copy of it. Each file is read only once per round, even if several sensors
+    use it.
     """
 
     def __init__(self, root: str | Path = "/proc") -> None:
@@ -89,7 +88,7 @@ class ProcFiles:
         self._round.clear()
 
     def read(self, name: str) -> bytes:
-        """Return the content of file ``name``, which is read only once in each round. Raises OSError."""
+        """Return the content of file ``name``, which is read only once per round. Raises OSError."""
         text = self._round.get(name)
         if text is None:
             file = self._files.get(name)

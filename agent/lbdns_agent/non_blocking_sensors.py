@@ -1,8 +1,8 @@
 """Runs all sensors that wait for a server or the network, in one thread that calls poll(2).
 
-A reading is a generator that yields each file descriptor for which the reading must wait, and returns the result. A
-slow sensor does not delay other sensors. A single thread runs all sensors, because switching between threads would cost
-more than the work itself.
+A reading is a generator that yields each file descriptor it must wait for, and returns the result. A slow sensor does
+not delay other sensors. A single thread runs all sensors, because switching between threads costs more than the work
+itself.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ ReadingSteps = Generator[DescriptorWait, None, T]
 
 @dataclass(frozen=True)
 class TimedReading:
-    """A reading's result or exception, and the time (monotonic seconds) at which the reading ended."""
+    """A reading's result or exception, and the time (monotonic seconds) at which it ended."""
 
     value: Any
     at: float
 
 
 class SensorTask:
-    """A task that runs the readings of one non-blocking sensor, one reading at a time."""
+    """A task that runs the readings of one non-blocking sensor, one at a time."""
 
     def __init__(self, begin: Callable[[], ReadingSteps[Any]], timeout: float, awaited: bool = True) -> None:
         self.awaited = awaited  # whether a report waits for the result
@@ -62,10 +62,7 @@ class SensorTask:
         self.resume()
 
     def resume(self, error: Exception | None = None) -> None:
-        """Run the current reading until the reading waits or finishes.
-
-        If ``error`` is given, raise ``error`` inside the reading first.
-        """
+        """Run the current reading until it waits or finishes. If ``error`` is given, raise it in the reading first."""
         assert self._steps is not None
         try:
             self.wait = self._steps.throw(error) if error else next(self._steps)
@@ -75,7 +72,7 @@ class SensorTask:
             self._end(failure.with_traceback(None))
 
     def take(self, oldest: float) -> TimedReading | None:
-        """Remove the newest result. Return the result, or None if it is older than ``oldest`` (monotonic seconds)."""
+        """Remove the newest result and return it, or return None if it is older than ``oldest`` (monotonic seconds)."""
         result, self.result = self.result, None
         return result if result is not None and result.at >= oldest else None
 

@@ -1,6 +1,6 @@
-"""Reads the /proc stat file of a process or thread (parent, state and CPU times), and traces a process's ancestors.
+"""Reads the /proc stat file of a process or thread (parent, state and CPU times), and traces its ancestors.
 
-An open stat file always belongs to the process for which it was opened. After a process has ended, reads of its open
+An open stat file always belongs to the process for which it was opened. After a process has exited, reads of its open
 stat file fail, even if another process has reused its process ID.
 """
 
@@ -51,9 +51,9 @@ def read_process_stat(proc: str, pid: int) -> ProcessStat | None:
 
 
 def descends_from(proc: str, pid: int, roots: Collection[int]) -> bool:
-    """Return whether process ``pid`` is in ``roots`` or descends from a process in ``roots``.
+    """Return whether process ``pid`` is in ``roots`` or descends from one of them.
 
-    Returns True if ``pid`` has ended.
+    Returns True if ``pid`` has exited.
     """
     while pid not in roots:
         stat = read_process_stat(proc, pid)
@@ -80,7 +80,7 @@ class ProcessStatFile(KernelFile):
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> bytes:
-        """Return the stat line, or an empty line if the process has ended."""
+        """Return the stat line, or an empty line if the process has exited."""
         try:
             return read_short(self._fd) if self._fd >= 0 else read_once(self.path)
         except OSError:

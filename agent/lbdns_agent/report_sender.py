@@ -21,8 +21,7 @@ class CollectorSocket:
     """A sender of reports to one collector, through one UDP socket.
 
     Sending never blocks and never raises an exception. The socket is connected, so the kernel reports a closed port
-    when the agent sends the next datagram (udp(7)). If the kernel reports a closed port, the agent sends the datagram
-    again.
+    when the agent sends the next datagram (udp(7)). The agent then sends that datagram again.
     """
 
     def __init__(

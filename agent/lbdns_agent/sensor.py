@@ -90,8 +90,7 @@ class Sensor(Generic[T]):
 
     ``read`` may raise any exception. ``values`` is a pure function of three arguments: the previous reading (None the
     first time), the current reading, and the seconds between the two readings. ``momentary`` sensors measure the state
-    of the host at one moment. ``momentary`` sensors are read first, before the agent's own requests cause other
-    processes to run.
+    of the host at one moment. They are read first, before the agent's own requests cause other processes to run.
     """
 
     source: str
@@ -124,5 +123,5 @@ def newest_value(metric: str) -> Callable[[float | None, float, float], MetricVa
 
 
 def rate(before: float, now: float, seconds: float) -> float:
-    """Return a counter's increase per second, or 0 if the counter has restarted or no time has passed."""
+    """Return a counter's increase per second, or 0 if it has restarted or no time has passed."""
     return max(0.0, now - before) / seconds if seconds > 0 else 0.0

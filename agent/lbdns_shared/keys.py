@@ -103,7 +103,7 @@ def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
 def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
     """Return the text of a file that holds secrets, and a warning if other users can read it. Raises KeyFileError.
 
-    Error messages contain ``what``, the kind of file. If the file is not a text file, the error message ends with
+    ``what`` is the kind of file for error messages. If the file is not a text file, the error message ends with
     ``hint``.
     """
     try:

@@ -3,7 +3,7 @@
 A thread writes the lines, so that logging never waits for the reader of standard error.
 
 Under the systemd journal, lines begin with their priority (sd-daemon(3)) and omit the time, because the journal adds
-the time.
+it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _TextFormatter(logging.Formatter):
 class _JournalFormatter(logging.Formatter):
     """A formatter that adds the priority to every line of another formatter's output.
 
-    The journal stores lines separately.
+    The journal stores each line as a separate entry.
     """
 
     def __init__(self, inner: logging.Formatter) -> None:
@@ -84,7 +84,7 @@ class _Window:
 
 
 class LogSuppressor:
-    """A filter that writes only some of many similar records, and counts the suppressed records.
+    """A filter that lets only some of many similar records pass, and counts the suppressed ones.
 
     Within one minute, up to ten similar log records are written. Another line then reports the number of suppressed
     records. Records are similar if they come from the same place in the program or are events about the same member.
@@ -125,7 +125,8 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each ended window with suppressed records, and whether its records are similar or only of one kind.
+        """Yield each ended window with suppressed records, and whether its records are similar or merely of the same
+        kind.
 
         Each window is yielded only once.
 
@@ -145,10 +146,10 @@ class LogSuppressor:
 
 
 class _Handler(logging.Handler):
-    """A handler that queues log records for writing, or suppresses log records and later reports their number.
+    """A handler that queues log records for writing, or suppresses them and later reports their number.
 
     The number of suppressed records is written when the first record after the window arrives. If no record arrives, a
-    timer thread writes the number.
+    timer thread writes it.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -170,7 +171,8 @@ class _Handler(logging.Handler):
             self._start_timer(now)
 
     def close(self) -> None:
-        """Report suppressed records that are still unreported, and wait a limited time until all lines are written."""
+        """Report any suppressed records that have not been reported yet, and wait a limited time for all lines to be
+        written."""
         self.acquire()
         try:
             if self._timer:

@@ -1,7 +1,7 @@
 """Writes log lines in a thread, so that a slow, stopped or missing reader of the log cannot delay the program.
 
-The queue of lines is bounded. If a line does not fit into the queue or cannot be written, the line is dropped and
-counted. When writing succeeds again, one line reports the number of lost lines.
+The queue of lines is bounded. If a line does not fit into the queue or cannot be written, it is dropped and counted.
+When writing succeeds again, one line reports the number of lost lines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _writers: weakref.WeakSet[LogWriter] = weakref.WeakSet()  # of this process
 
 
 class LogWriter:
-    """A writer that queues lines, and writes these lines to a stream from a thread.
+    """A writer that queues lines, and writes them to a stream in a thread.
 
     The first queued line starts the thread.
 
@@ -66,7 +66,7 @@ class LogWriter:
         self._stopping = False
 
     def put(self, line: str) -> None:
-        """Queue a line, or count the line as lost if the queue is full."""
+        """Queue a line, or count it as lost if the queue is full."""
         data = f"{line}\n".encode("utf-8", "backslashreplace")
         with self._changed:
             full = len(self._waiting) >= MAX_LINES or self._waiting_bytes + len(data) > MAX_BYTES
@@ -84,7 +84,7 @@ class LogWriter:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Give the thread a limited time to write the waiting lines, and then end the thread."""
+        """Give the thread a limited time to write the waiting lines, and then end it."""
         begin = time.monotonic()
         with self._changed:
             self._start_thread()
@@ -144,7 +144,7 @@ class LogWriter:
     def _write_few(self, deadline: float = float("inf")) -> bool:
         """Write some bytes.
 
-        Return False if the stream was not ready before the deadline or before the thread had to end.
+        Return False if the deadline passed or the thread had to end before the stream was ready.
         """
         if not self._piece:
             with self._changed:
@@ -244,14 +244,14 @@ class QueuedStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """If the last line is incomplete, queue that line. This method does not wait until the line is written."""
+        """Queue the last line if it is incomplete. This method does not wait until the line is written."""
         if self._partial:
             self._writer.put(self._partial)
             self._partial = ""
 
 
 def _descriptor_of(stream: TextIO) -> int:
-    """Return the stream's file descriptor, or -1 if the stream has no descriptor, which happens in tests."""
+    """Return the stream's file descriptor, or -1 if it has none, which happens in tests."""
     try:
         return stream.fileno()
     except (OSError, ValueError, AttributeError):

@@ -45,7 +45,7 @@ class AskedQuestion:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the response as JSON.")
 @click.option("--timeout", type=click.FloatRange(0.01, 60.0), default=TIMEOUT, show_default=True, metavar="SECONDS",
-              help="Time to wait for a response in each of three tries.")  # fmt: skip
+              help="Time to wait for a response on each of three attempts.")  # fmt: skip
 @config_option
 def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, config: Path) -> None:
     """Send a DNS query and print the response.

@@ -26,7 +26,7 @@ def _parse_reason(text: str) -> str:
 
 
 def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[..., None]], click.Command]:
-    """Return a decorator that adds MEMBER, ``options`` and the options shared by all override commands."""
+    """Return a decorator that adds MEMBER, ``options`` and the shared options of all override commands."""
     every = (
         click.argument("member", required=False),
         *options,
@@ -74,7 +74,7 @@ def drain(**options: Any) -> None:
 
 @_override_command()
 def undrain(**options: Any) -> None:
-    """Return MEMBER to rotation if its reports permit.
+    """Return MEMBER to rotation if its reports allow it.
 
     MEMBER's share then grows gradually during the pool's ramp_up time.
 
@@ -98,9 +98,9 @@ def undrain(**options: Any) -> None:
 def force(to: str | None, **options: Any) -> None:
     """Treat MEMBER as up or down regardless of its reports; 'auto' ends this override.
 
-    With 'up', lbdns selects the member even if the member is silent, in alarm or quarantined. Even a dead member then
-    stays in rotation. With 'down', lbdns treats the member as if it had sent an alarm. If no member is usable, lbdns
-    also selects members that are forced down, but never drained members. A drain takes precedence over 'up' and 'down'.
+    With 'up', lbdns selects the member even if it is silent, in alarm or quarantined. Even a dead member then stays in
+    rotation. With 'down', lbdns treats the member as if it had sent an alarm. If no member is usable, lbdns also
+    selects members that are forced down, but never drained members. A drain takes precedence over 'up' and 'down'.
 
     \b
     Examples:
@@ -154,7 +154,7 @@ def _send_override(
 
 
 def _show(reply: Mapping[str, Any], now: float, nothing: str = "") -> None:
-    """Print the overrides that have ended and the overrides in force.
+    """Print the overrides that have ended and those in force.
 
     The server's notes are printed to standard error.
     """

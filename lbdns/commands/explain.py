@@ -39,8 +39,8 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
     """Show the member that will be selected for the next query for NAME, and the figures that explain the selection.
 
     NAME is one of a pool's names, with or without the zone (best.hobbit or best). The command has no effect on later
-    selections. The command contacts the server over HTTP. If --control is given or HTTP is disabled, the command uses
-    the control socket.
+    selections. The command contacts the server over HTTP. If --control is given or HTTP is disabled, it uses the
+    control socket.
 
     \b
     Examples:

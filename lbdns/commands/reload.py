@@ -18,8 +18,8 @@ from lbdns.command_line.common_options import config_option, control_option, con
 def reload(config: Path, control: Path | None) -> None:
     """Make a running server reload its configuration and zones.
 
-    The command returns when every process uses the new configuration. If the new configuration has errors, the command
-    prints the errors, and the server keeps the old configuration.
+    The command returns once every process uses the new configuration. If the new configuration has errors, the command
+    prints them, and the server keeps the old configuration.
 
     \b
     Examples:

@@ -25,7 +25,7 @@ SIGHUP and 'lbdns reload' reread the configuration; SIGTERM and SIGINT stop the 
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Number of answering processes.")
 @click.option(
     "--take-over", is_flag=True,
-    help="Replace the running server by taking over its sockets and state. No query is lost.",
+    help="Replace the running server by taking over its sockets and state, without losing queries.",
 )  # fmt: skip
 @log_options
 def serve(

@@ -87,7 +87,7 @@ def status(
 
 
 def _check_pools(asked: Sequence[str], known: Sequence[str]) -> None:
-    """Raise UsageError if a pool that the user asked for does not exist."""
+    """Raise UsageError if a requested pool does not exist."""
     for name in asked:
         if name not in known:
             raise click.UsageError(f"--pool: unknown pool {name!r}{nearest(name, known)}")

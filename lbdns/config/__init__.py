@@ -1,6 +1,6 @@
 """Read the configuration file lbdns.toml into frozen dataclasses.
 
-A separate module for each section defines the section's keys, defaults and ranges.
+Each section has its own module, which defines its keys, defaults and ranges.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from lbdns.config.value_readers import LOOPBACK, Network, each, integer, optiona
 class RateLimitConfig:
     """Limits on the rate of identical responses to a network, which prevent forged queries from flooding a victim.
 
-    The limits apply to UDP queries without a valid cookie; ``responses_per_second = 0`` disables the limits.
+    The limits apply to UDP queries without a valid cookie; ``responses_per_second = 0`` disables them.
     """
 
     responses_per_second: int = integer(1000, 0, 10**9)  # with the same name, type and status, to one network

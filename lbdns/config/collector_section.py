@@ -33,7 +33,7 @@ class CollectorConfig:
 
 
 def read_collector(root: TomlTable, scores: Iterable[str]) -> CollectorConfig:
-    """Return the section ``[collector]``, and record its errors.
+    """Return the section ``[collector]``, and record any errors in it.
 
     ``scores`` contains the names of the configured scores.
     """

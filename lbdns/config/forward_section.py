@@ -36,7 +36,7 @@ class ForwardConfig:
 
 
 def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
-    """Return the section ``[forward]``, and add its errors to the findings of ``root``.
+    """Return the section ``[forward]``, and add any errors in it to the findings of ``root``.
 
     ``listen`` contains the server's own addresses, which must not be upstreams.
     """

@@ -58,7 +58,7 @@ class TomlSource:
         return f"{position}: {place}: {what}"
 
     def line_of(self, place: TomlPlace, word: str = "") -> int:
-        """Return the number of the line that contains the key, or the quoted ``word`` in the value of the key.
+        """Return the number of the line that contains the key, or the quoted ``word`` in its value.
 
         If the key is absent, return the number of the table's first line, or 0.
         """
@@ -129,7 +129,7 @@ class TomlTable:
         return self.findings.path.resolve().parent
 
     def wrong(self, key: str, what: str, word: str = "") -> None:
-        """Report an error about the value of ``key``, or about the quoted ``word`` in the value."""
+        """Report an error about the value of ``key``, or about the quoted ``word`` in it."""
         place = self.place
         self.findings.add(TomlPlace(place.header, place.index, key, place.label, place.inside), what, word)
 
@@ -222,7 +222,7 @@ class TomlTable:
         return TomlTable(value, place or self._below(key), self.findings)
 
     def section(self, name: str) -> TomlTable:
-        """Return the table ``[name]``, or an empty table if the file does not contain the table."""
+        """Return the table ``[name]``, or an empty table if the file does not contain it."""
         return self.table(name, TomlPlace(name)) or TomlTable({}, TomlPlace(name), self.findings)
 
     def _below(self, key: str) -> TomlPlace:
@@ -243,7 +243,8 @@ class TomlTable:
         ]
 
     def end(self) -> None:
-        """Report an error for each key that no caller has read, because all known keys have been read."""
+        """Report an error for each key that no caller has read. Such keys are unknown, because callers read all known
+        keys."""
         for key in self.values:
             if key not in self._asked:
                 self.wrong(key, f"unknown key{nearest(key, self._asked)}")

@@ -81,7 +81,7 @@ def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
 def read_section(
     root: TomlTable, name: str, kind: Callable[..., T], check: Callable[[T, TomlTable], None] | None = None
 ) -> T:
-    """Return the section ``[name]``, and record its errors. ``check`` reports conflicts between several keys."""
+    """Return the section ``[name]``, and record any errors in it. ``check`` reports conflicts between several keys."""
     table = root.section(name)
     found = read_fields(kind, table)
     if check:

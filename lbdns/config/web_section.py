@@ -1,4 +1,4 @@
-"""Read ``[web]``, which defines the address of the web pages, and the clients that may read the pages."""
+"""Read ``[web]``, which defines the address of the web pages, and the clients that may read them."""
 
 from __future__ import annotations
 

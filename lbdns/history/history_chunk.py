@@ -1,4 +1,4 @@
-"""History tiers and chunks. The table of a tier has one row for each column of each chunk of samples. Sans-I/O."""
+"""History tiers and chunks. A tier's table has one row for each column of each chunk of samples. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TIERS: Final = (RAW, TEN_SECONDS, MINUTE)  # the finest first
 
 
 def retention(config: HistoryConfig) -> Mapping[TierName, float]:
-    """Return the number of seconds for which the data of each tier is kept, or 0 if the tier is not recorded."""
+    """Return the number of seconds for which the data of each tier is kept, or 0 if it is not recorded."""
     return {"raw": config.keep_raw, "10s": config.keep_10s, "1min": config.keep_1min}
 
 

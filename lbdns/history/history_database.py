@@ -125,7 +125,7 @@ class HistoryDatabase:
     def chunks(self, tier: HistoryTier, start: float, end: float) -> Iterator[int]:
         """Yield the keys (ms) of all chunks that may contain moments from ``start`` to ``end``, in ascending order.
 
-        Rows are fetched one at a time, so that SQLite reads only the rows that the caller uses.
+        Rows are fetched one at a time, so that SQLite reads only those that the caller uses.
         """
         after = key(max(0, int((start - tier.chunk) * 1000)), 0)
         last = key(max(0, int(end * 1000) + 1000), 0)  # a key may exceed the chunk's start by the recorder's salt
@@ -136,7 +136,7 @@ class HistoryDatabase:
             after = key(milliseconds + 1, 0)
 
     def column(self, tier: HistoryTier, chunk: int, pool: str, name: str) -> StoredColumn | None:
-        """Return one column of a chunk, or None if the column is missing or damaged.
+        """Return one column of a chunk, or None if it is missing or damaged.
 
         Other columns of the chunk remain readable.
         """

@@ -69,7 +69,7 @@ def choose_tier(begins: Mapping[TierName, float], start: float, step: float) -> 
     """Return the coarsest tier with at least one moment in every ``step`` seconds from ``start``.
 
     If the data of this tier does not reach back to ``start``, return the nearest tier with data from ``start``. If no
-    tier has data from ``start``, return the tier with the oldest data. ``begins`` maps each tier to the Unix time at
+    tier has data from ``start``, return the one with the oldest data. ``begins`` maps each tier to the Unix time at
     which its data begins.
     """
     at = max((i for i, tier in enumerate(TIERS) if tier.step <= step), default=0)
@@ -100,8 +100,8 @@ class SeriesPoints:
 def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> SeriesPoints:
     """Return the points for ``moments`` (Unix seconds).
 
-    Moments within one step share a point. A point without values marks a gap. If the step is too short for several raw
-    moments, each point has the exact time of its moment.
+    Moments within one step share a point. A point without values marks a gap. If a step is too short to contain several
+    raw moments, each point has the exact time of its moment.
     """
     alone = tier is RAW and step <= tier.step
     times: list[float] = []
@@ -128,7 +128,7 @@ class PointSums:
 
         Each item of ``runs`` is a (point, first moment, end) tuple.
 
-        The weight of a count is the number of seconds that the count covers, so that the means are rates.
+        The weight of a count is the number of seconds that it covers, so that the means are rates.
         """
         sums, counts = self._sums.setdefault(member, ([0.0] * self._points, [0.0] * self._points))
         for point, begin, end in runs:

@@ -39,7 +39,7 @@ class HistoryRecorder:
     """
 
     def __init__(self, path: Path, config: HistoryConfig, rest: Callable[[], None] = lambda: None) -> None:
-        """``rest`` is called after each small piece of work. ``rest`` can pause, so that other threads can run."""
+        """``rest`` is called after each small piece of work. It can pause, so that other threads can run."""
         self.path, self.config = path, config
         self.bytes = 0
         self._rest = rest
@@ -148,7 +148,7 @@ class HistoryRecorder:
         return lost
 
     def finish(self) -> None:
-        """Write all data, including the means of unfinished steps. Raises the errors that ``commit`` raises."""
+        """Write all data, including the means of unfinished steps. Raises the same errors as ``commit``."""
         if ten := self._tens.finish():
             self._add_ten_seconds(ten)
         if minute := self._minutes.finish():

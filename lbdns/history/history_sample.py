@@ -69,7 +69,7 @@ class PoolHistorySample:
 class HistorySample:
     """The state of all pools at one moment.
 
-    ``time`` is the moment in Unix seconds, and ``now`` is the moment in monotonic seconds.
+    ``time`` is in Unix seconds, and ``now`` is in monotonic seconds.
 
     ``types`` contains the numbers of queries so far, keyed by type name. ``rcodes`` contains the numbers of responses,
     keyed by RCODE name. ``stale_after`` is in report intervals.
@@ -101,8 +101,8 @@ def take_history_sample(
 ) -> HistorySample:
     """Return a sample of ``farm``. ``states`` and ``answers`` map pool names to sequences in the order of members.
 
-    If an answering process still uses an older configuration, a sequence may have the wrong length. The values in a
-    sequence of the wrong length are treated as unknown.
+    If an answering process still uses an older configuration, a sequence may have the wrong length. Its values are then
+    treated as unknown.
     """
     pools = [_pool_sample(p, snapshot, states.get(p.name, ()), answers.get(p.name, ())) for p in farm.pools]
     stale_after = farm.config.collector.stale_after
@@ -145,7 +145,7 @@ class HistoryMoment:
 
 
 class ColumnBuilder:
-    """A converter from successive samples to moments, which compares each sample with the previous sample."""
+    """A converter from successive samples to moments, which compares each sample with the previous one."""
 
     def __init__(self) -> None:
         self._before: HistorySample | None = None
@@ -236,7 +236,7 @@ def _with_new_names(known: dict[str, None], names: Iterable[str], limit: int) ->
 def _holds(reading: Reading | None, sample: HistorySample, fresh: float, pool: str) -> bool:
     """Return whether a reading is still valid.
 
-    A silent member has no valid reading, so the member's line in the plot ends.
+    A silent member has no valid reading, so its line in the plot ends.
     """
     if reading is None:
         return False
@@ -245,5 +245,5 @@ def _holds(reading: Reading | None, sample: HistorySample, fresh: float, pool: s
 
 
 def _difference(now: int, before: int) -> float:
-    """Return a counter's increase, or ABSENT if the counter restarted."""
+    """Return a counter's increase, or ABSENT if it restarted."""
     return float(now - before) if now >= before else ABSENT

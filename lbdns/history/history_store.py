@@ -1,4 +1,4 @@
-"""Creates and writes the SQLite file of the history, and limits the size of the file.
+"""Creates and writes the SQLite file of the history, and limits its size.
 
 The module must be used in a single thread.
 """
@@ -39,7 +39,7 @@ _SCHEMA: Final = (
 
 
 def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return True if the file contains a history, or False if the file is empty.
+    """Return True if the file contains a history, or False if it is empty.
 
     Raises LbdnsError if the file contains other data or a history of another version.
     """

@@ -259,7 +259,7 @@ class _HistoryWriter:
         self.error = ""
 
     def _report_losses(self) -> None:
-        """Log that recording has resumed, and the numbers of samples and events lost since the last such line."""
+        """Log that recording has resumed, with the numbers of samples and events lost since the last such line."""
         lost = self._lost
         events, samples = (now - before for now, before in zip(lost, self._reported, strict=True))
         due = self._stopping.is_set() or time.monotonic() >= self._reported_at + REPORT_LOSS

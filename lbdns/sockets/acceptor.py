@@ -26,14 +26,14 @@ class Acceptor:
 
     One descriptor is kept in reserve. If no other descriptor is left, the reserved descriptor is used to accept one
     connection. The next connection is accepted when a descriptor is free again, so clients are served one at a time.
-    The caller must finally call ``close``, which leaves the listening socket open.
+    The caller must eventually call ``close``, which leaves the listening socket open.
     """
 
     def __init__(self, sock: socket.socket, name: str, make_room: Callable[[], bool] = lambda: False) -> None:
         """``name`` identifies the socket in log lines.
 
-        The acceptor calls ``make_room`` if no descriptor is left. ``make_room`` selects a connection that closes in the
-        next iteration of the event loop, and returns whether such a connection exists.
+        The acceptor calls ``make_room`` if no descriptor is left. ``make_room`` selects a connection to close in the
+        next iteration of the event loop, and returns whether there was one.
         """
         self._sock, self._name, self._make_room = sock, name, make_room
         self._loop = asyncio.get_running_loop()

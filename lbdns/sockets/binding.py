@@ -28,9 +28,9 @@ def bind(
     """Return a non-blocking socket bound to ``endpoint``, whose host must be a literal address.
 
     Error messages contain the socket's ``purpose`` and its configuration ``key``. With ``share``, the address may
-    overlap with the address of another socket in this process (SO_REUSEADDR). With ``beside``, the socket shares its
-    port, and the traffic to that port, with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the
-    socket listens; TCP sockets that do not listen can be bound to the same port. Raises ListenError.
+    overlap with that of another socket in this process (SO_REUSEADDR). With ``beside``, the socket shares its port, and
+    the traffic to that port, with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens;
+    TCP sockets that do not listen can be bound to the same port. Raises ListenError.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(
@@ -73,7 +73,7 @@ def _listen_error(endpoint: Endpoint, kind: socket.SocketKind, purpose: str, key
 
 
 def enlarge(sock: socket.socket, size: int) -> None:
-    """Set the receive buffer of ``sock`` to ``size`` bytes, or to the system's limit if the limit is lower."""
+    """Set the receive buffer of ``sock`` to ``size`` bytes, or to the system's limit if that is lower."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size)
     except OSError:

@@ -154,8 +154,8 @@ class SocketGroups:
         """Open any sockets that ``endpoints`` and the number of ``workers`` require, and return the change.
 
         The change includes all ``inherited`` sockets, even at addresses that are not configured, because queries may be
-        waiting in these sockets. If an address is not available, the method closes every socket that it has opened, and
-        raises ListenError.
+        waiting in them. If an address is not available, the method closes every socket that it has opened, and raises
+        ListenError.
         """
         change = SocketChange(self, self._open)
         wanted = tuple(dict.fromkeys(endpoints))
@@ -198,7 +198,7 @@ class SocketGroups:
         self.replace({})
 
     def _at(self, endpoint: Endpoint) -> NumberedSockets | None:
-        """Return the open sockets at an address (in any notation), or None if no socket is open there."""
+        """Return the open sockets at an address (in any notation), or None if there are none."""
         for asked, group in self._open.items():
             if asked == endpoint or same_address(bound_endpoint(next(iter(group.values()))), endpoint):
                 return group

@@ -41,8 +41,8 @@ def sockets_from_service_manager(
 ) -> list[InheritedSocket]:
     """Return the sockets that the service manager opened for this process.
 
-    The variables that announce the sockets are removed from ``environment``, so that no child process uses the sockets.
-    Raises ConfigError if the configuration leaves any of the sockets unused.
+    The variables that announce the sockets are removed from ``environment``, so that no child process uses them. Raises
+    ConfigError if the configuration leaves any of the sockets unused.
     """
     variables = {key: environment.pop(key, "") for key in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     if variables["LISTEN_PID"] != str(os.getpid()) or not variables["LISTEN_FDS"].isdecimal():

@@ -20,7 +20,7 @@ class WatchedSocket(Protocol):
     def reads(self) -> int: ...  # how often the owner has read so far; any number that grows with each read will do
 
     def fileno(self) -> int:
-        """Return the socket's descriptor, or -1 if the socket is closed."""
+        """Return the socket's descriptor, or -1 if it is closed."""
 
     def __str__(self) -> str:
         """Return the protocol and the address, for messages."""

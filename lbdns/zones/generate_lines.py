@@ -41,7 +41,7 @@ class GenerateLine:
 
 
 def read_generate_line(words: Sequence[dns.tokenizer.Token]) -> GenerateLine:
-    """Parse a line that consists of ``words``. The word $GENERATE is not in ``words``. Raises ValueError."""
+    """Parse a line that consists of ``words``. ``words`` does not include the word $GENERATE. Raises ValueError."""
     if len(words) < 2:
         raise ValueError("$GENERATE must be followed by a range, an owner name, a type and the data")
     numbers, owner, *rest = words
@@ -107,7 +107,7 @@ def _ttl(text: str) -> int | None:
 
 
 def _is_class_in(text: str) -> bool:
-    """Return True if the word is the class IN, or False if the word is not a class.
+    """Return True if the word is the class IN, or False if it is not a class.
 
     Raises ValueError for another class.
     """

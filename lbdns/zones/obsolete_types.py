@@ -1,4 +1,4 @@
-"""Reads obsolete record types for which dnspython has only names, in the notation of the RFCs that define these types.
+"""Reads obsolete record types for which dnspython has only names, in the notation of the RFCs that define them.
 
 ``register`` adds the types to dnspython: MD, MF, MB, MG, MR and MINFO (RFC 1035), NXT (RFC 2535), A6 (RFC 2874) and TA.
 The type NULL has no notation of its own (RFC 1035 section 3.3.10). The data of NULL records is written as in RFC 3597.

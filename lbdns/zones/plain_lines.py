@@ -1,8 +1,8 @@
 """Reads the plain lines of a master file with one pattern: owner, optional TTL, type, and address or name. Pure.
 
-Most lines of a large zone are plain lines. The full parser takes ten times as long to read plain lines. The pattern
-matches only lines for which the full parser returns the same record. The full parser reads all other lines, including
-invalid lines.
+Most lines of a large zone are plain lines. The full parser takes ten times as long to read them. The pattern matches
+only lines for which the full parser returns the same record. The full parser reads all other lines, including invalid
+lines.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TYPES: Final = {name: dns.rdatatype.from_text(name) for name in ("A", "AAAA", "
 
 @dataclass(frozen=True, slots=True)
 class PlainLine:
-    """A record, and the offset in the text at which the record's line ends."""
+    """A record, and the offset in the text at which its line ends."""
 
     owner: bytes  # wire form, in the letter case of the file
     ttl: int | None  # s; None if the line has none

@@ -90,7 +90,7 @@ class ZoneRecords:
     def put(self, owner: bytes, kind: Kind, ttl: int, wire: bytes, alike: bytes) -> None:
         """Add one record. ``owner`` is in lower case. ``alike`` is the data in canonical form (names in lower case).
 
-        If a record cannot be served, the method raises UnservableError and does not add the record.
+        If a record cannot be served, the method raises UnservableError and does not add it.
         """
         rtype, _ = kind
         sets = self._sets.setdefault(owner, {})
@@ -119,7 +119,7 @@ class ZoneRecords:
             _check_alias(sets, kind)
 
     def check_put_rdataset(self, check: Any) -> None:
-        """No-op: the reader registers its check of CNAME records here, but ``add`` already checks CNAME records."""
+        """No-op: the reader registers its check of CNAME records here, but ``add`` already checks them."""
 
     def _set_origin(self, origin: dns.name.Name) -> None:
         """No-op: $ORIGIN does not change the origin of the zone."""

@@ -1,4 +1,4 @@
-"""Finds free ports for programs whose ports must be known before the programs start."""
+"""Finds free ports for programs whose ports must be known before they start."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def free_port() -> int:
 
 @cache
 def _register() -> IO[bytes]:
-    """Open this user's lock file, which has one byte per port and stays open until the process ends."""
+    """Open this user's lock file, which has one byte per port and stays open until the process exits."""
     return open(Path(tempfile.gettempdir(), f"lbdns-ports-{os.getuid()}"), "ab")
 
 
 def _hold(port: int) -> bool:
-    """Lock the byte for ``port`` until the process ends. Return False if another process holds the lock."""
+    """Lock the byte for ``port`` until the process exits. Return False if another process holds the lock."""
     try:
         fcntl.lockf(_register(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
     except (BlockingIOError, PermissionError):  # fcntl(2) allows either error

@@ -1,4 +1,4 @@
-"""Finds the external programs that the tools run. Any external program may be missing."""
+"""Finds the external programs that the tools run. Any of them may be missing."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def parse_flat_keyed(text: bytes) -> dict[bytes, int]:
 
 
 def parse_cpu_max(text: bytes) -> float | None:
-    """Return the quota in cores from cpu.max (``QUOTA PERIOD`` in microseconds), or None if the quota is ``max``.
+    """Return the quota in cores from cpu.max (``QUOTA PERIOD`` in microseconds), or None if it is ``max``.
 
     Raises ValueError. Source: cgroup-v2.rst.
     """
@@ -25,7 +25,7 @@ def parse_cpu_max(text: bytes) -> float | None:
 
 
 def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
-    """Return the quota in cores from cpu.cfs_quota_us and cpu.cfs_period_us, or None if the quota is -1.
+    """Return the quota in cores from cpu.cfs_quota_us and cpu.cfs_period_us, or None if there is no quota (-1).
 
     Raises ValueError. Source: sched-bwc.rst.
     """
@@ -130,7 +130,7 @@ class MemoryController:
         return max(0, int(self._usage.read()) - sum(stat.get(key, 0) for key in self.droppable))
 
     def scanned(self) -> int | None:
-        """Return the total number of pages scanned for reclaim, or None if the kernel doesn't count scanned pages."""
+        """Return the total number of pages scanned for reclaim, or None if the kernel doesn't count them."""
         try:
             stat = parse_flat_keyed(self._stat.read())
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Counts the runnable threads of a control group and its descendants, and adds up the threads' CPU times."""
+"""Counts the runnable threads of a control group and its descendants, and adds up their CPU times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEARCH_INTERVAL: Final = 5.0  # seconds between two searches for groups that wer
 class CgroupThreads:
     """A reader for the stat files of all threads in a control group and its descendants.
 
-    Each group's directory contains a file called ``file_name``, which lists the group's threads.
+    The file ``file_name`` in each group's directory lists the group's threads.
     """
 
     def __init__(self, directory: Path, file_name: str, proc: str = "/proc") -> None:

@@ -1,4 +1,4 @@
-"""Finds the control group to measure, which is the agent's own group or the group named by ``--cgroup``."""
+"""Finds the control group to measure: the agent's own group, or the one named by ``--cgroup``."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) ->
 
 
 def _same_group(directory: Path, top: Path, accounting: tuple[Path, Path] | None) -> Path | None:
-    """Return the group's directory in the cpuacct hierarchy, or None if the group has no such directory.
+    """Return the group's directory in the cpuacct hierarchy, or None if there is none.
 
-    The cpu and cpuacct controllers are usually mounted together. If the controllers are mounted separately, a process
-    may belong to the group in only one of the two hierarchies.
+    The cpu and cpuacct controllers are usually mounted together. If they are mounted separately, a process may belong
+    to the group in only one of the two hierarchies.
     """
     if accounting is None:
         return None

@@ -24,12 +24,11 @@ class QuotaTimes:
 class LimitingCgroup:
     """A control group and its ancestors.
 
-    ``cpu`` and ``memory`` list the controllers of the group and its ancestors, beginning with the group's own
-    controllers.
+    ``cpu`` and ``memory`` list the controllers of the group and its ancestors, beginning with the group's own.
 
-    ``always`` is true if the administrator named the group. If ``always`` is true, the group's tasks and memory are
-    reported even without a CPU quota. A quota of at least ``host_cores`` cores has no effect and is ignored. All
-    methods raise OSError or ValueError if the group's files can't be read.
+    ``always`` is true if the administrator named the group; its tasks and memory are then reported even without a CPU
+    quota. A quota of at least ``host_cores`` cores has no effect and is ignored. All methods raise OSError or
+    ValueError if the group's files can't be read.
 
     """
 
@@ -57,11 +56,11 @@ class LimitingCgroup:
 
     @property
     def counts(self) -> bool:
-        """True if the agent must report the group's tasks and memory instead of the host's tasks and memory."""
+        """True if the agent must report the group's tasks and memory instead of the host's."""
         return self._always or self.quota() is not None
 
     def quota(self) -> float | None:
-        """Return the lowest quota (in cores) of the group and its ancestors, or None if no group has a quota."""
+        """Return the lowest quota (in cores) of the group and its ancestors, or None if none of them has one."""
         limit = self._tightest()
         return limit[1] if limit else None
 
@@ -85,13 +84,14 @@ class LimitingCgroup:
         return self._read_tasks().runnable(own)
 
     def scanned(self) -> int | None:
-        """Return the total number of pages scanned for reclaim, or None if the kernel doesn't count scanned pages."""
+        """Return the total number of pages scanned for reclaim, or None if the kernel doesn't count them."""
         return self._memory[0].scanned() if self._memory else None
 
     def memory_available(self, host_available: int, host_total: int) -> float | None:
-        """Return the memory available without swapping as a percentage of the lowest limit; None if there is no limit.
+        """Return the memory available without swapping as a percentage of the lowest limit, or None if there is no
+        limit.
 
-        The arguments are in bytes. A group's available memory never exceeds the host's available memory.
+        The arguments are in bytes. A group's available memory never exceeds the host's.
         """
         limits = [
             (limit, level) for level in self._memory if (limit := level.limit()) is not None and limit < host_total

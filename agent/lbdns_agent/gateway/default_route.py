@@ -19,7 +19,7 @@ RTF_REJECT: Final = 0x200
 
 @dataclass(frozen=True)
 class Gateway:
-    """A router's address as text, and the interface that leads to the router (an empty name means any interface)."""
+    """A router's address as text, and the interface that leads to it (an empty name means any interface)."""
 
     address: str
     interface: str = ""
@@ -35,7 +35,7 @@ class Gateway:
 def parse_ipv4(text: bytes) -> Gateway | None:
     """Return the gateway of the IPv4 default route with the lowest metric in /proc/net/route.
 
-    If several routes have the lowest metric, the first route is used. Skips malformed lines.
+    If several routes have the lowest metric, the first route is used. Malformed lines are skipped.
     """
     routes = []
     for line in text.splitlines()[1:]:

@@ -105,7 +105,7 @@ class GatewayPinger:
 
 
 def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
-    """Return the Unix time at which the kernel received a packet, or infinity if the time is unknown.
+    """Return the Unix time at which the kernel received a packet, or infinity if it is unknown.
 
     The kernel adds the time to the packet's control messages (socket(7), SO_TIMESTAMPNS).
     """

@@ -74,7 +74,7 @@ def values(
 ) -> MetricValues:
     """Return the metrics of the disk that was busiest since ``before``.
 
-    If several disks are equally busy, the disk with the most requests is chosen.
+    If several disks are equally busy, the one with the most requests is chosen.
     """
     if not now:
         why = "this host has no disk"

@@ -38,7 +38,7 @@ def read_psutil(psutil: Any) -> Traffic:
 
 
 def values(before: Traffic | None, now: Traffic, seconds: float) -> MetricValues:
-    """Return the total rates of the interfaces that are in both readings.
+    """Return the total rates of the interfaces that appear in both readings.
 
     An interface whose counters were reset adds 0 to the totals.
     """

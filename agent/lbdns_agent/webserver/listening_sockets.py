@@ -75,7 +75,7 @@ def _address(words: bytes) -> bytes:
 
 
 def parse_sock_diag(answer: bytes) -> tuple[list[ListeningSocket], bool]:
-    """Return the sockets in one datagram of a sock_diag dump, and True if the datagram is the last. Raises OSError."""
+    """Return the sockets in one datagram of a sock_diag dump, and whether that datagram is the last. Raises OSError."""
     found: list[ListeningSocket] = []
     offset = 0
     while offset + _HEADER.size + 4 <= len(answer):
@@ -149,7 +149,7 @@ class ListeningSocketReader:
         return [*parse(text), *parse(text6)]
 
     def read_again(self, listeners: Sequence[ListeningSocket]) -> list[ListeningSocket] | None:
-        """Look up each socket in ``listeners`` by address, and return the current states of these sockets.
+        """Look up each socket in ``listeners`` by address, and return their current states.
 
         Returns None if the kernel can't look up individual sockets, or if any socket in ``listeners`` has been closed.
         """

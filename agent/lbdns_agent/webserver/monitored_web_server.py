@@ -1,4 +1,4 @@
-"""Finds the web server that serves the status page, and measures the server's accept queues and CPU time."""
+"""Finds the web server that serves the status page, and measures its accept queues and CPU time."""
 
 from __future__ import annotations
 
@@ -89,12 +89,10 @@ class MonitoredWebServer:
         self._up_to_date, self._next_full_read = True, time.monotonic() + FULL_READ_INTERVAL
 
     def _page_sockets(self, listeners: Iterable[ListeningSocket]) -> list[ListeningSocket]:
-        """Return the sockets bound to the status page's address.
-
-        If no socket is bound to the status page's address, return the sockets bound to all addresses.
+        """Return the sockets bound to the status page's address or, if there are none, the sockets bound to all
+        addresses.
 
         Raises MissingValueError.
-
         """
         targets = self._addresses()
         if not targets:

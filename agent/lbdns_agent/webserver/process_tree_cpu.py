@@ -1,13 +1,13 @@
 """Measures the CPU time of a process and all its descendants. The total never decreases as processes start and end.
 
-When a parent waits for a child that has ended, the kernel adds the child's CPU time to the parent's "waited for" time.
+When a parent waits for a child that has exited, the kernel adds the child's CPU time to the parent's "waited for" time.
 The sum over all living processes therefore stays the same. The CPU time of processes that leave the tree still counts
 towards the total. A parent that ignores SIGCHLD never waits for its children. If perf events are permitted, they count
-the CPU time of a parent that ignores SIGCHLD, and of its children.
+the CPU time of such a parent and its children.
 
 To save CPU time, the agent keeps stat files open, and each round searches for the children of only a few processes. If
-a process's stat line is unchanged, the process has hardly run. The agent then searches for the children of this process
-only every SWEEP rounds.
+a process's stat line is unchanged, the process has hardly run. The agent then searches for its children only every
+SWEEP rounds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SIGCHLD_BIT: Final = 1 << 16  # signal 17, in the mask of /proc/PID/status
 
 
 def ignores_children(proc: str, pid: int) -> bool:
-    """Return whether a process ignores SIGCHLD (proc_pid_status(5), SigIgn), or False if the process has ended."""
+    """Return whether a process ignores SIGCHLD (proc_pid_status(5), SigIgn), or False if it has exited."""
     try:
         status = read_once(f"{proc}/{pid}/status")
     except OSError:
@@ -50,8 +50,8 @@ def ignores_children(proc: str, pid: int) -> bool:
 class InheritedCpuClock:
     """A perf event that counts the CPU time of a process and all processes that it starts, until ``close`` is called.
 
-    A process that ignores SIGCHLD needs this clock, because the kernel discards its children's CPU times when the
-    children end (wait(2), NOTES). Apache's mod_cgid daemon, whose children are the CGI programs, ignores SIGCHLD.
+    A process that ignores SIGCHLD needs this clock, because the kernel discards its children's CPU times when they exit
+    (wait(2), NOTES). Apache's mod_cgid daemon, whose children are the CGI programs, ignores SIGCHLD.
     """
 
     def __init__(self, pid: int) -> None:
@@ -119,7 +119,7 @@ class ProcessTreeCpu:
         self._has_children_files = os.path.exists(f"{proc}/{os.getpid()}/task/{os.getpid()}/children")
 
     def seconds(self) -> float | None:
-        """Return the CPU time in seconds used by the tree, or None if a root has ended."""
+        """Return the CPU time in seconds used by the tree, or None if a root has exited."""
         self._round += 1
         self._left = SEARCHES
         if not self._has_children_files and self._round % SCAN_EVERY == 1:
@@ -147,7 +147,7 @@ class ProcessTreeCpu:
         self._forget_all_but(set())
 
     def _visit(self, pid: int, parent: int, seen: set[int]) -> float:
-        """Return the CPU ticks of process ``pid`` and all its descendants, or 0 if the process has ended.
+        """Return the CPU ticks of process ``pid`` and all its descendants, or 0 if it has exited.
 
         ``parent`` is the parent's process ID, or 0 if ``pid`` is a root.
         """

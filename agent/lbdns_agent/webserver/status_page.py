@@ -1,4 +1,4 @@
-"""Fetches the web server's status page within limits on time and size, and parses the page's URL.
+"""Fetches the web server's status page within limits on time and size, and parses its URL.
 
 Each request opens a new connection, because an idle connection occupies a web server worker between samples. Requests
 use HTTP/1.0, which has no chunked responses.
@@ -51,7 +51,7 @@ def parse_status_url(text: str) -> StatusUrl:
     """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``.
 
     Raises ValueError. The default path is /server-status. If the query lacks ``auto``, which selects mod_status's
-    machine-readable form, ``auto`` is added.
+    machine-readable form, it is added.
     """
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
@@ -88,7 +88,7 @@ class ServerStatusPage:
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """The server's addresses in network byte order, or an empty tuple until the server's name has been resolved."""
+        """The server's addresses in network byte order, or an empty tuple until its name has been resolved."""
         return tuple(_address(where[0]).packed for _, where in self.resolver.addresses or ())
 
     def fetch(self) -> ReadingSteps[bytes]:
@@ -184,7 +184,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _whole_length(beginning: bytes) -> int:
-    """Return the length of the whole response, or LARGEST if the header doesn't contain the length.
+    """Return the length of the whole response, or LARGEST if the header doesn't state it.
 
     With a known length, the reader need not wait until the connection closes.
     """
@@ -194,7 +194,7 @@ def _whole_length(beginning: bytes) -> int:
 
 
 def _content_length(head: bytes) -> int | None:
-    """Return the length of the body according to the header, or None if the header contains no length.
+    """Return the length of the body according to the header, or None if the header doesn't state it.
 
     If the length is invalid, the result is LARGEST.
     """
@@ -233,7 +233,7 @@ def status_page_body(answer: bytes, where: str) -> bytes:
         raise MissingValueError(f"{where}: HTTP status {status}{hint}")
     if len(answer) >= LARGEST:
         raise MissingValueError(
-            f"{where}: the page is larger than {LARGEST // 1024} KiB; check that the URL is the URL of a status page"
+            f"{where}: the page is larger than {LARGEST // 1024} KiB; check that this is the URL of a status page"
         )
     length = _content_length(head)
     if length is not None and len(body) < length:

@@ -1,7 +1,6 @@
 """Finds the processes that own the web server's listening sockets, and counts their CPU time.
 
-The search examines the open files of all processes. Because each search takes milliseconds, the agent does not search
-for every sample.
+The search examines the open files of all processes. Because it takes milliseconds, it is not repeated for every sample.
 """
 
 from __future__ import annotations
@@ -47,11 +46,10 @@ class WebServerProcesses:
         self._of_group: float | None = None  # the group's seconds at that time
 
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
-        """If the owners of the ``wanted`` sockets (inodes) are unknown or may have changed, search for the owners.
+        """If the owners of the ``wanted`` sockets (inodes) are unknown or may have changed, search for them.
 
         Returns the sockets in ``listening`` that belong to these owners, or an empty set if the agent isn't permitted
-        to see the owners.
-        """
+        to see them."""
         changed, self._listening = listening != self._listening, listening
         if self._tree is not None and changed:
             self._own = listening & _sockets_of(self._proc, self._tree.roots)
@@ -93,7 +91,7 @@ class WebServerProcesses:
 
         The time comes from the best available source.
 
-        If the server has a cgroup of its own, the cgroup is the best source: its CPU time is complete, and more precise
+        If the server has its own cgroup, that cgroup is the best source: its CPU time is complete, and more precise
         than clock ticks.
 
         """
@@ -127,7 +125,7 @@ def _sockets_of(proc: str, pids: Iterable[int]) -> frozenset[int]:
 
 
 def process_sockets(proc: str, pid: int) -> set[int]:
-    """Return the inodes of a process's sockets, or an empty set if the agent isn't permitted to see the sockets."""
+    """Return the inodes of a process's sockets, or an empty set if the agent isn't permitted to see them."""
     found = set()
     folder = f"{proc}/{pid}/fd"
     for name in _list(folder):

@@ -15,7 +15,7 @@ class WebServerWatch:
     """A watch on one web server's port. ``failure`` is the reason for an alarm, or an empty string.
 
     A server that has never listened is not reported as failed, because it may use another port. ``is_listening``
-    returns whether a socket listens on ``port``, or None if the state of the port is unknown.
+    returns whether a socket listens on ``port``, or None if this is unknown.
     """
 
     def __init__(self, is_listening: Callable[[], bool | None], port: int) -> None:

@@ -87,7 +87,7 @@ class CheckSchedule:
     def use(self, checks: Iterable[MemberCheck], now: float) -> None:
         """Replace all checks with the new checks.
 
-        If a new check has the pool and member of an old check, the new check inherits the old check's state.
+        A new check inherits the state of an old check with the same pool and member.
         """
         before, self._entries, self._heap = self._entries, {}, []
         for old in before.values():
@@ -123,7 +123,7 @@ class CheckSchedule:
     def take(self, reading_of: ReadingOf, now: float) -> MemberCheck | None:
         """Remove the first due member from the schedule.
 
-        Return the member's check if the check must be made now, otherwise None.
+        Return the member's check if it must be made now, otherwise None.
 
         The caller must make the returned check and then call ``finish``. Do not call this method before ``next_due``.
 
@@ -201,7 +201,7 @@ class CheckSchedule:
     def _when(self, check: MemberCheck, reading: Reading | None, now: float) -> float:
         """Return the time at which the member must be checked.
 
-        If the time of the check is not known yet, return the time at which to call this method again.
+        If that time is not known yet, return the time at which to call this method again.
         """
         if check.agentless:
             return now

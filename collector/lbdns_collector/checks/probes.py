@@ -89,7 +89,7 @@ async def _probe(address: tuple[str, int], check: CheckConfig, request: bytes) -
 
 
 async def _connect(sock: socket.socket, address: tuple[str, int], deadline: float) -> bool:
-    """Connect. Return False at the deadline; raise OSError if the connection fails."""
+    """Connect. Return False if the deadline passes; raise OSError if the connection fails."""
     error = sock.connect_ex(address)
     if error == errno.EINPROGRESS:
         if not await _ready(sock, True, deadline):
@@ -101,7 +101,7 @@ async def _connect(sock: socket.socket, address: tuple[str, int], deadline: floa
 
 
 async def _ready(sock: socket.socket, writable: bool, deadline: float) -> bool:
-    """Wait until ``sock`` is readable, or ``writable``. Return False at the deadline.
+    """Wait until ``sock`` is readable, or ``writable``. Return False if the deadline passes.
 
     An event loop handles ready sockets before timers, so an answer counts even if this program was too busy to read it
     in time.

@@ -1,7 +1,7 @@
 """Writes metric families as Prometheus text in short slices, between which the event loop can do other work.
 
-The writer in prometheus_client takes several times as long and never pauses. With 1000 members, the writer in
-prometheus_client delays queries by up to 0.1 s (``python -m lbdns_tools.bench scrape``).
+The writer in prometheus_client takes several times as long and never pauses. With 1000 members, it delays queries by up
+to 0.1 s (``python -m lbdns_tools.bench scrape``).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FamilySlice(Metric):
 
 
 def families(name: str, kind: str, text: str, labels: tuple[str, ...], rows: Iterable[FamilyRow]) -> Iterator[Metric]:
-    """Yield one gauge or counter family in slices of ROWS rows, or no slice if the family has no rows.
+    """Yield one gauge or counter family in slices of ROWS rows, or nothing if it has no rows.
 
     ``name`` must not end in ``_total``.
     """

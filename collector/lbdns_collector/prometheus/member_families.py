@@ -74,7 +74,7 @@ def member_families(inputs: StatusInputs) -> Iterator[Metric]:
         ("lbdns_member_score", "Score of the newest report", _scores),
         ("lbdns_member_usable", "1 if the member sends reports and is not drained, in alarm or quarantined", _usable),
         ("lbdns_member_report_age_seconds", "Time since the newest report", _ages),
-        ("lbdns_member_check_failed", "1 while the member fails the check of the pool", _failed_checks),
+        ("lbdns_member_check_failed", "1 while the member fails the pool's check", _failed_checks),
         ("lbdns_member_quarantined", "1 while the member is quarantined because it serves no requests", _quarantined),
         ("lbdns_member_ramp", "Fraction of its share that the member receives; below 1 during slow start", _ramps),
         ("lbdns_member_capacity", _CAPACITY, _capacities),

@@ -48,11 +48,11 @@ async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REF
 def metric_families(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> Iterator[Metric]:
     """Yield all metric families of ``source``.
 
-    Families are computed one by one, but all families reflect the program's state at the time of the call.
+    Families are computed one by one, but all of them reflect the program's state at the time of the call.
     """
     inputs, program = member_inputs(source), source.program
     build, versions = "Version of the program; the value is always 1", (__version__, platform.python_version())
-    reports = "Datagrams received on the report port, by result (accepted, or the reason why the datagram was dropped)"
+    reports = "Datagrams received on the report port, by result (accepted, or the reason why they were dropped)"
     return itertools.chain(
         families("lbdns_build_info", "gauge", build, ("version", "python"), [(versions, 1)]),
         families("lbdns_healthy", "gauge", HEALTHY, (), [((), int(not program.fault))]),

@@ -5,11 +5,10 @@ This module is sans-I/O: the caller supplies the time and the random number gene
 Each trial shifts some weight from one term of the score to another. The trial alternates between the old and the new
 weights every ``period`` seconds, so that changes in load affect both sets of weights equally. The trial ends as soon as
 the new weights perform worse. The search accepts the new weights only if a significant gain is measured in four rounds
-of four turns each. From time to time, the search compares the configured weights with the weights in use. The search
-restores the configured weights unless these weights cause longer response times. Each weight stays within a fixed
-factor of its configured value, and the sum of all weights stays constant. The first version used simulated annealing,
-which accepts every better result and some worse results. Because response times vary widely, simulated annealing
-reported gains that did not exist.
+of four turns each. From time to time, the search compares the configured weights with the weights in use. It restores
+the configured weights unless they cause longer response times. Each weight stays within a fixed factor of its
+configured value, and the sum of all weights stays constant. The first version used simulated annealing, which accepts
+every better result and some worse results. Because response times vary widely, it reported gains that did not exist.
 """
 
 from __future__ import annotations

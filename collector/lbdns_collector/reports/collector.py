@@ -80,7 +80,7 @@ class Collector:
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
         """Start receiving reports, and call ``deliver`` with a new snapshot whenever reports change a reading.
 
-        If ``open`` was not called before, this method also opens the sockets. Raises the errors that ``open`` raises
+        If ``open`` was not called before, this method also opens the sockets. Raises the same errors as ``open``
         (ListenError and ConfigError).
         """
         if not self._sockets:
@@ -186,7 +186,7 @@ class Collector:
 
     @property
     def fault(self) -> str:
-        """The reason why the collector is not reading reports, or an empty string if it is reading reports."""
+        """The reason why the collector is not reading reports, or an empty string if it is reading them."""
         return self._watch.fault if self._watch else "not started"
 
     @property

@@ -1,4 +1,4 @@
-"""Counts rejected reports by source, and records why the collector rejects the reports from each source. Sans-I/O.
+"""Counts rejected reports by source, and records why the collector rejects them. Sans-I/O.
 
 Because the collector never replies to an agent, this table shows an operator why an agent's reports are rejected.
 Anyone can send datagrams with forged source addresses and host names. The size of the table is therefore limited. A
@@ -35,7 +35,7 @@ _HEADER: Final = 9  # bytes before the host name in a datagram
 
 @dataclass(slots=True)
 class RejectedSender:
-    """A sender of rejected reports: a source address, and the host from which the reports claim to come.
+    """A sender of rejected reports: a source address, and the host that the reports claim to be from.
 
     ``host`` and ``key_id`` are copied from the newest datagram and may be forged. ``host`` is empty if the datagram has
     no valid envelope, and ``key_id`` if the datagram has no key. Times are in Unix seconds.
@@ -111,9 +111,8 @@ class RejectedReports:
         return True
 
     def _importance(self, sender: RejectedSender, wall: float) -> int:
-        """Return a sender's priority.
-
-        The priority is 0 for a quiet sender, 2 for a member's address, 3 for a sender with a time series, otherwise 1.
+        """Return a sender's priority: 0 for a quiet sender, 2 for a member's address, 3 for a sender with a time
+        series, otherwise 1.
         """
         if sender.last <= wall - QUIET:
             return 0

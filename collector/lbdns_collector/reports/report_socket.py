@@ -1,4 +1,4 @@
-"""Report sockets: UDP sockets that receive reports, pass the reports to the report table, and log dropped datagrams."""
+"""Report sockets: UDP sockets that receive reports, pass them to the report table, and log dropped datagrams."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class ReportSocket:
     """
 
     def __init__(self, endpoint: Endpoint, share: bool = False, inherited: socket.socket | None = None) -> None:
-        """Bind a socket to ``endpoint``, or use ``inherited``, a socket that is already bound to ``endpoint``.
+        """Bind a socket to ``endpoint``, or use ``inherited``, a socket that is already bound to it.
 
-        If ``share`` is true, the address may overlap with the address of another socket in this process that allows
-        sharing. Raises ListenError.
+        If ``share`` is true, the address may overlap with that of another socket in this process that allows sharing.
+        Raises ListenError.
         """
         self.configured = endpoint
         self.reads = 0  # wake-ups

@@ -42,7 +42,7 @@ FORGET_ABSENT: Final = 3600.0  # seconds; long before that, the clock check reje
 class ReportTable:
     """A table that accepts or drops datagrams, and stores the members' readings.
 
-    The table is not thread-safe, but its immutable snapshots are thread-safe.
+    The table is not thread-safe, but its immutable snapshots are.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ReportTable:
         self._changed = False
 
     def accept(self, datagram: bytes, source: str, now: float, wall: float) -> str:
-        """Check a datagram from address ``source``, and store its reading if the datagram is accepted.
+        """Check a datagram from address ``source``, and store its reading if it is accepted.
 
         Return "accepted" or an item of ``lbdns_shared.report.REASONS``, and never raise an exception. ``now`` is in
         monotonic seconds, and ``wall`` is in Unix seconds.
@@ -90,7 +90,7 @@ class ReportTable:
         return self._snapshot
 
     def reading(self, member: str) -> Reading | None:
-        """Return the newest reading of ``member`` (full name), or None if the member has no reading."""
+        """Return the newest reading of ``member`` (full name), or None if there is none."""
         return self._readings.get(member)
 
     def replace(self, member: str, reading: Reading) -> None:
@@ -110,11 +110,12 @@ class ReportTable:
 
     @property
     def skews(self) -> dict[str, float]:
-        """The seconds by which each reporting host's clock is ahead of the collector's clock, keyed by host name."""
+        """The number of seconds by which each reporting host's clock is ahead of the collector's clock, keyed by host
+        name."""
         return {name: peer.skew for name, peer in self._peers.items() if peer.has_reported}
 
     def host_document(self, name: str, source: str, wall: float) -> dict[str, Any]:
-        """Return data about the reports of host ``name`` at ``wall`` (Unix seconds), for the host's agent.
+        """Return data about the reports of host ``name`` at ``wall`` (Unix seconds), for its agent.
 
         ``rejected`` also contains all rejected reports from address ``source``, regardless of the host name in each
         report.
@@ -252,7 +253,7 @@ class ReportTable:
         return dataclasses.replace(reading, score=score, shadow_score=shadow)
 
     def records(self, wall: float) -> dict[str, HostRecord]:
-        """Return the data that must survive a restart as plain data, keyed by host name.
+        """Return everything that must survive a restart, as plain data keyed by host name.
 
         Any thread may call this method.
 
@@ -269,9 +270,9 @@ class ReportTable:
     def remember(self, records: Mapping[str, Any], now: float, wall: float) -> int:
         """Restore the result of ``records`` from an earlier process, so that older reports are rejected.
 
-        Hosts that have already reported to this process remain unchanged. If the last report of a member was a "bye",
-        the member is silent. Return the number of invalid records, which are ignored. ``now`` is in monotonic seconds,
-        ``wall`` in Unix seconds.
+        Hosts that have already reported to this process remain unchanged. A member whose last report was a "bye" is
+        silent. Return the number of invalid records, which are ignored. ``now`` is in monotonic seconds, ``wall`` in
+        Unix seconds.
         """
         invalid = 0
         for name, record in records.items():

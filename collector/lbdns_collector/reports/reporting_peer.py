@@ -81,7 +81,7 @@ class ReportingPeer:
         self.has_reported = True
 
     def record(self) -> HostRecord:
-        """Return the data that must survive a restart, as plain data, so that replays are still rejected.
+        """Return, as plain data, everything that must survive a restart so that replays are still rejected.
 
         Any thread may call this method.
         """
@@ -89,11 +89,11 @@ class ReportingPeer:
         return self.accepted, self.replaced
 
     def adopt(self, record: Any, wall: float) -> None:
-        """Accept only reports that are newer than the reports in ``record``, a HostRecord from another process.
+        """Accept only reports that are newer than those in ``record``, a HostRecord from another process.
 
-        ``wall`` is the current time of the collector in Unix seconds. Times far in the future come from a clock that
-        was ahead. Times far in the future are reduced to the latest time that the clock check accepts, so that they do
-        not lock out the agent. Raises ValueError or TypeError if ``record`` is invalid.
+        ``wall`` is the current time of the collector in Unix seconds. If a clock was ahead, its times are reduced to
+        the latest time that the clock check accepts, so that the agent is not locked out. Raises ValueError or
+        TypeError if ``record`` is invalid.
         """
         (boot, seq, latest, received, gone), replaced = record
         if not isinstance(replaced, Mapping):
@@ -130,7 +130,7 @@ class ReportingPeer:
         self.filled = _LONG_AGO if filled is None else now - float(filled)
 
     def _replace(self, boot: int, wall: float) -> None:
-        """Reject further reports from ``boot`` until the clock check also rejects these reports.
+        """Reject further reports from ``boot`` until the clock check also rejects them.
 
         The rejection must expire: if two agents use one host name and one agent stops, reports from the other agent
         must be accepted again.

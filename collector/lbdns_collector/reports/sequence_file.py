@@ -4,8 +4,8 @@ The sequence file contains msgpack objects. The first object is a map with the f
 Each of the other objects is a map from host names to records.
 
 A thread rewrites the file while reports arrive, so that the event loop never waits for the disk. The file is not synced
-to the disk, so after a power failure the file may be old or damaged. When the machine has started again, the clock
-check rejects all reports that were recorded before the power failure.
+to the disk, so after a power failure it may be outdated or damaged. After the machine restarts, the clock check rejects
+all reports that were recorded before the power failure.
 """
 
 from __future__ import annotations
@@ -101,9 +101,8 @@ def remove_leftovers(path: Path) -> None:
 
 
 class SequenceKeeper:
-    """A keeper of the sequence file.
-
-    The keeper loads the sequence numbers into a report table, and saves the numbers while the collector runs.
+    """A keeper of the sequence file, which loads the sequence numbers into a report table and saves them while the
+    collector runs.
     """
 
     def __init__(self, path: Path, table: ReportTable, events: EventLog) -> None:

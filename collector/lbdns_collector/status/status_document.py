@@ -1,6 +1,7 @@
-"""The status document, served at ``/api/v1/status``, which describes the pools, their members and the members' states.
+"""The status document, served at ``/api/v1/status``, which describes the pools, their members and the states of the
+members.
 
-Pure functions build the document, write the document as JSON in small pieces, and parse the JSON for a follower.
+Pure functions build the document, write it as JSON in small pieces, and parse the JSON for a follower.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class ShadowStatistics:
     """Statistics of the selections that a shadow policy would have made instead of policy ``live``.
 
     ``answers`` lists the number of selections per member, in the pool's order. ``diverted`` is the number of selections
-    that differ from the selections of ``live``.
+    that differ from those of ``live``.
     """
 
     live: str
@@ -81,8 +82,8 @@ class StatusInputs:
     """All data needed to build a status document at ``now`` (monotonic seconds).
 
     ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Except in ``shadows``, each sequence
-    has one item per member, in the pool's order. ``capacities`` also contains a flag for each pool, which is true if
-    the capacities are in requests/s.
+    has one item per member, in the pool's order. ``capacities`` also contains a flag for each pool, which states
+    whether its capacities are in requests/s.
     """
 
     farm: Farm
@@ -104,7 +105,7 @@ class StatusInputs:
         return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 
     def capacities_of(self, pool: Pool) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities (empty if unknown), and True if the capacities are in requests/s."""
+        """Return the members' capacities (empty if unknown), and whether they are in requests/s."""
         found, is_measured = self.capacities.get(pool.name, ((), False))
         return (found, is_measured) if len(found) == len(pool.members) else ((), False)
 
@@ -181,8 +182,8 @@ def status_json(inputs: StatusInputs) -> bytes:
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
     """Return a signature of everything that can change without a report, and the time of the next state change.
 
-    If the signature equals the previous signature, nothing has changed. The returned time is in monotonic seconds, and
-    is infinity if no state will change by itself.
+    If the signature equals the previous one, nothing has changed. The returned time is in monotonic seconds, and is
+    infinity if no state will change by itself.
     """
     signature: list[object] = []
     next_change = math.inf

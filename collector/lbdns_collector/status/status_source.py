@@ -60,7 +60,7 @@ class SelectionSource(Protocol):
     """A source of data about the selection of members. Each sequence has one item per member, in the pool's order."""
 
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities (empty if unknown), and True if the capacities are in requests/s."""
+        """Return the members' capacities (empty if unknown), and whether they are in requests/s."""
 
     def answers(self, pool: str) -> Sequence[int]:
         """Return the number of answers that have named each member so far."""
@@ -122,7 +122,7 @@ class ProgramSource(Protocol):
 class StatusSource(Protocol):
     """A source of the whole status of a running program (``lbdns serve`` or ``lbdns-collector``).
 
-    Read the status only in the event loop. Reading the status is cheap.
+    Read the status only in the event loop; reading it is cheap.
     """
 
     @property
@@ -142,10 +142,7 @@ class StatusSource(Protocol):
 
 
 def member_inputs(source: StatusSource) -> StatusInputs:
-    """Return the inputs for metrics.
-
-    The inputs for metrics are a subset of ``status_inputs`` that can be computed quickly even for large farms.
-    """
+    """Return the inputs for metrics, a subset of ``status_inputs`` that is quick to compute even for large farms."""
     members, selection = source.members, source.selection
     farm, uptime_s = members.farm, source.program.uptime_s
     return StatusInputs(

@@ -45,7 +45,7 @@ class AccessControl:
         self._log = RefusalLog()
 
     def apply(self, web: WebConfig, credentials: HttpCredentials) -> None:
-        """Replace the rules in force with the rules in ``web``."""
+        """Replace the rules in force with those in ``web``."""
         self.allow = web.allow
         self.names = frozenset(web.names)
         self.connections_per_client = web.connections_per_client

@@ -1,6 +1,6 @@
 """Admission control: refuses requests for other hosts, requests with a body, and clients without valid credentials.
 
-The connection gate has already checked the client's network and scheduled the request before aiohttp reads the request.
+The connection gate has already checked the client's network and scheduled the request before aiohttp reads it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Limits on HTTP connections and requests, for each client and for all clients together.
+"""Limits on HTTP connections and requests, for each client and in total.
 
 A connection is either waiting for a request or busy with a request. If a limit is reached, a new connection replaces
-the connection that has waited longest. Idle connections and incomplete requests therefore cannot lock readers out. Busy
+the one that has waited longest. Idle connections and incomplete requests therefore cannot lock readers out. Busy
 connections are never replaced; if all connections are busy, further requests are refused. Some connections are reserved
 for this machine and for health checks.
 """
@@ -89,7 +89,7 @@ class ConnectionLimits:
         return self._open - self._busy
 
     def client(self, name: str, is_local: bool) -> WebClient:
-        """Return the client called ``name``, or a new client if no open connection belongs to this client."""
+        """Return the client called ``name``, or a new client if it has no open connection."""
         return self._clients[name] if name in self._clients else WebClient(name, is_local)
 
     def connections(self) -> list[LimitedConnection]:
@@ -99,7 +99,7 @@ class ConnectionLimits:
     def opened(self, connection: LimitedConnection) -> None:
         """Add a connection that waits for a request.
 
-        If a limit is reached, the new connection replaces the connection that has waited longest.
+        If a limit is reached, the new connection replaces the one that has waited longest.
         """
         client = self._clients.setdefault(connection.client.name, connection.client)
         client.waiting[connection] = time.monotonic()
@@ -171,7 +171,7 @@ class ConnectionLimits:
     async def turn(self, client: WebClient, lane: RenderLane) -> None:
         """Wait until a request from a client may be read.
 
-        Clients take turns, regardless of the number of requests that each client sends.
+        Clients take turns, regardless of how many requests each of them sends.
         """
         client.queued[lane] += 1
         try:
@@ -184,7 +184,7 @@ class ConnectionLimits:
         return MAX_OPEN if client.is_local else self.access.connections_per_client
 
     def _replace(self, client: WebClient | None) -> bool:
-        """Among a client's connections, close the connection that has waited longest for a request.
+        """Close the client's connection that has waited longest for a request.
 
         Return whether a connection was closed.
         """

@@ -57,7 +57,7 @@ async def live(_: web.Request) -> web.Response:
 async def reports(request: web.Request) -> web.StreamResponse:
     """Send the collector's data about the reports of one host.
 
-    The host's agent reads these data to find out why its reports are rejected.
+    The host's agent reads this data to find out why its reports are rejected.
     """
     host = request.query.get("host", "")
     if not is_host_name(host):
@@ -131,7 +131,7 @@ async def events_so_far(request: web.Request) -> web.StreamResponse:
 
 
 async def _events(request: web.Request, since: float, limit: int, kind: str) -> Sequence[LoggedEvent]:
-    """Return the events in the history, and then newer events that have not been written to the history yet."""
+    """Return the events in the history, and then newer events that have not been written to it yet."""
     program = request.app[SOURCE].program
     fresh = [event for event in program.events.newest(KEPT, since) if kind in ("", event.kind)]
     if program.history is None or len(fresh) >= limit:

@@ -1,4 +1,4 @@
-"""The event hub: turns status changes into events, builds each event once, and sends each event to all streams.
+"""The event hub: turns status changes into events, builds each event once, and sends it to all streams.
 
 Each stream has a queue for events that its client has not read yet. The hub disconnects clients that read too slowly.
 """
@@ -85,7 +85,7 @@ class StreamQueue:
     def replace(self, event: bytes) -> None:
         """Queue an event with the whole status.
 
-        If an older event with the whole status is still queued, the new event replaces the older event.
+        If an older event with the whole status is still queued, the new event replaces it.
         """
         if not self.ended:
             self._whole = event
@@ -240,7 +240,7 @@ class EventHub:
         self._log_turn = asyncio.get_running_loop().call_later(BREATH, self._push_log) if left else None
 
     def _abort_logs(self) -> None:
-        """Disconnect all clients that receive log events, because these clients would otherwise miss events.
+        """Disconnect all clients that receive log events, because they would otherwise miss events.
 
         Clients may reconnect.
         """

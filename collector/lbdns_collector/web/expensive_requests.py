@@ -1,7 +1,7 @@
 """Limits the number of concurrent requests for documents that are built for a single client.
 
-A document for a single client can occupy megabytes until a slow client has read it, and occupies a thread while it is
-built. Waiting clients take turns.
+Such a document occupies a thread while it is built, and may occupy megabytes until a slow client has read it. Waiting
+clients take turns.
 """
 
 from __future__ import annotations

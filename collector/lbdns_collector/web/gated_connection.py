@@ -1,4 +1,4 @@
-"""A gated connection: reads one request head at a time, and passes the head to aiohttp when the client's turn comes.
+"""A gated connection: reads one request head at a time, and passes it to aiohttp when the client's turn comes.
 
 A connection without a complete request head never reaches aiohttp, and costs only a socket and a few kilobytes of
 memory.

@@ -28,7 +28,7 @@ MIN_RATE: Final = 32 * 1024  # bytes/s that a client must read on average, after
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why a connection or request is refused before aiohttp reads the request."""
+    """The reason why a connection or request is refused before aiohttp reads it."""
 
     reason: RefusalReason
     status: int

@@ -12,7 +12,7 @@ QUIET: Final = 60.0  # seconds between two log lines with the same reason
 
 
 class RefusalLog:
-    """A log of refusals, which counts the refusals that are not logged."""
+    """A log of refusals, which counts those that are not logged."""
 
     def __init__(self) -> None:
         self._logged_at: dict[str, float] = {}  # by reason, in monotonic seconds

@@ -12,8 +12,8 @@ T = TypeVar("T")
 class SingleFlight(Generic[T]):
     """A shared build: ``build`` is called once for all waiting clients.
 
-    A request that arrives during a build waits for the next build. No client therefore receives a document that is
-    older than the client's request. At most one build runs at a time.
+    A request that arrives during a build waits for the next build. Therefore, no client receives a document that is
+    older than its request. At most one build runs at a time.
     """
 
     def __init__(self, build: Callable[[], Awaitable[T]]) -> None:
@@ -23,7 +23,7 @@ class SingleFlight(Generic[T]):
         self._tasks: set[asyncio.Task[T]] = set()  # the running build, and the next
 
     async def get(self) -> T:
-        """Return a document whose build started after the call of this method."""
+        """Return a document whose build started after this method was called."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_task(self._run())
             self._tasks.add(self._next)

@@ -1,4 +1,4 @@
-"""The web interface of a program: starts an HTTP server, and moves the server to a new address on reload.
+"""The web interface of a program: starts an HTTP server, and moves it to a new address on reload.
 
 The HTTP server's libraries are loaded late, because loading them takes longer than the rest of the startup. The socket
 for a new address is opened before the old socket is closed.

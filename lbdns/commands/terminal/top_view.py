@@ -55,7 +55,7 @@ class View:
     ended: bool = False
 
     def selected(self, data: TopData) -> Document | None:
-        """Return the displayed pool, or the first pool if the displayed pool no longer exists."""
+        """Return the displayed pool, or the first pool if it no longer exists."""
         pools: Sequence[Document] = data.status["pools"] if data.status else ()
         return next((pool for pool in pools if pool["name"] == self.pool), pools[0] if pools else None)
 

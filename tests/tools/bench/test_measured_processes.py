@@ -54,7 +54,7 @@ def test_a_process_and_its_children_are_read_and_ended(tmp_path: Path) -> None:
 def test_a_process_that_has_ended_is_an_error_with_its_words(tmp_path: Path) -> None:
     with running("short", [sys.executable, "-c", "print('why'); exit(3)"], 0, tmp_path / "log") as server:
         server.process.wait(10)
-        with pytest.raises(BenchmarkError, match=r"short ended with exit status 3:\nwhy"):
+        with pytest.raises(BenchmarkError, match=r"short exited unexpectedly with exit status 3:\nwhy"):
             server.rss()
 
 

@@ -112,7 +112,7 @@ def test_process_that_dies_is_named() -> None:
             os.kill(killed[0], signal.SIGKILL)
 
     killed: list[int] = []
-    with web(stalling) as server, pytest.raises(LbdnsError, match=r"load process [12] ended .* with signal 9"):
+    with web(stalling) as server, pytest.raises(LbdnsError, match=r"load process [12] exited .* with signal 9"):
         load_process_pool.run(
             run_of(ClosedLoop(4, seconds=20), f"http://127.0.0.1:{server.port}/", timeout_s=20), 2, kill_one
         )
@@ -200,7 +200,7 @@ def test_places_are_dealt_out_to_the_processes_in_turn(tmp_path: Path) -> None:
     ("before", "error"),
     [
         (("/nowhere/to/be/found",), r"process 1 cannot be started: /nowhere/to/be/found: No such file"),
-        (("sh", "-c", "echo no such namespace >&2; exit 3"), r"process 1 ended .* with exit status 3: no such names"),
+        (("sh", "-c", "echo no such namespace >&2; exit 3"), r"process 1 exited .* with exit status 3: no such names"),
     ],
 )
 def test_place_that_can_not_be_entered_is_said(before: tuple[str, ...], error: str) -> None:

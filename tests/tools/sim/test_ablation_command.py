@@ -119,7 +119,7 @@ def test_the_command_measures_one_rule() -> None:
     ("arguments", "error"),
     [
         (["--only", "no such case"], "no criterion contains 'no such case'"),
-        (["--json", "--markdown"], "--json and --markdown exclude each other"),
+        (["--json", "--markdown"], "--json and --markdown cannot be combined"),
         (["--rule", "no-such-rule"], "'no-such-rule' is not one of"),
     ],
 )

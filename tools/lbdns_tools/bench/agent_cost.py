@@ -38,7 +38,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
-    """Measure all processes at the same time for ``seconds``, and return the CPU and memory use of each process.
+    """Measure all processes at the same time for ``seconds``, and return the CPU and memory use of each.
 
     PSS (proportional set size) divides each shared page equally among the processes that map it.
     """

@@ -1,6 +1,6 @@
-"""Measures freshness: the time from sending an agent's report to the first answer that reflects the report.
+"""Measures freshness: the time from sending an agent's report to the first answer that reflects it.
 
-Each report makes its sender the best member, so the first answer that names the sender is the first to reflect the
+Each report makes its sender the best member, so the first answer that names the sender is the first to reflect that
 report. After each report, the benchmark sends one query at a time until an answer names the sender. The benchmark sends
 no other queries.
 """
@@ -63,8 +63,7 @@ class FreshnessFarm:
 def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
     """Send the agents' reports in turn, and return the delay of each report in ms.
 
-    The delay is the time from sending a report to the first answer that reflects the report. The delay is inf if no
-    answer reflects the report.
+    The delay is the time from sending a report to the first answer that reflects it, or inf if none does.
     """
     udp = (socket.AF_INET, socket.SOCK_DGRAM)
     begin, hosts, times = time.monotonic(), list(farm.members), []

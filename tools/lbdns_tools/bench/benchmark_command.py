@@ -202,7 +202,7 @@ def side_by_side(title: str, servers: dict[str, Results]) -> Table:
 def figures(title: str, results: Results) -> Table:
     """Return a table with one row per figure, without the conditions, the note and ``met``.
 
-    Nested figures have rows too.
+    Nested figures also have rows.
     """
     rows: list[tuple[str, object]] = []
     for name, found in results.items():

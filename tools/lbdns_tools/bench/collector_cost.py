@@ -87,7 +87,7 @@ def send_reports(to: tuple[str, int], secret: bytes, agents: int, interval: floa
 
 
 class FollowerProbe:
-    """A follower of the collector's event stream that records the age in seconds of each reading on arrival."""
+    """A follower of the collector's event stream that records each reading's age on arrival, in seconds."""
 
     def __init__(self, web: str) -> None:
         self.ages: list[float] = []

@@ -109,8 +109,8 @@ def samples(pools: int, members: int, seconds: int) -> Iterator[HistorySample]:
 
 
 def record_history(path: Path, pools: int, members: int, seconds: int) -> command.Results:
-    """Record ``seconds`` of virtual time in ``path``, then measure the time to read plot data. All sizes in the result
-    are in bytes."""
+    """Record ``seconds`` of virtual time in ``path``, and then measure how long reading plot data takes. All sizes in
+    the result are in bytes."""
     recorder = HistoryRecorder(path, HistoryConfig())
     written, cpu, longest = _bytes_written(), 0.0, 0.0
     for number, sample in enumerate(samples(pools, members, seconds), 1):

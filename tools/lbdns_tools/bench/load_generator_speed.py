@@ -2,7 +2,7 @@
 
 Apache (MPM event) runs on one core, and the load generator on another. The benchmark answers three questions. How many
 requests/s does one process send for a 1 kB page, with and without keep-alive? How many requests/s does each generator
-reach at the same concurrency for a CGI page, which makes the server the bottleneck? How long does the average
+achieve, at the same concurrency, for a CGI page that makes the server the bottleneck? How long does the average
 connection take at a fixed rate, for the CGI page and for a page that sleeps for 0.2 s? The answers to the second and
 third questions must not depend on the generator. Figures for the CGI page are sensitive to other work on the machine.
 """

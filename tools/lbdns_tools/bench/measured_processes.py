@@ -25,7 +25,7 @@ REALTIME: Final = 1  # lowest real-time priority: enough to run before any gener
 
 
 class BenchmarkError(LbdnsError):
-    """The error raised if a benchmark cannot run because a program is missing, does not start or ends too early."""
+    """The error raised if a benchmark cannot run because a program is missing, does not start or exits too early."""
 
 
 def need(program: str, package: str) -> str:
@@ -95,7 +95,7 @@ class MeasuredProcess:
         return self.process.poll() is not None
 
     def output(self, limit: float) -> str:
-        """Wait until the process ends and return its log. Raises BenchmarkError if the process fails or does not end
+        """Wait until the process exits, and return its log. Raises BenchmarkError if the process fails or does not exit
         within ``limit`` seconds."""
         try:
             status = self.process.wait(limit)
@@ -106,10 +106,10 @@ class MeasuredProcess:
         return self.log.read_text(errors="replace")
 
     def require_alive(self) -> None:
-        """Raise BenchmarkError with the end of the log if the process has ended."""
+        """Raise BenchmarkError with the end of the log if the process has exited."""
         if self.ended:
             log = self.log.read_text(errors="replace")[-SHOWN:]
-            raise BenchmarkError(f"{self.name} ended with exit status {self.process.returncode}:\n{log}")
+            raise BenchmarkError(f"{self.name} exited unexpectedly with exit status {self.process.returncode}:\n{log}")
 
 
 @contextlib.contextmanager
@@ -136,7 +136,7 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes], patience: float = PATIENCE) -> None:
-    """Send SIGTERM to a session leader, wait up to ``patience`` seconds, and kill the remaining processes in its
+    """Send SIGTERM to a session leader, wait up to ``patience`` seconds, and kill any remaining processes in its
     session."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -68,7 +68,8 @@ def page_readers_part(part: str, folder: Path, core: int, **options: object) -> 
 
 
 def raise_priority(thread: int) -> None:
-    """Give a thread nearly all of its core's time whenever it has work. This has no effect without root privileges."""
+    """Give a thread nearly all of its core's CPU time whenever it has work to do. This has no effect without root
+    privileges."""
     # A real-time priority would delay the kernel's own threads, and therefore datagrams, whenever TCP keeps them busy
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, thread, NICE)

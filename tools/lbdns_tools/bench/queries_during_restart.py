@@ -43,7 +43,7 @@ QUERY: Final = query_wire("round.robin.bench", edns=False)
 
 @dataclass
 class QueryTally:
-    """The numbers of sent, answered and lost queries and of unexpected datagrams."""
+    """The numbers of queries sent, answered and lost, and of unexpected datagrams."""
 
     sent: int = 0
     answered: int = 0

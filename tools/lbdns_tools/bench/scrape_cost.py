@@ -46,7 +46,7 @@ class _Registry(Registry):
 
 
 def make_farm(folder: Path, pools: int, members: int) -> Farm:
-    """Write a configuration with ``members`` members in total across ``pools`` pools, and return the farm that it
+    """Write a configuration with a total of ``members`` members in ``pools`` pools, and return the farm that it
     defines."""
     names = [[f"m{number}" for number in range(pool, members, pools)] for pool in range(pools)]
     (folder / "farm.zone").write_text(ZONE_HEAD + address_records(f"m{number}" for number in range(members)))

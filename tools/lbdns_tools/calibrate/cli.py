@@ -80,7 +80,7 @@ arguments."""
               help="How to weight metrics: by gain over round robin (gain) or by absolute performance "
                    "(1999).")  # fmt: skip
 @click.option("--by", "measure", type=click.Choice(["throughput", "response"]),
-              help="Measure to optimise. Default: throughput, or response if the clients are caches.")  # fmt: skip
+              help="Figure to optimise. Default: throughput, or response if the clients are caches.")  # fmt: skip
 @click.option(
     "--rounds", default=3, show_default=True, type=click.IntRange(1, 1000),
     help="Number of times to run all trials. On a simulated farm, round N uses seed N.",

@@ -34,8 +34,8 @@ class FarmPlan:
     """The settings of the farm for a fault. ``interval`` is the agents' report interval in seconds.
 
     ``agents`` lists the members with an agent; if the list is empty, the fault sends the reports. ``queried`` lists the
-    names that the measuring load queries in turn. ``hosts`` maps each member that an answer may name to the member's
-    address. ``server``, ``pool``, ``collector`` and ``web`` contain additional lines for the tables [server], [[pool]],
+    names that the measuring load queries in turn. ``hosts`` maps each member that an answer may name to its address.
+    ``server``, ``pool``, ``collector`` and ``web`` contain additional lines for the tables [server], [[pool]],
     [collector] and [web]. ``tables`` is added to the end of the configuration, and ``zone`` to the zone file. ``check``
     is the pool's check, with a placeholder for the port of the web servers.
     """
@@ -230,7 +230,7 @@ class FaultFarm:
 def favour_session(pid: int) -> None:
     """Give a program's session a larger share of the CPU time than other sessions.
 
-    The function has an effect only for root, and only if the kernel groups processes by session.
+    This has an effect only for root, and only if the kernel groups processes by session.
 
     Without this priority, a server that runs alongside ten test suites receives an eleventh of the CPU time (sched(7)).
     """

@@ -1,4 +1,4 @@
-"""Runs one fault against a fresh farm under the measuring load, and judges the outcome by the fault's limits."""
+"""Runs one fault against a fresh farm under the measuring load, and judges the outcome by its limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN: Final = 300  # characters of an error that a problem shows
 def run_fault(fault: Fault, seed: int, quick: bool, kept: Path | None = None) -> FaultOutcome:
     """Run a fault and return its outcome.
 
-    Errors of the harness count as problems too. Log files are copied to ``kept``.
+    Errors in the harness also count as problems. Log files are copied to ``kept``.
     """
     outcome = FaultOutcome(fault.name, fault.done, fault.holds)
     began = time.monotonic()
@@ -97,7 +97,7 @@ def _judge(
 def recovery(bed: FaultBed, found: QueryFigures) -> float | None:
     """Return the seconds from the removal of the fault to the recovery.
 
-    If the fault ends without being removed, the time starts at the injection of the fault.
+    If the fault ends without being removed, the time starts at its injection.
     """
     since = bed.eased or bed.began
     ends = [bed.recovered_at or 0.0, found.last_bad]

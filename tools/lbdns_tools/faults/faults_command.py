@@ -132,7 +132,7 @@ def soak_lines(outcome: SoakOutcome) -> list[str]:
 
 
 def _prepare(logs: Path | None) -> None:
-    """Enter the namespaces, install the signal handler that ends all programs, and create the directory ``logs``."""
+    """Enter the namespaces, install the signal handler that stops all programs, and create the directory ``logs``."""
     if not isolation.enter(MODULE, sys.argv[1:]):
         click.echo(
             "network namespaces are not permitted here; the faults run on this machine's loopback interface", err=True

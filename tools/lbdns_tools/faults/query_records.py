@@ -60,9 +60,9 @@ class Ban:
 class QueryFigures:
     """Statistics of the queries in one period.
 
-    ``lost`` is the number of queries whose first try was not answered within TIMEOUT. ``lost_after_retry`` is the
-    number of queries that were not answered on the second try either. ``last_bad`` is the time in monotonic seconds at
-    which the last lost or wrongly answered query was sent. ``last_bad`` is 0 if there is no such query.
+    ``lost`` is the number of queries whose first attempt was not answered within TIMEOUT. ``lost_after_retry`` is the
+    number of queries that were not answered on the second attempt either. ``last_bad`` is the time in monotonic seconds
+    at which the last lost or wrongly answered query was sent. ``last_bad`` is 0 if there is no such query.
     """
 
     sent: int

@@ -18,7 +18,7 @@ SAMPLE_S: Final = 0.5  # s between two samples
 
 
 def children(pid: int) -> list[int]:
-    """Return the IDs of a process's children, or an empty list if the process has ended."""
+    """Return the IDs of a process's children, or an empty list if it has exited."""
     found: list[int] = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -35,7 +35,7 @@ def is_alive(pid: int) -> bool:
 
 
 def open_descriptors(pid: int) -> int:
-    """Return the number of a process's open descriptors, or 0 if the process has ended."""
+    """Return the number of a process's open descriptors, or 0 if it has exited."""
     try:
         return len(list(Path(f"/proc/{pid}/fd").iterdir()))
     except OSError:
@@ -43,7 +43,7 @@ def open_descriptors(pid: int) -> int:
 
 
 def memory(pid: int) -> int:
-    """Return the proportional set size (PSS) of a process in bytes, or 0 if the process has ended."""
+    """Return the proportional set size (PSS) of a process in bytes, or 0 if it has exited."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -52,7 +52,7 @@ def memory(pid: int) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time that a process has used, in seconds, or 0 if the process has ended."""
+    """Return the CPU time that a process has used, in seconds, or 0 if it has exited."""
     try:
         return sum(psutil.Process(pid).cpu_times()[:2])
     except psutil.Error:

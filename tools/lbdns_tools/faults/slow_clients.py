@@ -162,7 +162,7 @@ def control_clients_that_never_read(path: Path, count: int, command: bytes) -> I
 
 
 class Prober:
-    """A thread that repeats a probe for the duration of a with statement, and records the duration of each success."""
+    """A thread that repeats a probe for the duration of a with statement, and records how long each success takes."""
 
     def __init__(self, probe: Callable[[], bool], period: float = 0.2) -> None:
         self.times: list[float] = []

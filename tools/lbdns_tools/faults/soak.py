@@ -164,7 +164,7 @@ class _Soak:
                 window.error = str(error)
             window.end = time.monotonic() + SETTLE_S
             if not self._farm.server.running:
-                raise LbdnsError(f"the server ended after the event {event.name}; {self._farm.server.last_line()}")
+                raise LbdnsError(f"the server exited after the event {event.name}; {self._farm.server.last_line()}")
         self._keep(begin + self._outcome.seconds)
         if wait_for(lambda: self._farm.usable() == set(self._farm.plan.agents), WELL_S) is None:
             self._outcome.problems.append(f"at the end, the only usable members are {sorted(self._farm.usable())}")
@@ -242,7 +242,7 @@ def quarters(samples: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def log_problems(log: str, periods: Sequence[LogPeriod]) -> list[str]:
-    """Return the problems in a log: tracebacks, and lines that are expected neither after an event nor in normal
+    """Return the problems in a log: tracebacks, and lines that are not expected, either after an event or in normal
     operation."""
     strange = [line for line in log.splitlines() if not _is_explained(line, periods)]
     problems = [f"unexplained log line: {line}" for line in strange[:SHOWN]]

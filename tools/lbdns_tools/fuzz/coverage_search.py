@@ -21,7 +21,7 @@ HANG: Final = 60  # seconds of real time, generous for a busy machine; a target'
 
 
 def search(name: str, seconds: int, corpus: Path | None, found: Path) -> int:
-    """Start a search from the seeds and ``corpus``, add new inputs to ``corpus``, and return 1 if an input failed."""
+    """Start a search from the seeds and ``corpus``, add new inputs to ``corpus``, and return 1 if any input failed."""
     found.mkdir(parents=True, exist_ok=True)
     before = set(found.iterdir())
     with tempfile.TemporaryDirectory(prefix="lbdns-fuzz-") as folder:
@@ -58,7 +58,8 @@ def _search_and_end(name: str, seconds: int, corpus: Path, found: Path, folder: 
 
 
 def findings_writer(target: FuzzTarget, folder: Path) -> Callable[[bytes], None]:
-    """Return a function that runs an input, saves the first input for each kind of failure, and raises no exception."""
+    """Return a function that runs an input, saves the first input for each kind of failure, and never raises an
+    exception."""
     places: set[str] = set()
 
     def try_input(data: bytes) -> None:

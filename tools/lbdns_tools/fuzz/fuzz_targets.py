@@ -1,4 +1,4 @@
-"""Lists the fuzz targets, defines the interface of a target, and runs or shrinks inputs.
+"""Lists the fuzz targets, defines their interface, and runs or shrinks inputs.
 
 This module imports no target, because a target's code must be imported while instrumentation is active.
 """
@@ -80,7 +80,7 @@ def shrink_input(target: FuzzTarget, data: bytes) -> bytes:
 
 
 def failure(target: FuzzTarget, data: bytes) -> tuple[str, int] | None:
-    """Return the type and line number of the exception that an input causes, or None if the input passes."""
+    """Return the type and line number of the exception that an input causes, or None if it passes."""
     try:
         run_target(target, data)
     except Exception as error:

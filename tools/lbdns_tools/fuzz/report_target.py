@@ -1,8 +1,8 @@
 """Fuzz target ``report``: the decoder of report datagrams and the collector's table of reports.
 
-An input is a sequence of datagrams. One byte for the elapsed time and two bytes for the length precede each datagram.
-The decoder and a report table without keys receive each datagram unchanged. A report table with a key receives each
-datagram twice: unchanged, and with a valid key id and tag. The copy with a valid tag passes the tag check, so the
+An input is a sequence of datagrams. Each datagram is preceded by one byte for the elapsed time and two bytes for the
+length. The decoder and a report table without keys receive each datagram unchanged. A report table with a key receives
+each datagram twice: unchanged, and with a valid key id and tag. The copy with a valid tag passes the tag check, so the
 search also reaches the code after that check.
 """
 

@@ -142,7 +142,7 @@ def _check_zone(zone: Zone) -> None:
 
 
 def _check_served(zone: Zone) -> None:
-    """Query the zone's names for existing and missing types, and check that the answers contain the zone's records."""
+    """Query the zone's names for existing and missing types, and check that the answers contain its records."""
     responder = _responder()
     responder.table = _table(zone)
     owners = list(zone.nodes)

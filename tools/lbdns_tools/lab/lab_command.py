@@ -68,7 +68,7 @@ Exit status: 0 on success, 1 on failure, 2 on invalid arguments, 130 after Ctrl-
 @click.group(cls=SuggestingGroup, epilog=EPILOG, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="lbdns-lab")
 def command() -> None:
-    """Build a farm on this machine (web servers, DNS server, agents and clients) and run a load-balancing study."""
+    """Build a farm of web servers, a DNS server, agents and clients on this machine, and run a load-balancing study."""
 
 
 @command.command(context_settings=CONTEXT)

@@ -1,4 +1,4 @@
-"""Defines the options of studies (--out, --quick, --farm, ...) and converts them to StudySettings."""
+"""Defines the options of studies, such as --out and --quick, and converts them to StudySettings."""
 
 from __future__ import annotations
 

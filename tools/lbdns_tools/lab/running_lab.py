@@ -155,7 +155,7 @@ class Lab:
             self._use_resolvers(DNS)
 
     def fresh(self) -> None:
-        """Restart lbdns and the agents without saved state. lbdns then has to learn the hosts' capacities again."""
+        """Restart lbdns and the agents without saved state. lbdns must then learn the hosts' capacities again."""
         for name in list(self._agents):
             self.stop_agent(name)
         if self._lbdns:

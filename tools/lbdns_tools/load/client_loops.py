@@ -239,7 +239,7 @@ class ClientCrowd:
         self.tally.add(due_s, latency_s, timings.dns_s, timings.connect_s, timings.bytes, timings.server, error, late_s)
 
     def _give_turn(self) -> None:
-        """After a request completes, resume the request that has waited longest, if any."""
+        """After a request completes, resume the one that has waited longest, if any is waiting."""
         if self._waiting.under_way:
             task, _ = self._waiting.under_way.popitem(last=False)
             self._loop.call_at(self._loop.clock(), task.resume)

@@ -84,7 +84,7 @@ def command(**options: Any) -> int:
 
 def _failures(options: Mapping[str, Any], rows: Sequence[ResultRow]) -> list[str]:
     """Return one line per violated threshold. If there are several loads or repetitions, each line begins with the load
-    or repetition."""
+    or repetition to which it applies."""
     several = len(result_rows.by_point(rows)) > 1
     failures = []
     for row in rows:

@@ -70,7 +70,7 @@ def parse_resolve_rule(text: str) -> ResolveRule:
 class ClosedLoop:
     """A closed loop of ``clients`` clients, each of which waits for a response, pauses, and sends the next request.
 
-    The loop ends after ``seconds`` or after ``requests`` requests from all clients together, whichever comes first. A
+    The loop ends after ``seconds`` or after a total of ``requests`` requests from all clients, whichever comes first. A
     limit of 0 means no limit. One process's share of a loop, as returned by :func:`split_run`, may have no clients.
     """
 

@@ -60,7 +60,7 @@ class LoadProgress:
 
 
 def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
-    """Return the completed fraction of a run, from 0 to 1: the larger of the fractions by time and by requests."""
+    """Return the completed fraction of a run, from 0 to 1, based on time or requests, whichever is larger."""
     shares = [elapsed_s / run.seconds] if run.seconds and math.isfinite(run.seconds) else []
     loads = [phase.load for phase in run.phases]
     if loads and all(isinstance(load, ClosedLoop) and load.requests for load in loads):
@@ -101,7 +101,7 @@ class _PoolMember:
             self.connection.send(message)
 
     def receive(self) -> None:
-        """Read the next message from the process. Raises LbdnsError if the process reports an error or has ended."""
+        """Read the next message from the process. Raises LbdnsError if the process reports an error or has exited."""
         self.last_message = time.monotonic()
         try:
             what, content = self.connection.recv()
@@ -111,7 +111,7 @@ class _PoolMember:
             self._errors.seek(0)
             output = self._errors.read().decode("utf-8", "replace").strip()
             why = f": {output.splitlines()[-1]}" if output else ""
-            raise LbdnsError(f"load process {self.number} ended early, with {how}{why}") from None
+            raise LbdnsError(f"load process {self.number} exited unexpectedly with {how}{why}") from None
         match what:
             case "ready":
                 self.is_ready = True

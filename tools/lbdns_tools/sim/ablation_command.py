@@ -28,7 +28,7 @@ DEVIATIONS: Final = 2.0  # standard errors: a smaller effect counts as chance
 
 @dataclass(frozen=True, slots=True)
 class AblationJob:
-    """A simulation run while the rule named ``rule`` is switched off; with an empty name, no rule is off."""
+    """A simulation run with the rule named ``rule`` switched off, or with all rules if the name is empty."""
 
     rule: str
     run_of: SimulationJob
@@ -43,7 +43,7 @@ class AblationJob:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect of switching a rule off: the mean response time without the rule divided by the one with the rule.
+    """The effect of switching a rule off: the ratio of the mean response time without the rule to that with it.
 
     ``error`` is the jackknife standard error over the seeds.
     """
@@ -143,8 +143,9 @@ def ablate(
 ) -> list[RuleWorth]:
     """Run all simulations with all rules and without each of ``rules``, and return what each rule is worth.
 
-    With ``quick``, each rule is measured in the full criteria that it was made for and in the quick criteria of all
-    groups; otherwise, in all full criteria. ``only`` restricts the criteria to those that contain this text.
+    With ``quick``, each rule is measured with the full criteria for which it was made and the quick criteria of all
+    groups; otherwise, it is measured with all full criteria. ``only`` restricts the criteria to those that contain this
+    text.
     """
     chosen = {rule.name: _criteria(rule, quick, only) for rule in rules}
     jobs = _jobs(chosen, seeds)
@@ -182,7 +183,7 @@ def _jobs(chosen: Mapping[str, Sequence[AcceptanceDemand]], seeds: int) -> list[
     short_help="Measure what each rule of the policy 'best' is worth.",
     epilog="Example: lbdns-sim ablation --quick --rule backlog",
 )
-@click.option("--quick", is_flag=True, help="Use the quick criteria, and the full criteria that a rule was made for.")
+@click.option("--quick", is_flag=True, help="Use the quick criteria, plus the full criteria made for each rule.")
 @click.option("--seeds", type=click.IntRange(2, 100), default=4, show_default=True, help="Number of runs of each case.")
 @click.option("--processes", type=click.IntRange(1, 256), help="Number of parallel runs.  [default: one per processor]")
 @click.option(
@@ -197,11 +198,11 @@ def command(
     """Measure what each rule of the policy 'best' is worth.
 
     Each rule is switched off alone, and all simulations of the acceptance criteria are repeated with the same random
-    numbers. The figures are mean response times without the rule divided by those with the rule; above 1, the rule
-    helps. The errors are standard errors over the seeds.
+    numbers. The figures are mean response times without the rule divided by those with the rule; a figure above
+    1 means that the rule helps. The errors are standard errors over the seeds.
     """
     if as_json and markdown:
-        raise click.UsageError("--json and --markdown exclude each other")
+        raise click.UsageError("--json and --markdown cannot be combined")
     rules = [rule for rule in RULES.values() if not names or rule.name in names]
     if not _criteria(rules[0], quick, only):
         raise click.UsageError(f"no criterion contains {only!r}; omit --only to use all criteria")

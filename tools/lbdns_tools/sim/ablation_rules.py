@@ -42,7 +42,8 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class AblationRule:
-    """A rule of ``best``. ``purpose`` states what the rule does; ``made_for`` is text from the criteria it serves."""
+    """A rule of ``best``. ``purpose`` states what the rule does; ``made_for`` is text that occurs in the names of the
+    criteria for which the rule was made."""
 
     name: str
     purpose: str
@@ -64,7 +65,7 @@ def switched_off(rule: str) -> Iterator[None]:
 def _proportional_point(
     capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
 ) -> OperatingPoint:
-    """Return rates in proportion to capacity, without ideal loads; the whole load then counts as a backlog."""
+    """Return rates in proportion to capacity, without ideal loads; the entire load then counts as backlog."""
     total = sum(capacities)
     return OperatingPoint(tuple(rate * c / total for c in capacities), (0.0,) * len(capacities), math.inf)
 
@@ -78,7 +79,7 @@ def _unlimited_point(
 def _split_by_width(
     loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
 ) -> list[float]:
-    """Split ``amount`` in proportion to ``widths``, whatever the loads are."""
+    """Split ``amount`` in proportion to ``widths``, regardless of the loads."""
     return [width * amount / sum(widths) for width in widths]
 
 
@@ -169,7 +170,7 @@ _ALL: Final = (
     ),
     _rule(
         "lower-rate",
-        "expects the lower of the rates of requests and answers",
+        "expects the request rate or the answer rate, whichever is lower",
         "closed loop",
         (_BEST, "expected_rates", _requests_as_answers),
     ),
@@ -193,13 +194,13 @@ _ALL: Final = (
     ),
     _rule(
         "persistent-clients",
-        "treats clients that keep an answer differently in every way",
+        "applies all special treatment of clients that reuse an answer",
         "closed loop with 20 clients",
         (_BEST, "PERSISTENT", math.inf),
     ),
     _rule(
         "carried-credits",
-        "carries the fraction of an answer that a plan owes a member over to the next plan",
+        "carries over to the next plan any fraction of an answer that is still owed to a member",
         "identical servers",
         (_BEST, "smooth_plan", _plan_without_credits),
     ),
@@ -223,7 +224,7 @@ _ALL: Final = (
     ),
     _rule(
         "spare-capacity",
-        "suspends members only as long as the others can serve the demand",
+        "suspends members only while the others can serve the demand",
         "reports lost",
         (_CANDIDATES, "spare", lambda suspended, *values: list(suspended)),
     ),
@@ -247,7 +248,7 @@ _ALL: Final = (
     ),
     _rule(
         "shrinkage",
-        "moves estimated speeds towards their mean as far as chance explains the differences",
+        "moves estimated speeds towards their mean to the extent that chance explains the differences",
         "identical servers",
         (_ESTIMATE, "_shrunk_to_mean", lambda speeds, variances: list(speeds)),
     ),
@@ -259,7 +260,7 @@ _ALL: Final = (
     ),
     _rule(
         "single-change",
-        "discards a member's earlier requests if the cost of its requests changes alone",
+        "discards a member's earlier requests if the cost of that member's requests alone changes",
         "",
         (_POOL, "forget_changed", lambda costs: None),
     ),

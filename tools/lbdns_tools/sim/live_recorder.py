@@ -70,8 +70,8 @@ class LiveRecorder:
     async def listen(self, stop: asyncio.Event, seconds: float | None = None) -> None:
         """Record until ``stop`` is set, or for at most ``seconds`` if specified.
 
-        If a connection breaks, the recorder connects again. Raises LbdnsError if the first response does not come from
-        an lbdns server.
+        If the connection breaks, the recorder reconnects. Raises LbdnsError if the first response does not come from an
+        lbdns server.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=DEAD_AFTER)
         headers = {"User-Agent": f"lbdns-sim/{__version__}"}

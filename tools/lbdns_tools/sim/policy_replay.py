@@ -56,7 +56,7 @@ class ReplayedPolicy:
 def spans(recording: Recording) -> list[QuerySpan]:
     """Return the periods in which queries arrived.
 
-    The periods are based on the recorded answers or, if the recording contains no answers, on the recorded requests.
+    The periods are based on the recorded answers or, if there are none, on the recorded requests.
     """
     if any(recording.answered):
         found, before = [], 0.0

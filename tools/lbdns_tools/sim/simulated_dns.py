@@ -128,8 +128,8 @@ class SimulatedLookups:
                 dns.receive(self._names[member], reading, now)
 
     def schedule(self, calendar: EventCalendar) -> None:
-        """Schedule each DNS server's searches for overdue reports, and the checks of members if the pool has a
-        check."""
+        """Schedule each DNS server's searches for overdue reports. If the pool has a check, also schedule the checks of
+        its members."""
 
         def look(dns: SimulatedDnsServer, now: float) -> None:
             if now >= dns.next_change:

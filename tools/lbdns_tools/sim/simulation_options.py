@@ -45,9 +45,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Comma-separated servers in the form [NAME=]SPEEDxCORES, a named farm (T3, H10 or U10), or a farm file.",
     ),
     _option("--preset", "NAME|list", None, "Run a preset study. Other options override the preset's settings."),
-    _option(
-        "--from from_url", "URL", None, "Estimate the farm of a running lbdns from its reports, and simulate that farm."
-    ),
+    _option("--from from_url", "URL", None, "Estimate the farm of a running lbdns from its reports, and simulate it."),
     _option(
         "--replay",
         "FILE|history.db[:POOL]",
@@ -113,7 +111,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--early",
         "REQUESTS",
         click.IntRange(1, 100_000),
-        "Change in a server's requests (in progress or waiting) that triggers an early report. [default: never]",
+        "Change in the number of requests on a server, in progress or waiting, that triggers an early report. "
+        "[default: never]",
     ),
     _several(
         "--alarm alarms",

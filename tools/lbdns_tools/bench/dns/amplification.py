@@ -46,7 +46,7 @@ KINDS: Final[Mapping[str, bytes]] = {
 
 @dataclass(slots=True)
 class AmplificationFlow:
-    """The number and total size of the queries from one source address and of the answers to it."""
+    """The number and total size of the queries from one source address, and of the answers sent to it."""
 
     queries: int = 0
     answers: int = 0

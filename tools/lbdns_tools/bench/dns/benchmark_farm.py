@@ -32,8 +32,8 @@ ZONE_HEAD: Final = "$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nn
 
 
 def zone_text(fixed: bool, ttl: int = 0) -> str:
-    """Return the master file of zone hobbit. If ``fixed`` is true, the names that lbdns would balance are aliases of
-    one member."""
+    """Return the master file of zone hobbit. If ``fixed`` is true, the names that lbdns otherwise balances are aliases
+    of one member."""
     members = "".join(f"{name} {0 if fixed else 60} A {address}\n" for name, address in MEMBERS.items())
     aliases = "".join(f"{name} {ttl} CNAME gandalf\n" for name in ("best", "round.robin")) if fixed else ""
     return f"$ORIGIN hobbit.\n{ZONE_HEAD}{members}{aliases}"

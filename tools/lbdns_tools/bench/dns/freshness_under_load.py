@@ -44,7 +44,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
             times = send_and_watch(farm, options.reports, options.interval)
             if load.ended:
                 raise BenchmarkError(
-                    "dnsperf ended before the last report, so part of the measurement ran without load"
+                    "dnsperf finished before the last report, so part of the measurement ran without load"
                 )
         server.require_alive()
     return {"max_per_s": round(most), "load_per_s": round(load_rate), **freshness_figures(times, TARGET)}

@@ -1,4 +1,5 @@
-"""Floods a server with malformed datagrams, and measures memory use, log lines, and valid queries' latency and loss.
+"""Floods a server with malformed datagrams, and measures memory use, log lines, and the latency and loss of valid
+queries.
 
 A generator sends malformed datagrams of many kinds at the maximum rate. Before and during the flood, a prober sends
 valid queries at a modest rate and reads each answer's kernel receive timestamp. The flood and the valid queries share

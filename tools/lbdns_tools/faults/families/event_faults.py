@@ -1,4 +1,4 @@
-"""Many events at once: a thousand members that become silent together and later return together."""
+"""Many events at once: a thousand members that become silent and return at the same time."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _fault(
     return Fault(f"host.{name}", done, holds, run, Limits(recover_s=recover_s), farm, quick)
 
 
-_OUT: Final = "no answer names the member until the member returns to rotation"
+_OUT: Final = "no answer names the member until it returns to rotation"
 FAULTS: Final = (
     _fault("agent-killed", "an agent is killed and later restarted",
            f"the member leaves rotation after 3 intervals; {_OUT}", agent_killed, quick=True),

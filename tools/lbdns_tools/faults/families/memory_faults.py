@@ -27,7 +27,7 @@ def address_space(pid: int) -> int:
 
 @contextlib.contextmanager
 def little_memory(*pids: int) -> Iterator[None]:
-    """Limit the address space of each process in ``pids`` to its present size plus MARGIN."""
+    """Limit the address space of each process in ``pids`` to its current size plus MARGIN."""
     before = {pid: resource.prlimit(pid, resource.RLIMIT_AS) for pid in pids}
     for pid in pids:
         resource.prlimit(pid, resource.RLIMIT_AS, (address_space(pid) + MARGIN, before[pid][1]))

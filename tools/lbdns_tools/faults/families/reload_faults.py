@@ -119,7 +119,7 @@ def reload_storm(bed: FaultBed) -> None:
 
 
 def reload_while_the_zone_is_written(bed: FaultBed) -> None:
-    """Reload the server while a zone file is incomplete, as if another program were writing the file."""
+    """Reload the server while a zone file is incomplete, as if another program were writing it."""
     bed.begin()
     text = _zone_text(bed)
     for size in range(0, len(text), max(1, len(text) // 12)):

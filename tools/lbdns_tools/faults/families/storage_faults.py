@@ -62,7 +62,7 @@ def records(bed: FaultBed) -> Callable[[], bool]:
 
 
 def history_since(bed: FaultBed, begin: float, end: float = 0.0) -> Mapping[str, Any]:
-    """Return the scores recorded since Unix time ``begin``, or an empty document if the scores cannot be read."""
+    """Return the scores recorded since Unix time ``begin``, or an empty document if they cannot be read."""
     until = f"&to={end}" if end else ""
     status, text = bed.farm.get(f"/api/v1/history?pool=web&metric=score&points=5000&from={begin}{until}")
     found: Mapping[str, Any] = json.loads(text) if status == 200 else {"series": {}}

@@ -1,8 +1,8 @@
 """Configures and starts HAProxy, nginx and Pound in front of the lab's web hosts, for comparison with lbdns.
 
-The balancers use the default settings of the Debian packages, except for settings that would distort the measurements.
-The balancers' connection limit is raised, because one study has 1,401 clients. Requests are not logged. Balancers do
-not reuse connections to the web hosts, because Apache closes each connection after one request. Session affinity is
+The balancers use the default settings of the Debian packages, except for settings that distort the measurements. The
+balancers' connection limit is raised, because one study has 1,401 clients. Requests are not logged. Balancers do not
+reuse connections to the web hosts, because Apache closes each connection after one request. Session affinity is
 disabled, because all clients on a client host share that host's addresses.
 """
 
@@ -116,7 +116,7 @@ _POUND_HOST: Final = """\
 class BalancerProgram:
     """A balancer and its configuration.
 
-    ``template`` is the template of the configuration file. ``host`` is the template of a web host's entry.
+    ``template`` is a template for the configuration file. ``host`` is a template for a web host's entry.
 
     ``methods`` maps each balancing method to its configuration text. ``arguments`` are the command-line arguments that
     start the balancer in the foreground with the configuration file ``{config}``.
@@ -151,7 +151,7 @@ ALL: Final[Mapping[str, BalancerProgram]] = {
 def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Path) -> Path:
     """Write a balancer's configuration file into ``folder`` and return its path.
 
-    The balancer does not have to be installed. Raises ConfigError.
+    The balancer need not be installed. Raises ConfigError.
     """
     proxy = ALL.get(name)
     if proxy is None:

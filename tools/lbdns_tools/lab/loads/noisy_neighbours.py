@@ -60,7 +60,7 @@ def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
 
 
 def filesystem(folder: Path) -> str:
-    """Return the type of the file system that contains ``folder``, such as tmpfs, or "" if the type is unknown."""
+    """Return the type of the file system that contains ``folder``, such as tmpfs, or "" if it is unknown."""
     path = folder.resolve()
     # Of several mounts on the same point, the last one is visible
     types = {mount.mountpoint: mount.fstype for mount in psutil.disk_partitions(all=True)}

@@ -56,7 +56,7 @@ class CgroupHierarchies:
 def find_hierarchies(mounts: Sequence[CgroupMount] | None = None) -> CgroupHierarchies:
     """Return the control group hierarchies in ``mounts`` (default: this machine's mounts).
 
-    Raises LbdnsError if the controller cpu or cpuacct is missing.
+    Raises LbdnsError if the cpu or cpuacct controller is missing.
     """
     if mounts is None:
         mounts = read_cgroup_mounts()
@@ -190,7 +190,7 @@ class ControlGroup:
             raise LbdnsError(f"{self.name}: processes {left} did not exit within {KILL_S:g} s after SIGKILL")
 
     def remove(self) -> bool:
-        """Remove the group, its children and its empty parents, and return whether the group existed.
+        """Remove the group, its children and its empty parents, and return whether it existed.
 
         The group must not contain any processes. Raises LbdnsError.
         """

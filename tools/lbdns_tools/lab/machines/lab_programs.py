@@ -92,8 +92,8 @@ class LabProgram:
 
 
 class LabPrograms:
-    """A context manager for a lab's programs. Leaving the context stops all programs in the reverse of the order in
-    which they were started."""
+    """A context manager for a lab's programs. Leaving the context stops all programs, beginning with the one started
+    last."""
 
     def __init__(self, folder: Path) -> None:
         """Each program logs to NAME.log in the directory ``folder``, which must exist."""

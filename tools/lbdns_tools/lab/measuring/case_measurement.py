@@ -46,12 +46,12 @@ class MeasuredOutcome:
     answers: Mapping[str, int] = field(default_factory=dict)  # member -> DNS answers that named it during the run
 
     def cpu_percent(self, group: str) -> float | None:
-        """Return a group's mean CPU use, as a percentage of one core, or None if the group was never sampled."""
+        """Return a group's mean CPU use, as a percentage of one core, or None if it was never sampled."""
         values = [sample.cpu[group] for sample in self.samples if group in sample.cpu]
         return sum(values) / len(values) if values else None
 
     def memory_bytes(self, group: str) -> int | None:
-        """Return a group's peak memory use in bytes, or None if the group was never sampled."""
+        """Return a group's peak memory use in bytes, or None if it was never sampled."""
         return max((sample.memory[group] for sample in self.samples if group in sample.memory), default=None)
 
 

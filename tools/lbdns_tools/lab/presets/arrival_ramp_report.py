@@ -54,9 +54,9 @@ def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         "the requests fail.",
         *_compared(carried),
         *saturated(outcomes),
-        "The chart shows response times that are computed by Little's law, as the number of outstanding requests "
-        "divided by the completion rate. While few requests are outstanding, the computed response times are "
-        "imprecise. The table shows measured response times.",
+        "The chart shows response times computed with Little's law: the number of outstanding requests divided by "
+        "the completion rate. While few requests are outstanding, the computed response times are imprecise. The "
+        "table shows measured response times.",
     ]
     table = SectionTable("Results for the whole ramp; CPU use as a percentage of one core", columns, rows)
     caption = "The ramp over time"
@@ -89,7 +89,7 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
         )
     passes = cores / service_s
     words += [
-        f"A single client waited {1000 * service_s:.3g} ms per request, which includes the start of the CGI program. "
+        f"A single client waited {1000 * service_s:.3g} ms per request, including the time to start the CGI program. "
         f"With this service time, {cores} processors can handle {cores} / {service_s:.4f} s = {passes:.4g} "
         "requests/s.",
         "The M/M/c column is calculated from the service time of a single client. The M/M/c model assumes "
@@ -115,7 +115,7 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     columns = ("requests/s", "load %", "successful /s", "mean ms", "M/M/c ms", "measured / M/M/c", "p99 ms",
                "errors %", "CPU")  # fmt: skip
     table = SectionTable(
-        "Random (Poisson) arrivals; CPU use as a percentage of one core; no M/M/c value if the queue would grow "
+        "Random (Poisson) arrivals; CPU use as a percentage of one core; no M/M/c value if the queue grows "
         "without limit",
         columns,
         rows,

@@ -133,7 +133,7 @@ def _sweep(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
 
 
 def _ab(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
-    columns = ("selection", "requests", *AB_COLUMNS, "study of 2014", *AB_COLUMNS)
+    columns = ("selection", "requests", *AB_COLUMNS, "2014 study", *AB_COLUMNS)
     rows = [
         (name, *_ab_row(of), *STUDY_AB.get(name, ("", *[None] * len(AB_COLUMNS))))
         for name, of in by_selection(outcomes).items()

@@ -1,4 +1,4 @@
-"""The study ``balancers``, which compares DNS with HAProxy, nginx and Pound, as in the studies of 2014-16.
+"""The study ``balancers``, which compares DNS with HAProxy, nginx and Pound, as in the 2014-2016 studies.
 
 The study consists of a concurrency sweep, the load of ``ab -n 50000 -c 300``, a rate sweep, and WebStone's files. In
 the rate sweep, clients request a CGI program that sleeps. Each part compares the fastest host alone, ``round_robin``,
@@ -80,7 +80,7 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 
 def _requests(settings: StudySettings) -> FarmLoad:
-    """Return a load without warm-up (as in the original studies) and with a timeout that requests rarely exceed."""
+    """Return a load without a warm-up, as in the original studies, and with a timeout that requests rarely exceed."""
     return FarmLoad(replace(settings, warm_up_s=0.0), STATIC, "1k", TIMEOUT_S)
 
 

@@ -152,7 +152,7 @@ def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
         rows.append([edge.case.selection, count, highest, p99_ms, str(more["ending"]), why])
         series.setdefault(edge.case.selection, []).append((count, None if highest is None else float(highest)))
     words = [
-        "The highest rate depends on the number of connections for which the farm must sustain the rate, because a "
+        "The highest rate depends on the number of connections for which the farm must sustain it, because a "
         "growing queue delays clients only gradually.",
         f"A rate fails if any of these conditions holds: {CRITERIA}. If a rate fails, up to two more trials follow, "
         "and the majority decides. The highest rate must pass one more trial. A run is measured until its last "

@@ -153,7 +153,7 @@ def _dies(
 
 @contextmanager
 def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
-    """Yield two functions: the first kills the host, and the second restarts the host. On exit, a killed host is
+    """Yield two functions: the first kills the host, and the second restarts it. On exit, a killed host is
     restarted."""
     with ExitStack() as stack:
 

@@ -175,7 +175,7 @@ def _beside_1999(found: OutcomeIndex, farm: str) -> ReportSection:
             rows.append(row)
     measured = [row for row in rows if any(row[at] is not None for at in (3, 4, 6, 7))]
     table = SectionTable("Ratios of connections/s", columns, measured)
-    words = ("Only ratios are comparable with the results of 1999, because absolute values depend on the machines.",)
+    words = ("Only ratios are comparable with the 1999 results, because absolute values depend on the machines.",)
     return ReportSection("Beside 1999", words, (table,) if measured else (), tuple(_pictures(found, farm)))
 
 
@@ -217,7 +217,7 @@ def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure:
 
 
 def _tables(found: OutcomeIndex, farm: str) -> list[ReportSection]:
-    """Return sections with the nine tables of 1999. Tables for DNS selections are repeated for each lookup interval."""
+    """Return sections with the nine 1999 tables. Tables for DNS selections are repeated for each lookup interval."""
     parts = []
     for resolve in ("", *WORDS):
         tables = [

@@ -63,7 +63,7 @@ class ReportSection:
 
 
 def write_report(folder: Path, title: str, sections: Sequence[ReportSection], manifest: Mapping[str, Any]) -> Path:
-    """Write a report's page and charts, and return the path of the page.
+    """Write a report's page and charts, and return the page's path.
 
     If a chart cannot be drawn, the page contains an error message instead. Raises LbdnsError.
     """
@@ -252,7 +252,7 @@ def _pairs(pairs: Mapping[str, Any], caption: str = "") -> Iterator[str]:
 
 
 def _text(value: Any) -> str | None:
-    """Return a single value in the manifest as text, or None if the value is empty."""
+    """Return a single value in the manifest as text, or None if it is empty."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Reads the nine WebStone tables of 1999 from facts/webstone_1999.csv, for comparison with new results."""
+"""Reads the nine 1999 WebStone tables from facts/webstone_1999.csv, for comparison with new results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORKLOADS: Final = ("html", "cgi", "mixed")
 
 @dataclass(frozen=True, slots=True)
 class WebStone1999Row:
-    """A row of a WebStone table of 1999. The fields have the same names as the columns of results.csv."""
+    """A row of a 1999 WebStone table. The fields have the same names as the columns of results.csv."""
 
     table: str
     selection: str
@@ -36,7 +36,7 @@ FIGURES: Final = tuple(field.name for field in fields(WebStone1999Row) if field.
 
 @cache
 def lines() -> tuple[WebStone1999Row, ...]:
-    """Return the rows of all tables of 1999, ordered by table and number of clients."""
+    """Return the rows of all 1999 tables, ordered by table and number of clients."""
     text = resources.files("lbdns_tools.lab").joinpath(FILE).read_text("utf-8")
     return tuple(
         WebStone1999Row(line["table"], line["selection"], line["workload"], int(line["clients"]),

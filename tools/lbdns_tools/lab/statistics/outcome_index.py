@@ -23,7 +23,7 @@ class PointKey(NamedTuple):
 class OutcomeIndex:
     """An index of outcomes by point.
 
-    A figure is the mean over all repetitions with a result, or None if no repetition has a result.
+    A figure is the mean over all repetitions with a result, or None if there are none.
     """
 
     def __init__(self, outcomes: Iterable[MeasuredOutcome]) -> None:
@@ -107,7 +107,7 @@ def total_cpu(percents: Iterable[float | None]) -> float | None:
 
 
 def most_memory(outcomes: Iterable[MeasuredOutcome], group: str) -> float | None:
-    """Return a control group's peak memory use in MB, or None if the group was never sampled."""
+    """Return a control group's peak memory use in MB, or None if it was never sampled."""
     read = [memory for outcome in outcomes if (memory := outcome.memory_bytes(group)) is not None]
     return max(read) / 1e6 if read else None
 

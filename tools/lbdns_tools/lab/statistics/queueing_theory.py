@@ -19,7 +19,7 @@ def erlang_c(servers: int, offered: float) -> float:
 
 
 def mean_response(servers: int, service_s: float, rate: float) -> float | None:
-    """Return the mean response time of an M/M/c queue in seconds, or None if the queue would grow without limit.
+    """Return the mean response time of an M/M/c queue in seconds, or None if the queue grows without limit.
 
     If requests share the processors equally, the result applies to any distribution of service times. For one
     processor, the result is exact and equals the service time divided by (1 - utilization). For several processors, the

@@ -54,7 +54,7 @@ def _all_there(place: PlacedMachine, workers: int, content: Path) -> bool:
 def agent_command(site: DnsServerFiles, place: PlacedMachine, gateway: LabMachine, farm: LabFarm) -> tuple[str, ...]:
     """Return the command that starts a web host's agent.
 
-    The agent reports the metrics of the machine's control group, even if the agent runs in another group.
+    The agent reports the metrics of the machine's control group, even if it runs in another group.
     """
     machine = place.machine
     command = [

@@ -1,0 +1,11 @@
+"""The report interval of planner tests, and the messages that a planner has logged."""
+
+from __future__ import annotations
+
+import pytest
+
+SHORT = 0.05  # s: report interval; silent after three of them
+
+
+def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
+    return [record.getMessage() for record in caplog.records if text in record.getMessage()]

@@ -19,7 +19,6 @@ from lbdns.answering.zone_transfer import content, messages
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.transport import tcp, transfer_queue
 from lbdns.server.transport.tcp import TcpServer
-from lbdns.server.transport.transfer_queue import TransferQueue
 from lbdns.sockets.dns_sockets import open_tcp
 from lbdns.zones import names
 from lbdns.zones.master_file import RRset
@@ -180,65 +179,3 @@ async def test_a_transfer_that_ends_with_an_error_is_logged_as_failed(caplog: py
         assert record.getMessage() == f"zone hobbit: the transfer to 127.0.0.1 failed: {reason}"
         assert record.levelno == logging.WARNING
         assert server.errors.count == 0
-
-
-class Recorder:
-    """Sends a given number of messages."""
-
-    def __init__(self, name: str, count: int, sent: list[str]) -> None:
-        self.name, self.left, self.sent = name, count, sent
-
-    def send_one(self) -> bool:
-        if self.left:
-            self.left -= 1
-            self.sent.append(self.name)
-        return bool(self.left)
-
-
-async def test_they_take_turns_one_message_each_time_the_loop_comes_round() -> None:
-    sent: list[str] = []
-    queue = TransferQueue()
-    for name in "abc":
-        queue.begin(Recorder(name, 3, sent))
-    lengths = []
-    while len(sent) < 9:
-        lengths.append(len(sent))
-        await asyncio.sleep(0)
-    assert "".join(sent) == "abcabcabc"
-    assert lengths == sorted(set(lengths)), "one a turn"
-
-
-async def test_those_over_the_limit_wait_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer_queue, "TRANSFERS_AT_ONCE", 2)
-    sent: list[str] = []
-    queue = TransferQueue()
-    senders = [Recorder(name, 10**9, sent) for name in "abcd"]
-    for sender in senders:
-        queue.begin(sender)
-    await until(lambda: len(sent) >= 4)
-    assert set(sent) == {"a", "b"}
-    queue.end(senders[2])  # goes away while it waits
-    queue.end(senders[0])
-    sent.clear()
-    await until(lambda: len(sent) >= 4)
-    assert set(sent) == {"b", "d"}
-
-
-async def test_who_is_to_read_first_is_left_alone_until_it_has() -> None:
-    sent: list[str] = []
-    queue = TransferQueue()
-    paused = Recorder("a", 1, sent)
-    queue.begin(paused)
-    await until(lambda: sent)
-    paused.left = 1
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert sent == ["a"]
-    queue.resume(paused)
-    queue.resume(paused)
-    await until(lambda: len(sent) == 2)
-    queue.end(paused)
-    queue.resume(paused)
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert sent == ["a", "a"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,13 @@ from lbdns_collector.web.access_control import AccessControl
 from tests.collector.collector_fixtures import reading, until
 from tests.collector.web.served_app import Served, by_name, served
 
-QUESTION = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+def get(path: str) -> bytes:
+    """Return a request for ``path``."""
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+QUESTION = get("/healthz")
 OK = b"HTTP/1.1 200 OK\r\n"
 PATIENCE = 20.0
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -40,11 +48,31 @@ async def ask(streams: Streams, question: bytes = QUESTION) -> bytes:
     return status
 
 
-async def is_closed(streams: Streams) -> bool:
-    """Return True once the server has closed the connection; fails if it sends anything."""
+@asynccontextmanager
+async def asked(web: Served, question: bytes) -> AsyncIterator[Streams]:
+    """Connect and send ``question``; close the connection at the end."""
+    reader, writer = await connect(web)
+    writer.write(question)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            yield reader, writer
+    finally:
+        writer.close()
+
+
+async def rest(reader: asyncio.StreamReader) -> bytes:
+    """Return everything that the server sends before it closes or resets the connection."""
+    found = b""
     async with asyncio.timeout(PATIENCE):
         with contextlib.suppress(ConnectionResetError):
-            assert await streams[0].read() == b""
+            while part := await reader.read(65536):
+                found += part
+    return found
+
+
+async def is_closed(streams: Streams) -> bool:
+    """Return True once the server has closed the connection; fails if it sends anything."""
+    assert await rest(streams[0]) == b""
     return True
 
 
@@ -112,16 +140,16 @@ async def test_busy_clients_leave_room_for_health_checks(
     async with served(tmp_path, strangers) as web:
         busy = [await connect_from(web, "127.0.0.9") for _ in range(2)]
         for reader, writer in busy:
-            writer.write(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            writer.write(get("/api/v1/events"))
             assert await reader.readline() == OK
         more = await connect_from(web, "127.0.0.9")
         assert await ask(more) == OK
-        more[1].write(b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        answer = await more[0].read()
+        more[1].write(get("/api/v1/status"))
+        answer = await rest(more[0])
         assert answer.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
         assert b"connections_per_client" in answer
         other = await connect_from(web, "127.0.0.8")
-        assert await ask(other, b"GET /api/v1/log HTTP/1.1\r\nHost: localhost\r\n\r\n") == OK
+        assert await ask(other, get("/api/v1/log")) == OK
 
 
 async def test_busy_clients_leave_room_for_this_machine(
@@ -132,10 +160,10 @@ async def test_busy_clients_leave_room_for_this_machine(
     async with served(tmp_path, strangers) as web:
         opened = [await connect_from(web, f"127.0.0.{number + 7}") for number in range(3)]
         for number, (reader, writer) in enumerate(opened):
-            writer.write(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            writer.write(get("/api/v1/events"))
             assert (await reader.readline()).split()[1] == (b"200" if number < 2 else b"503")
         local = await connect(web)  # from the server's own address
-        assert await ask(local, b"GET /api/v1/log HTTP/1.1\r\nHost: localhost\r\n\r\n") == OK
+        assert await ask(local, get("/api/v1/log")) == OK
 
 
 async def test_a_client_that_sends_too_slowly_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +179,7 @@ async def test_a_client_that_sends_too_slowly_is_cut_off(tmp_path: Path, monkeyp
                 break
         assert await is_closed(nothing)
         async with asyncio.timeout(PATIENCE):
-            #: a byte was in transit when the server closed the connection
+            # A byte was in transit when the server closed the connection
             with contextlib.suppress(ConnectionResetError):
                 assert (await little[0].read()).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
         assert readers.refused["slow"] == 1
@@ -197,22 +225,17 @@ async def test_a_stream_ends_when_its_client_disconnects(tmp_path: Path, monkeyp
     monkeypatch.setattr(connection_gate, "SWEEP_PERIOD", 0.05)
     monkeypatch.setattr(event_hub, "PAGE_KEEP_ALIVE", 3600.0)
     async with served(tmp_path) as web:
-        for query in (b"", b"?only=log"):
-            reader, writer = await connect(web)
-            writer.write(b"GET /api/v1/events" + query + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert await reader.readline() == OK
-            await until(lambda: web.server_streams == 1)
-            writer.close()
+        for query in ("", "?only=log"):
+            async with asked(web, get(f"/api/v1/events{query}")) as (reader, _):
+                assert await reader.readline() == OK
+                await until(lambda: web.server_streams == 1)
             await until(lambda: web.server_streams == 0)
 
 
 async def test_a_client_that_closes_its_side_gets_its_response(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        reader, writer = await connect(web)
-        writer.write(QUESTION)
+    async with served(tmp_path) as web, asked(web, QUESTION) as (reader, writer):
         writer.write_eof()
-        async with asyncio.timeout(PATIENCE):
-            assert (await reader.read()).startswith(OK)
+        assert (await reader.read()).startswith(OK)
 
 
 @pytest.mark.parametrize(
@@ -238,11 +261,8 @@ async def test_malformed_requests_are_one_line_each_minute(
     async with served(tmp_path, readers) as web:
         caplog.clear()
         for _ in range(20):
-            reader, writer = await connect(web)
-            writer.write(junk)
-            async with asyncio.timeout(PATIENCE):
+            async with asked(web, junk) as (reader, _):
                 assert (await reader.readline()).split()[1:2] in ([b"400"], [b"404"], [b"421"], [b"505"])
-            writer.close()
         assert len(caplog.records) <= 1
         for record in caplog.records:
             assert not record.exc_info
@@ -256,13 +276,10 @@ def test_no_bytes_cause_a_traceback(
 ) -> None:
     async def attack() -> None:
         async with served(tmp_path) as web:
-            reader, writer = await connect(web)
-            writer.write((b"GET / HTTP/1.1\r\n" if request_line else b"") + junk + b"\r\n\r\n")
-            writer.write_eof()
-            async with asyncio.timeout(PATIENCE):
-                with contextlib.suppress(ConnectionResetError):
-                    await reader.read()
-            writer.close()
+            start = b"GET / HTTP/1.1\r\n" if request_line else b""
+            async with asked(web, start + junk + b"\r\n\r\n") as (reader, writer):
+                writer.write_eof()
+                await rest(reader)
 
     caplog.clear()
     asyncio.run(attack())
@@ -281,24 +298,15 @@ def test_no_bytes_cause_a_traceback(
     ],
 )
 async def test_heads_have_limits(tmp_path: Path, head: bytes) -> None:
-    async with served(tmp_path) as web:
-        reader, writer = await connect(web)
-        writer.write(head)
-        async with asyncio.timeout(10):
-            answer = await reader.read()
-        assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 ", b"HTTP/1.1 431 "))
-        writer.close()
+    async with served(tmp_path) as web, asked(web, head) as (reader, _):
+        assert (await reader.read()).startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 ", b"HTTP/1.1 431 "))
 
 
 async def test_many_requests_at_once_on_one_connection_are_all_answered(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        reader, writer = await connect(web)
-        writer.write(QUESTION * 200)
-        async with asyncio.timeout(20):
-            for _ in range(200):
-                assert await reader.readline() == OK
-                await reader.readuntil(b"ok\n")
-        writer.close()
+    async with served(tmp_path) as web, asked(web, QUESTION * 200) as (reader, _):
+        for _ in range(200):
+            assert await reader.readline() == OK
+            await reader.readuntil(b"ok\n")
 
 
 async def test_a_client_that_does_not_read_a_long_document_is_cut_off(
@@ -312,7 +320,7 @@ async def test_a_client_that_does_not_read_a_long_document_is_cut_off(
             sock.setblocking(False)
             loop = asyncio.get_running_loop()
             await loop.sock_connect(sock, (web.server.address.host, web.server.address.port))
-            await loop.sock_sendall(sock, b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await loop.sock_sendall(sock, get("/api/v1/status"))
             serving = web.server._runner.server
             assert serving is not None
             await until(lambda: len(serving.connections) == 1)
@@ -325,10 +333,9 @@ async def test_a_client_that_disconnects_while_it_reads_is_not_logged(
     async with served(tmp_path) as web:
         web.source.publish(gandalf=reading(alarm="x" * 20_000_000))
         caplog.clear()
-        reader, writer = await connect(web)
-        writer.write(b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        await reader.readexactly(100)
-        writer.transport.abort()
+        async with asked(web, get("/api/v1/status")) as (reader, writer):
+            await reader.readexactly(100)
+            writer.transport.abort()
         await until(lambda: not web.limits.connections())
         assert await ask(await connect(web)) == OK
         assert not caplog.records
@@ -356,26 +363,18 @@ async def test_no_request_keeps_its_place_without_reaching_a_handler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: bytes
 ) -> None:
     monkeypatch.setattr(gated_connection, "ADMIT_WITHIN", 0.1)
-    async with served(tmp_path) as web:
-        reader, writer = await connect(web)
-        writer.write(question)
-        async with asyncio.timeout(PATIENCE):
-            with contextlib.suppress(ConnectionResetError):
-                await reader.read()
+    async with served(tmp_path) as web, asked(web, question) as (reader, _):
+        await rest(reader)
         await until(lambda: web.limits.busy == 0)
-        writer.close()
 
 
 async def test_an_admitted_request_may_take_as_long_as_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gated_connection, "ADMIT_WITHIN", 0.1)
-    async with served(tmp_path) as web:
-        reader, writer = await connect(web)
-        writer.write(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        async with asyncio.timeout(PATIENCE):
-            assert await reader.readline() == OK
+    async with served(tmp_path) as web, asked(web, get("/api/v1/events")) as (reader, _):
+        assert await reader.readline() == OK
         await until(lambda: web.server_streams == 1)
-        await asyncio.sleep(3 * connection_gate.SWEEP_PERIOD)  # nothing must happen: there is no condition to wait for
+        # Nothing must happen: there is no condition to wait for
+        await asyncio.sleep(3 * connection_gate.SWEEP_PERIOD)
         assert (web.server_streams, web.limits.busy) == (1, 1)
-        writer.close()

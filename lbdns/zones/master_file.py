@@ -53,6 +53,7 @@ _CLEARER: Final = {
     r"^unknown rdatatype ('.*')$": r"unknown record type \1; perhaps write it as TYPE and its number,"
     r" followed by \\# LENGTH HEX (RFC 3597)",
 }
+_NOT_SHOWN: Final = "the line's content is not shown because some users cannot read the file"
 obsolete_types.register()
 
 
@@ -307,7 +308,7 @@ class _Reader(dns.zonefile.Reader):
         traceback.clear_frames(error.__traceback__)  # dnspython's form a reference cycle that holds all records
         # A word from the file may contain line ends or terminal control characters
         if self._is_private_include():
-            reason = "the line is not valid; the line's content is not shown because some users cannot read the file"
+            reason = f"the line is not valid; {_NOT_SHOWN}"
         printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in reason)
         filename, line = self.tok.where()
         return ZoneFileError(f"{filename}:{line}: {what}: {printable}")
@@ -315,7 +316,7 @@ class _Reader(dns.zonefile.Reader):
     def _is_private_include(self) -> bool:
         """Return whether the current file is an included file that some users cannot read.
 
-        Error messages reach logs and control clients, which must not see the content of, for example, a key file.
+        Errors and warnings reach logs and control clients, which must not see the content of, for example, a key file.
         """
         try:
             return self.tok is not self._top and not Path(self.tok.filename).stat().st_mode & stat.S_IROTH
@@ -324,7 +325,10 @@ class _Reader(dns.zonefile.Reader):
 
     def _eat_line(self) -> None:
         filename, line = self.tok.where()
-        self._outside.append(f"{filename}:{line}: {self.last_name}: lies outside the zone and is ignored")
+        what = f"{self.last_name}: lies outside the zone and is ignored"
+        if self._is_private_include():
+            what = f"the record lies outside the zone and is ignored; {_NOT_SHOWN}"
+        self._outside.append(f"{filename}:{line}: {what}")
         super()._eat_line()  # type: ignore[no-untyped-call]
 
 

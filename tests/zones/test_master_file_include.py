@@ -78,6 +78,20 @@ class TestInclude:
         with pytest.raises(ZoneFileError, match=r"near '192\.0\.2\.300'"):
             read_zone("hobbit", path)  # the zone file itself is the operator's own
 
+    def test_a_warning_about_a_private_included_file_does_not_quote_the_file(self, tmp_path: Path) -> None:
+        hidden = "secret.word. A 192.0.2.1\n$GENERATE 1-2 secret$.word. A 192.0.2.1\n"
+        path = self.write(tmp_path, {"hobbit.zone": HEAD + "$INCLUDE hidden\n", "hidden": hidden})
+        assert [line.partition(": ")[2] for line in read_zone("hobbit", path).warnings] == [
+            "secret.word.: lies outside the zone and is ignored",
+            "secret1.word.: lies outside the zone and is ignored",
+        ]
+        (tmp_path / "hidden").chmod(0o640)
+        path.chmod(0o640)
+        said = "the record lies outside the zone and is ignored; the line's content is not shown because some users "
+        assert read_zone("hobbit", path).warnings == tuple(
+            f"{tmp_path}/hidden:{line}: {said}cannot read the file" for line in (1, 2)
+        )
+
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, {"hobbit.zone": HEAD + "$INCLUDE nope\n"})
         with pytest.raises(ZoneFileError) as caught:

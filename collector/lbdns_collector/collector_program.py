@@ -14,14 +14,14 @@ from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import CheckedConfiguration
-from lbdns.model.farm import Farm, load_farm
+from lbdns.model.configuration_files import read_files
+from lbdns.model.farm import Farm
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import Planner
 from lbdns.process import privileges, program, service_manager
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
 from lbdns.process.watchdog import Watchdog, start_watchdog
-from lbdns.secrets.key_files import load_report_keys
 from lbdns.text.counts import counted
 from lbdns_collector.reports.collector import Collector
 from lbdns_collector.status.history_sampler import HistorySampler
@@ -235,7 +235,8 @@ class CollectorProgram:
 
 def load_collector(path: Path) -> CheckedConfiguration:
     """Read the configuration, zones and keys for a collector that runs without a DNS server. Raises ConfigError."""
-    farm = load_farm(path)
+    files = read_files(path, serves_dns=False)
+    farm = files.farm
     connect = farm.config.collector.connect
     if connect:
         raise ConfigError(
@@ -243,7 +244,9 @@ def load_collector(path: Path) -> CheckedConfiguration:
             "remove connect, because lbdns-collector receives reports itself"
         )
     privileges.check_user(farm.config.server.user)
-    return CheckedConfiguration(farm, load_report_keys(farm.config))
+    for warning in files.warnings:
+        log.warning(warning)
+    return CheckedConfiguration(farm, files.report_keys)
 
 
 async def run(path: Path) -> None:

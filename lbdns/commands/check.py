@@ -6,39 +6,26 @@ import os
 import pwd
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
 from lbdns.answering import plane
 from lbdns.command_line.common_options import config_option
-from lbdns.config import Config, read_config
-from lbdns.model.farm import Farm, Pool, load_farm
+from lbdns.config import Config
+from lbdns.model.configuration_files import ConfigurationFiles, read_files
+from lbdns.model.farm import Pool
 from lbdns.planning.shadow import shadows_of
-from lbdns.secrets.http_credentials import read_credentials, read_tokens
-from lbdns.secrets.key_files import read_cookie_secrets
 from lbdns.server.forwarding.forwarder import check_upstreams
+from lbdns.text.finding_order import FINDING
 from lbdns.text.source_excerpt import excerpt
 from lbdns.zones import names
 from lbdns.zones.master_file import Zone
 from lbdns_shared.errors import ConfigError
-from lbdns_shared.keys import KeyFile, read_key_file
 
-T = TypeVar("T")
-_FINDING: Final = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*): (?P<what>.*)", re.DOTALL)
 _SECRET_TABLE: Final = re.compile(r"""\s*\[\[?\s*["']?key["']?\s*[\].]""")
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """The result of a successful check: the configuration, the contents of its key file (if any) and any warnings."""
-
-    farm: Farm
-    keys: KeyFile | None
-    warnings: tuple[str, ...]
 
 
 @click.command(
@@ -58,31 +45,23 @@ def check(config: Path) -> None:
       lbdns check -c zones/lbdns.toml
     """
     try:
-        checked = read_all(config)
+        files = read_files(config)
     except ConfigError as error:
         raise ConfigError(*with_excerpts(error.findings, config)) from None
-    for line in summary(checked):
+    for line in summary(files):
         click.echo(line)
-
-
-def in_order(findings: Sequence[str]) -> list[str]:
-    """Return the error messages, grouped by file, in the order of the lines in each file."""
-    keys = [(m["file"], int(m["line"])) if (m := _FINDING.match(text)) else (text, 0) for text in findings]
-    files = [file for file, _ in keys]
-    places = [(files.index(file), line, at) for at, (file, line) in enumerate(keys)]
-    return [findings[at] for _, _, at in sorted(places)]
 
 
 def with_excerpts(findings: Iterable[str], path: Path) -> Iterator[str]:
     """Yield the error messages, each followed by its source line with the place of the error marked.
 
-    The output may end up in a log, so only the configuration at ``path`` and master files are quoted, and only if all
-    users can read the file.
+    The output may end up in a log, so only files that all users can read are quoted: master files, and the
+    configuration at ``path``.
     """
     lines_of: dict[str, list[str]] = {}
     for finding in findings:
         yield finding
-        match = _FINDING.match(finding)
+        match = FINDING.match(finding)
         if match is None or not (match["file"] == str(path) or match["what"].startswith("zone ")):
             continue
         if match["file"] not in lines_of:
@@ -93,9 +72,9 @@ def with_excerpts(findings: Iterable[str], path: Path) -> Iterator[str]:
 
 
 def _public_lines(path: Path) -> list[str]:
-    """Return the lines of a file, with [[key]] tables left blank, or an empty list if some users cannot read the file.
+    """Return the lines of a file, with [[key]] tables left blank, or an empty list if some users cannot read it.
 
-    The mode of the file itself counts. The modes of the directories above do not count.
+    Only the mode of the file itself counts, not the modes of its parent directories.
     """
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
@@ -114,55 +93,8 @@ def _public_lines(path: Path) -> list[str]:
     return lines
 
 
-def read_all(path: Path) -> CheckResult:
-    """Read a configuration and all zone, key and secret files that the configuration names.
-
-    Raises a ConfigError that contains all errors found.
-    """
-    config, _ = read_config(path)  # _farm reports the errors
-    faulty = {header for header, _ in config.source.faulty} if config.source else set()
-    findings: list[str] = []
-    warnings: list[str] = []
-
-    def attempt(read: Callable[..., tuple[T, Iterable[str]]], *arguments: Any) -> T | None:
-        try:
-            found, notes = read(*arguments)
-        except ConfigError as error:
-            findings.extend(error.findings)
-            return None
-        warnings.extend(notes)
-        return found
-
-    collector = config.collector
-    farm = attempt(_farm, path)
-    keys = attempt(_report_keys, collector.key_file) if collector.key_file else None
-    if config.cookies.secret_file:
-        attempt(read_cookie_secrets, config.cookies.secret_file)
-    if "web" not in faulty:
-        attempt(read_credentials, config.web)
-    if collector.connect_token_file:
-        attempt(read_tokens, collector.connect_token_file, "[collector] connect_token_file")
-    if findings or farm is None:
-        raise ConfigError(*in_order(findings))
-    return CheckResult(farm, keys, (*warnings, *_about_this_machine(config)))
-
-
-def _farm(path: Path) -> tuple[Farm, Iterable[str]]:
-    farm = load_farm(path)
-    return farm, farm.warnings
-
-
-def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
-    keys, warnings = read_key_file(path)
-    if not keys.masters:
-        raise ConfigError(
-            f"{path}: the key file must contain a master key to verify reports; run 'lbdns keygen' to generate one"
-        )
-    return keys, warnings
-
-
 def _about_this_machine(config: Config) -> Iterator[str]:
-    """Yield the problems with this machine that would prevent ``lbdns serve`` from starting.
+    """Yield the problems with this machine that prevent ``lbdns serve`` from starting.
 
     Problems with the files are excluded.
     """
@@ -179,26 +111,28 @@ def _about_this_machine(config: Config) -> Iterator[str]:
         yield from (f"{finding}, so the server will not start" for finding in error.findings)
 
 
-def summary(checked: CheckResult) -> Iterator[str]:
+def summary(files: ConfigurationFiles) -> Iterator[str]:
     """Yield the lines of the summary: zones, pools, addresses, reports and warnings."""
-    config = checked.farm.config
+    farm = files.farm
+    config = farm.config
     yield f"{config.path}: good"
-    for zone in checked.farm.zones.values():
+    for zone in farm.zones.values():
         yield _about_zone(zone, config)
-    for pool in checked.farm.pools:
+    for pool in farm.pools:
         yield from _about_pool(pool)
         for tried in shadows_of(pool.config, config.collector):
             score = f" by score {tried.score}" if tried.score else ""
             yield f"  shadow  of {tried.live}: {tried.policy}{score}"
     others = f", one of {config.server.dns_servers} servers" if config.server.dns_servers > 1 else ""
     yield f"DNS on {_listed(config.server.listen)}{others}"
-    yield _about_reports(checked)
+    yield _about_reports(files)
     yield f"HTTP on {config.web.listen}" if config.web.listen else "HTTP: off"
     if config.forward.upstream:
         yield f"forwarding to {_listed(config.forward.upstream)} for {_listed(config.forward.allow)}"
-    if checked.warnings:
-        yield f"warnings: {len(checked.warnings)}"
-        yield from (f"  {warning}" for warning in checked.warnings)
+    warnings = [*farm.warnings, *files.warnings, *files.http_warnings, *_about_this_machine(config)]
+    if warnings:
+        yield f"warnings: {len(warnings)}"
+        yield from (f"  {warning}" for warning in warnings)
 
 
 def _about_zone(zone: Zone, config: Config) -> str:
@@ -218,14 +152,14 @@ def _about_pool(pool: Pool) -> Iterator[str]:
         yield f"  member  {member.full_name:<{width}}  {' '.join(member.addresses)}"
 
 
-def _about_reports(checked: CheckResult) -> str:
-    collector = checked.farm.config.collector
+def _about_reports(files: ConfigurationFiles) -> str:
+    collector = files.farm.config.collector
     if collector.connect:
         return f"reports: from the collector at {collector.connect}"
     where = f"reports on {_listed(collector.listen)}, score {collector.score}"
-    if checked.keys is None:
+    if collector.key_file is None:
         return f"{where}; no key file: reports must come from the member's own address"
-    count = len(checked.keys.masters)
+    count = len(files.report_keys)
     return f"{where}; signed, {count} master {'key' if count == 1 else 'keys'} in {collector.key_file}"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from lbdns.config import Config, PoolConfig, read_config
 from lbdns.config.toml_reader import TomlPlace, TomlSource
 from lbdns.text.counts import counted
+from lbdns.text.finding_order import in_order
 from lbdns.text.suggestions import suggestion
 from lbdns.zones import names
 from lbdns.zones.master_file import AAAA, A, Zone, read_zone
@@ -78,6 +79,20 @@ class Farm:
 def load_farm(path: Path) -> Farm:
     """Read a configuration and its zones from disk. Raises ConfigError, which lists every error found."""
     config, findings = read_config(path)
+    try:
+        farm = read_farm(config)
+    except ConfigError as error:
+        raise ConfigError(*in_order([*findings, *error.findings], str(path))) from None
+    if findings:
+        raise ConfigError(*findings)
+    return farm
+
+
+def read_farm(config: Config) -> Farm:
+    """Read the zones of a configuration, and build the farm.
+
+    Zones and pools whose tables contain errors are skipped. Raises ConfigError, which lists every error found.
+    """
     zones: list[Zone] = []
     of_zones: list[str] = []
     faulty = config.source.faulty if config.source else set()
@@ -92,9 +107,9 @@ def load_farm(path: Path) -> Farm:
         # Even if a table or a zone file is invalid, errors in the pools of the other zones are reported now
         farm = build_farm(config, zones)
     except ConfigError as error:
-        raise ConfigError(*findings, *error.findings, *of_zones) from None
-    if findings or of_zones:
-        raise ConfigError(*findings, *of_zones)
+        raise ConfigError(*error.findings, *of_zones) from None
+    if of_zones:
+        raise ConfigError(*of_zones)
     return farm
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import secrets
 from pathlib import Path
 from typing import Final
 
-from lbdns.config import Config
 from lbdns_shared.errors import ConfigError
 from lbdns_shared.keys import MasterKey, read_key_file, read_private
-
-log = logging.getLogger("lbdns.collector")
 
 SECRET: Final = 16  # bytes in a server secret (RFC 9018, section 4.4)
 _WHERE: Final = "[cookies] secret_file"
@@ -58,19 +54,11 @@ def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-def load_report_keys(config: Config) -> tuple[MasterKey, ...]:
-    """Return the master keys in ``[collector] key_file``, or no keys if no key file is configured. Logs warnings.
-
-    Raises ConfigError.
-    """
-    path = config.collector.key_file
-    if path is None:
-        return ()
+def read_report_keys(path: Path) -> tuple[tuple[MasterKey, ...], list[str]]:
+    """Return the master keys in a key file, and a warning if other users can read the file. Raises ConfigError."""
     keys, warnings = read_key_file(path)
     if not keys.masters:
         raise ConfigError(
-            f"{path}: the key file contains no master key, only agents' keys; run 'lbdns keygen' to generate one"
+            f"{path}: the key file contains no master key to verify reports; run 'lbdns keygen' to generate one"
         )
-    for warning in warnings:
-        log.warning(warning)
-    return keys.masters
+    return keys.masters, warnings

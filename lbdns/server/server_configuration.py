@@ -9,12 +9,12 @@ from pathlib import Path
 
 from lbdns.answering import plane
 from lbdns.answering.answer_table import AnswerTable
-from lbdns.config import Config, load_config
+from lbdns.config import Config, read_config
 from lbdns.model.checked_configuration import CheckedConfiguration
-from lbdns.model.farm import Farm, load_farm
+from lbdns.model.configuration_files import read_files
+from lbdns.model.farm import Farm
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import PreparedChange
-from lbdns.secrets.key_files import load_report_keys, read_cookie_secrets
 from lbdns.server.forwarding.forwarder import check_upstreams
 from lbdns.server.secondaries.zone_serials import SerialFile, ServedSerials, advance_serials
 from lbdns_shared.endpoint import Endpoint
@@ -50,8 +50,14 @@ class ServeConfiguration(CheckedConfiguration):
 
 
 def read_settings(path: Path, options: ServeOptions = NO_SERVE_OPTIONS) -> Config:
-    """Return the configuration without its zones and keys, for use before the event loop starts. Raises ConfigError."""
-    config = options.applied(load_config(path))
+    """Return the configuration without its zones and keys, for use before the event loop starts.
+
+    Raises ConfigError. If the configuration contains errors, the ConfigError also lists those of all other files.
+    """
+    config, findings = read_config(path)
+    if findings:
+        read_files(path)  # raises ConfigError
+    config = options.applied(config)
     privileges.check_user(config.server.user)
     return config
 
@@ -63,12 +69,15 @@ def read_configuration(
 
     ``serials`` contains the serials served so far; if it is None, they are read from the serial file.
     """
-    farm = load_farm(path)
-    farm = replace(farm, config=options.applied(farm.config))
+    files = read_files(path)
+    farm = replace(files.farm, config=options.applied(files.farm.config))
     privileges.check_user(farm.config.server.user)
     check_upstreams(farm.config)
     farm, serials = advance_serials(farm, SerialFile().read(farm) if serials is None else serials)
-    return ServeConfiguration(farm, load_report_keys(farm.config), new_table(farm), _secrets(farm.config), serials)
+    configuration = ServeConfiguration(farm, files.report_keys, new_table(farm), files.cookie_secrets, serials)
+    for warning in files.warnings:
+        log.warning(warning)
+    return configuration
 
 
 def new_table(farm: Farm) -> AnswerTable:
@@ -78,15 +87,6 @@ def new_table(farm: Farm) -> AnswerTable:
     # no query is answered. A table that is replaced later has no reference cycles and is freed without the collector
     gc.freeze()
     return table
-
-
-def _secrets(config: Config) -> tuple[bytes, ...]:
-    if config.cookies.secret_file is None:
-        return ()
-    secrets, warnings = read_cookie_secrets(config.cookies.secret_file)
-    for warning in warnings:
-        log.warning(warning)
-    return secrets
 
 
 class CurrentConfiguration:

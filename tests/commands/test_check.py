@@ -266,7 +266,7 @@ def test_a_key_file_with_agents_keys_only(tmp_path: Path, capsys: pytest.Capture
     status, _, err = check(tmp_path, capsys, WITH_KEYS)
     assert status == 2
     (line,) = err
-    assert line.startswith(f"{tmp_path}/report.key: the key file must contain a master key to verify reports;")
+    assert line.startswith(f"{tmp_path}/report.key: the key file contains no master key to verify reports;")
 
 
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

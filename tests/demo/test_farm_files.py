@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.commands.check import read_all
 from lbdns.demo.farm_files import DemoPlan, key_file, write
+from lbdns.model.configuration_files import read_files
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.keys import read_key_file
 
@@ -16,8 +16,8 @@ from lbdns_shared.keys import read_key_file
 @pytest.mark.parametrize("ipv6", [True, False])
 def test_they_are_good_without_a_warning(tmp_path: Path, ipv6: bool) -> None:
     plan = DemoPlan(dns_port=1, report_port=2, http_port=3, web_port=4, ipv6=ipv6)
-    checked = read_all(write(plan, tmp_path))
-    assert checked.warnings == ()
+    checked = read_files(write(plan, tmp_path))
+    assert (checked.warnings, checked.http_warnings, checked.farm.warnings) == ((), (), ())
     config = checked.farm.config
     assert config.server.listen == (Endpoint("127.0.0.1", 1),)
     assert config.collector.listen == (Endpoint("127.0.0.1", 2),)

@@ -1,4 +1,4 @@
-"""Tests of the secrets for DNS cookies: valid files, errors in files, and generated secrets."""
+"""Tests of report keys and of the secrets for DNS cookies: valid files, errors in files, and generated secrets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.secrets.key_files import new_cookie_secret, parse_cookie_secrets, read_cookie_secrets
-from lbdns_shared.errors import ConfigError
+from lbdns.secrets.key_files import new_cookie_secret, parse_cookie_secrets, read_cookie_secrets, read_report_keys
+from lbdns_shared.errors import ConfigError, KeyFileError
+from lbdns_shared.keys import agent_line
+from tests.collector.collector_fixtures import KEY, OTHER_KEY, write_key
 
 ONE = bytes.fromhex("e5e973e5a6b2a43f48e7dc849e37bfcf")
 TWO = bytes.fromhex("445536bcd2513298075a5d379663c962")
@@ -99,3 +101,23 @@ def test_made_up_ones_are_all_different() -> None:
     made = {new_cookie_secret() for _ in range(100)}
     assert len(made) == 100
     assert {len(secret) for secret in made} == {16}
+
+
+class TestReportKeys:
+    def test_all_master_keys_are_read(self, tmp_path: Path) -> None:
+        path = write_key(tmp_path, KEY, OTHER_KEY)
+        assert read_report_keys(path) == ((KEY, OTHER_KEY), [])
+        path.chmod(0o644)
+        keys, (warning,) = read_report_keys(path)
+        assert keys == (KEY, OTHER_KEY)
+        assert "lets other users read it" in warning
+
+    def test_a_file_without_master_key_is_an_error(self, tmp_path: Path) -> None:
+        path = write_key(tmp_path)
+        path.write_text(agent_line(KEY.agent_key("gandalf")) + "\n")
+        with pytest.raises(ConfigError, match=r"report\.key: the key file contains no master key.*lbdns keygen"):
+            read_report_keys(path)
+
+    def test_a_file_that_is_not_there_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(KeyFileError, match=r"nothing\.key: cannot read the key file"):
+            read_report_keys(tmp_path / "nothing.key")

@@ -41,6 +41,17 @@ def test_secrets_are_those_of_the_file_or_none(tmp_path: Path) -> None:
         read_configuration(config)
 
 
+def test_a_secret_that_other_users_can_read_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    secret = tmp_path / "cookie.secret"
+    secret.write_text("00112233445566778899aabbccddeeff\n")
+    config = write_config(tmp_path, server='[cookies]\nsecret_file = "cookie.secret"')
+    for mode in (0o600, 0o644):
+        secret.chmod(mode)
+        caplog.clear()
+        read_configuration(config)
+        assert ["lets other users read it" in r.getMessage() for r in caplog.records] == [True] * (mode == 0o644)
+
+
 def test_a_plane_that_is_not_installed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lbdns.answering.plane.AVAILABLE", False)
     assert read_configuration(write_config(tmp_path)).table.plane.name == "python"

@@ -1,9 +1,8 @@
-"""The collector embedded in an event loop: sockets, snapshots, reloads, ports in use, and keys."""
+"""The collector embedded in an event loop: sockets, snapshots, reloads, and ports in use."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
@@ -16,12 +15,10 @@ from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm
 from lbdns.model.snapshot import Snapshot
 from lbdns.process.apply_configuration import apply
-from lbdns.secrets.key_files import load_report_keys
 from lbdns_collector.reports.collector import Collector
 from lbdns_shared.endpoint import Endpoint
-from lbdns_shared.errors import ConfigError, KeyFileError, ListenError
-from lbdns_shared.keys import agent_line
-from tests.collector.collector_fixtures import KEY, OTHER_KEY, datagram, make_farm, until, write_key
+from lbdns_shared.errors import ListenError
+from tests.collector.collector_fixtures import KEY, OTHER_KEY, datagram, make_farm, until
 from tests.needs import needs
 
 
@@ -226,34 +223,6 @@ async def test_the_first_dropped_datagram_is_logged(tmp_path: Path, caplog: pyte
         await until(lambda: collector.counts["unknown_host"])
     told = [record.getMessage() for record in caplog.records if "dropped" in record.getMessage()]
     assert [line.split(": ")[1] for line in told] == ["malformed", "unknown_host"]
-
-
-def test_keys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = write_key(tmp_path, KEY, OTHER_KEY)
-    farm = make_farm(tmp_path, collector='key_file = "report.key"')
-    assert load_report_keys(farm.config) == (KEY, OTHER_KEY)
-    assert caplog.records == []
-    path.chmod(0o644)
-    assert load_report_keys(farm.config) == (KEY, OTHER_KEY)
-    assert [(r.levelno, "lets other users read it" in r.getMessage()) for r in caplog.records] == [
-        (logging.WARNING, True)
-    ]
-
-
-def test_no_key_file_is_no_keys(tmp_path: Path) -> None:
-    assert load_report_keys(make_farm(tmp_path).config) == ()
-
-
-def test_a_key_file_without_master_key_is_an_error(tmp_path: Path) -> None:
-    path = write_key(tmp_path)
-    path.write_text(agent_line(KEY.agent_key("gandalf")) + "\n")
-    with pytest.raises(ConfigError, match=r"report\.key: the key file contains no master key.*lbdns keygen"):
-        load_report_keys(make_farm(tmp_path, collector='key_file = "report.key"').config)
-
-
-def test_a_key_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(KeyFileError, match=r"nothing\.key: cannot read the key file"):
-        load_report_keys(make_farm(tmp_path, collector='key_file = "nothing.key"').config)
 
 
 async def test_a_socket_that_is_not_read_is_a_fault(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""Reads a configuration and all files that the configuration names, and reports the errors of all files at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lbdns.config import read_config
+from lbdns.model.farm import Farm, read_farm
+from lbdns.secrets.http_credentials import read_credentials, read_tokens
+from lbdns.secrets.key_files import read_cookie_secrets, read_report_keys
+from lbdns.text.finding_order import in_order
+from lbdns_shared.errors import ConfigError
+from lbdns_shared.keys import MasterKey
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationFiles:
+    """The contents of a configuration and of the zone, key and secret files that the configuration names.
+
+    ``farm.warnings`` are about the configuration and the zone files. All other warnings are about files that other
+    users can read.
+    """
+
+    farm: Farm
+    report_keys: tuple[MasterKey, ...]  # empty if there is no key file
+    cookie_secrets: tuple[bytes, ...]  # empty if there is no file of secrets
+    warnings: tuple[str, ...]  # about the files with report keys and cookie secrets
+    http_warnings: tuple[str, ...]  # about password and token files, which HTTP servers and clients read again
+
+
+def read_files(path: Path, serves_dns: bool = True) -> ConfigurationFiles:
+    """Read a configuration, and its zone files, key files and secret files.
+
+    If ``serves_dns`` is false, the function ignores files that only a DNS server reads. Raises a ConfigError that lists
+    the errors of all files: those of the configuration first, and those of each file in the order of lines.
+    """
+    config, findings = read_config(path)
+    warnings: list[str] = []
+    http_warnings: list[str] = []
+
+    def attempt(into: list[str], read: Callable[..., tuple[T, Iterable[str]]], *arguments: Any) -> T | None:
+        try:
+            found, notes = read(*arguments)
+        except ConfigError as error:
+            findings.extend(error.findings)
+            return None
+        into.extend(notes)
+        return found
+
+    faulty = {header for header, _ in config.source.faulty} if config.source else set()
+    collector, secrets = config.collector, config.cookies.secret_file
+    farm = attempt(warnings, lambda: (read_farm(config), ()))
+    keys = attempt(warnings, read_report_keys, collector.key_file) if collector.key_file else ()
+    cookie_secrets = attempt(warnings, read_cookie_secrets, secrets) if secrets and serves_dns else ()
+    if "web" not in faulty:
+        attempt(http_warnings, read_credentials, config.web)
+    if collector.connect_token_file and serves_dns:
+        attempt(http_warnings, read_tokens, collector.connect_token_file, "[collector] connect_token_file")
+    if findings or farm is None:
+        raise ConfigError(*in_order(findings, str(path)))
+    return ConfigurationFiles(farm, keys or (), cookie_secrets or (), tuple(warnings), tuple(http_warnings))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 DNS_PORT = 53
 REPORT_PORT = 7777
 HTTP_PORT = 8053
+_PORT = re.compile(r"[0-9]{1,5}\Z")
 _LIKE_IPV4 = re.compile(r"[0-9]+(\.[0-9]+)+\.?\Z")
 
 
@@ -29,7 +30,10 @@ class Endpoint:
 
 
 def parse_endpoint(text: str, default_port: int) -> Endpoint:
-    """Parse ``HOST``, ``HOST:PORT``, ``[IPv6]:PORT`` or a bare IPv6 address. Raises ValueError."""
+    """Parse ``HOST``, ``HOST:PORT``, ``[IPv6]:PORT`` or a bare IPv6 address. Raises ValueError.
+
+    A bare IPv6 address that could also be a shorter address and a port, such as ``::1:53``, is an error.
+    """
     host, port = text.strip(), ""
     bracketed = host.startswith("[")
     if bracketed:
@@ -39,6 +43,8 @@ def parse_endpoint(text: str, default_port: int) -> Endpoint:
         port = rest[1:]
     elif host.count(":") == 1:
         host, _, port = host.partition(":")
+    else:
+        _check_no_port(host)
     wants_ipv6 = bracketed or ":" in host
     if not host or any(c.isspace() or c in "/[]" for c in host) or wants_ipv6 != (_ip_version(host) == 6):
         fault = address_fault(host) if wants_ipv6 and host.count(":") > 1 else ""
@@ -48,9 +54,21 @@ def parse_endpoint(text: str, default_port: int) -> Endpoint:
         raise ValueError(f"{text!r} is not a valid IPv4 address: {fault}")
     if not port:
         return Endpoint(host, default_port)
-    if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
+    if not _PORT.match(port) or int(port) > 65535:
         raise ValueError(f"{text!r}: the port must be a number from 0 to 65535, not {port!r}")
     return Endpoint(host, int(port))
+
+
+def _check_no_port(text: str) -> None:
+    """Raise ValueError if ``text`` is an IPv6 address without brackets that a port seems to follow."""
+    address, _, port = text.rpartition(":")
+    if _ip_version(address) != 6 or not _PORT.match(port):
+        return
+    if _ip_version(text) is None or "%" in text:
+        raise ValueError(f"{text!r}: an IPv6 address with a port must be in brackets; write [{address}]:{port}")
+    raise ValueError(
+        f"{text!r} is ambiguous; write [{address}]:{port} for port {port}, or [{text}] for the address {text}"
+    )
 
 
 def _ip_version(host: str) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +42,39 @@ def test_what_is_read_and_shown(text: str, expected: Endpoint, shown: str) -> No
 def test_what_is_none(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a HOST:PORT|the port must be a number from 0 to 65535"):
         parse_endpoint(text, 53)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("::1:53", "'::1:53' is ambiguous; write [::1]:53 for port 53, or [::1:53] for the address ::1:53"),
+        ("2001:db8::1:5300", "'2001:db8::1:5300' is ambiguous; write [2001:db8::1]:5300 for port 5300, or [2001:db8"),
+        ("::1:65535", "'::1:65535': an IPv6 address with a port must be in brackets; write [::1]:65535"),
+        (
+            "1:2:3:4:5:6:7:8:53",
+            "'1:2:3:4:5:6:7:8:53': an IPv6 address with a port must be in brackets; write [1:2:3:4:",
+        ),
+        (
+            "fe80::1%eth0:53",
+            "'fe80::1%eth0:53': an IPv6 address with a port must be in brackets; write [fe80::1%eth0]:",
+        ),
+    ],
+)
+def test_a_port_after_a_bare_ipv6_address(text: str, message: str) -> None:
+    """An IPv6 address is in brackets in front of a port (RFC 3986 section 3.2.2, RFC 5952 section 6)."""
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        parse_endpoint(text, 53)
+
+
+@pytest.mark.parametrize(
+    "address", ["::53", "2001:db8::53", "2001:db8::1:a", "2001:db8:0:0:0:0:1:53", "::ffff:192.0.2.1"]
+)
+def test_a_bare_ipv6_address_that_cannot_contain_a_port(address: str) -> None:
+    assert parse_endpoint(address, 53) == Endpoint(address, 53)
+
+
+def test_brackets_without_a_port_contain_the_whole_address() -> None:
+    assert parse_endpoint("[2001:db8::1:53]", 1) == Endpoint("2001:db8::1:53", 1)
 
 
 @pytest.mark.parametrize(

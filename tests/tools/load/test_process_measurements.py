@@ -91,6 +91,7 @@ def test_only_a_name_with_one_address_names_a_server() -> None:
         "10.0.0.3": {"direct.hobbit"},
         "10.0.0.4": {"direct.hobbit"},
         "fd00::1": {"gandalf.hobbit"},
+        "fd00::1:53": {"sam.hobbit"},
     }
     for server in (*owners, "10.0.0.1:8080", "[fd00::1]:8080", "10.0.0.9"):
         tally.add(0.0, 0.1, 0.0, 0.0, 10, server)
@@ -103,6 +104,7 @@ def test_only_a_name_with_one_address_names_a_server() -> None:
         "10.0.0.1": "bilbo.hobbit",
         "10.0.0.1:8080": "bilbo.hobbit:8080",
         "fd00::1": "gandalf.hobbit",
+        "fd00::1:53": "sam.hobbit",
         "[fd00::1]:8080": "gandalf.hobbit:8080",
     }
 

@@ -99,7 +99,9 @@ def _names(tally: RequestTally, parts: Sequence[ProcessMeasurement]) -> dict[str
                 addresses.setdefault(name, set()).add(address)
     found = {}
     for server in tally.servers:
-        endpoint = parse_endpoint(server, 0)
+        endpoint = Endpoint(server, 0)
+        if not endpoint.is_address:
+            endpoint = parse_endpoint(server, 0)
         names = owners.get(endpoint.host, set())
         if len(names) == 1 and len(addresses[name := next(iter(names))]) == 1:
             found[server] = str(Endpoint(name, endpoint.port)) if endpoint.port else name

@@ -25,7 +25,7 @@ class Endpoint:
 
     @property
     def is_address(self) -> bool:
-        """True if the host is an IP address, and False if the host is a name."""
+        """Whether the host is an IP address, not a name."""
         return _ip_version(self.host.partition("%")[0]) is not None
 
 
@@ -89,7 +89,7 @@ def _ipv4_fault(text: str) -> str:
     parts = text.split(".")
     for part in parts:
         if not re.fullmatch("[0-9]+", part):
-            return f"{part!r} is not a number from 0 to 255" if part else "a number is missing beside a dot"
+            return f"{part!r} is not a number from 0 to 255" if part else "a number is missing before or after a dot"
         if len(part) > 3 or int(part) > 255:
             return f"the number {part} is greater than 255"
         if len(part) > 1 and part[0] == "0":
@@ -113,7 +113,7 @@ def _ipv6_fault(text: str) -> str:
 
 
 def parse_listen(text: str, default_port: int) -> Endpoint:
-    """Parse an endpoint to listen on, whose host must be an IP address. Raises ValueError."""
+    """Parse an endpoint to listen on. Its host must be an IP address. Raises ValueError."""
     endpoint = parse_endpoint(text, default_port)
     if not endpoint.is_address:
         raise ValueError(

@@ -236,7 +236,7 @@ class _Reader(dns.zonefile.Reader):
         self._tokenizer = tokenizer
 
     def _take_lines(self, text: str, at: int) -> tuple[int, PlainLine | None]:
-        """Read valid plain lines without the tokenizer. Return the number of plain lines, and the last plain line."""
+        """Read valid plain lines without the tokenizer. Return the number of plain lines, and the last of them."""
         count, last = 0, None
         if self.current_origin is None:
             return 0, None

@@ -111,7 +111,7 @@ def test_any_text_is_an_endpoint_or_a_value_error(text: str) -> None:
         ("300.0.0.1", "the number 300 is greater than 255"),
         ("1.2.3", "an IPv4 address consists of four numbers, but '1.2.3' has 3"),
         ("1.2.3.x", "'x' is not a number from 0 to 255"),
-        ("1.2..3", "a number is missing beside a dot"),
+        ("1.2..3", "a number is missing before or after a dot"),
         ("1.2.3.04", "the number 04 must not begin with 0"),
         ("1::2::3", "'::' must appear only once"),
         ("1:2:3", "an IPv6 address consists of eight groups, but '1:2:3' has 3"),

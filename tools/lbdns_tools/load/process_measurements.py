@@ -84,8 +84,8 @@ def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, sto
 
 
 def _names(tally: RequestTally, parts: Sequence[ProcessMeasurement]) -> dict[str, str]:
-    """Return the names of the servers in ``tally`` whose address has exactly one name, if that name has no other
-    address.
+    """Return the names of the servers in ``tally``, omitting names with several addresses and addresses with several
+    names.
 
     A pool that answers with addresses instead of aliases uses one name for several servers, so the name does not
     identify a server.

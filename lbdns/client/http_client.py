@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lbdns import __version__
-from lbdns.config import load_config
+from lbdns.config import load_sections
 from lbdns.events.server_sent_events import ServerSentEvent, ServerSentEventReader
 from lbdns.secrets.http_credentials import NO_CREDENTIALS, HttpCredentials, parse_tokens, read_credentials
 from lbdns_shared.errors import ConfigError, LbdnsError
@@ -39,7 +39,7 @@ def find_credentials(config: Path | None = None) -> HttpCredentials:
     """
     if token := os.environ.get(TOKEN_VARIABLE, ""):
         return HttpCredentials(tokens=parse_tokens(token, f"the environment: {TOKEN_VARIABLE}"))
-    return read_credentials(load_config(config).web)[0] if config and config.exists() else NO_CREDENTIALS
+    return read_credentials(load_sections(config, "web").web)[0] if config and config.exists() else NO_CREDENTIALS
 
 
 def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> bytes:

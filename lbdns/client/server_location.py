@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from lbdns.client.http_client import find_credentials
-from lbdns.config import DEFAULT_FILE, load_config
+from lbdns.config import DEFAULT_FILE, load_sections
 from lbdns.secrets.http_credentials import HttpCredentials
 from lbdns_shared.endpoint import DNS_PORT, HTTP_PORT, Endpoint
 from lbdns_shared.errors import ConfigError
@@ -27,7 +27,7 @@ def http_location(url: str | None, config: Path) -> tuple[str, HttpCredentials]:
 
 def serves_no_http(config: Path) -> bool:
     """Return whether the configuration disables HTTP. Raises ConfigError."""
-    return not _is_missing(config) and load_config(config).web.listen is None
+    return not _is_missing(config) and load_sections(config, "web").web.listen is None
 
 
 def url_of(config: Path) -> str:
@@ -37,7 +37,7 @@ def url_of(config: Path) -> str:
     """
     if _is_missing(config):
         return f"http://{Endpoint('127.0.0.1', HTTP_PORT)}"
-    web = load_config(config).web.listen
+    web = load_sections(config, "web").web.listen
     if web is None:
         raise ConfigError(
             f'{config}: [web] listen is "off", so the server has no HTTP address; specify a URL with --url'
@@ -52,7 +52,7 @@ def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:
     Raises ConfigError.
     """
     if not _is_missing(config):
-        return _reachable(load_config(config).server.listen[0])
+        return _reachable(load_sections(config, "server").server.listen[0])
     lines = resolv_conf.read_text("utf-8", "replace").splitlines() if resolv_conf.exists() else []
     for words in map(str.split, lines):
         if len(words) > 1 and words[0] == "nameserver":

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from lbdns.config import DEFAULT_FILE, load_config
+from lbdns.config import DEFAULT_FILE, load_sections
 from lbdns.text.times import parse_duration
 from lbdns_shared.log import FORMATS, LEVELS
 
@@ -62,7 +62,7 @@ def control_option(command: F) -> F:
 
 def control_path(config: Path, control: Path | None) -> Path:
     """Return the path of the server's control socket. Raises ConfigError."""
-    return control if control is not None else load_config(config).server.control
+    return control if control is not None else load_sections(config, "server").server.control
 
 
 def log_level_option(default: str, help: str = "Log only messages at or above this level.") -> Callable[[F], F]:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from lbdns.command_line.common_options import DURATION, ParsedValue, config_option
 from lbdns.commands.terminal.printable import LEVELS, sparkline
-from lbdns.config import load_config
+from lbdns.config import load_sections
 from lbdns.config.recording_sections import FILE_NAME
 from lbdns.events.event_log import LoggedEvent
 from lbdns.history.history_reader import HistoryReader, HistorySeries
@@ -87,7 +87,7 @@ def history(config: Path, file: Path | None, events: bool, **options: Any) -> No
     start = end - (options["last"] or 3600.0) if options["start"] is None else options["start"]
     if start >= end:
         raise click.UsageError("--from must be before --to")
-    reader = HistoryReader(file if file is not None else load_config(config).server.state_dir / FILE_NAME)
+    reader = HistoryReader(file if file is not None else load_sections(config, "server").server.state_dir / FILE_NAME)
     if events:
         found = reader.events(start, EVENTS, until=end)
         _print_events([event for event in found if options["pool"] in (None, event.pool)], options)

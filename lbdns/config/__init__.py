@@ -45,6 +45,7 @@ __all__ = [
     "WebConfig",
     "ZoneConfig",
     "load_config",
+    "load_sections",
     "read_config",
 ]  # fmt: skip
 
@@ -76,6 +77,18 @@ def load_config(path: Path) -> Config:
     """Read the configuration at ``path``. Raises a ConfigError that lists every error in the file."""
     config, findings = read_config(path)
     if findings:
+        raise ConfigError(*findings)
+    return config
+
+
+def load_sections(path: Path, *sections: str) -> Config:
+    """Read the configuration at ``path``. Raises a ConfigError with all errors if one of ``sections`` has an error.
+
+    An error in another section does not keep an operator from contacting a running server, for example to reload it.
+    An unknown section is an error, too, because its name could be a misspelled name of one of ``sections``.
+    """
+    config, findings = read_config(path)
+    if config.source and {header for header, _ in config.source.faulty}.intersection(("", *sections)):
         raise ConfigError(*findings)
     return config
 

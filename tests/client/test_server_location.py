@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.client.server_location import dns_server_of, url_of
+from lbdns.client.http_client import find_credentials
+from lbdns.client.server_location import dns_server_of, serves_no_http, url_of
+from lbdns.command_line.common_options import control_path
+from lbdns.secrets.http_credentials import NO_CREDENTIALS
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError
 
@@ -29,6 +32,22 @@ def configuration(folder: Path, listen: str) -> Path:
 )
 def test_what_listens_everywhere_is_asked_on_the_loopback(tmp_path: Path, listen: str, url: str) -> None:
     assert url_of(configuration(tmp_path, listen)) == url
+
+
+def test_an_error_in_another_section_does_not_matter(tmp_path: Path) -> None:
+    path = configuration(tmp_path, "127.0.0.1:8054")
+    path.write_text(path.read_text() + "[[pool]]\nname = 3\n")
+    assert url_of(path) == "http://127.0.0.1:8054"
+    assert not serves_no_http(path)
+    assert find_credentials(path) == NO_CREDENTIALS
+    assert dns_server_of(path).port == 53
+    assert control_path(path, None) == Path("/run/lbdns/control.sock")
+    path.write_text(path.read_text() + "[server]\nworkres = 2\n")
+    for find in (dns_server_of, lambda path: control_path(path, None)):
+        with pytest.raises(ConfigError, match=r"lbdns\.toml:\d+: \[server\] workres") as caught:
+            find(path)
+        assert any("[pool" in finding for finding in caught.value.findings), "all errors are listed"
+    assert url_of(path) == "http://127.0.0.1:8054"
 
 
 def test_without_a_configuration_the_demo_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

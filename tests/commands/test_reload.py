@@ -95,3 +95,12 @@ def test_a_configuration_that_is_bad_is_told_at_once(config: Path, capsys: pytes
     status, _, err = reload(capsys, "-c", str(config))
     assert status == 2
     assert "Perhaps you meant 'server'?" in err
+
+
+def test_the_server_reads_a_configuration_with_errors_elsewhere(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(CONFIG + "[cookies]\nlifetme = 1\n")
+    with answering(config.parent / "control.sock", b'{"ok": false, "error": "all errors"}\n') as orders:
+        assert reload(capsys, "-c", str(config)) == (1, "", "all errors\n")
+    assert orders == [{"command": "reload"}]

@@ -11,8 +11,8 @@ from lbdns.command_line.common_options import config_option, control_option, con
 
 
 @click.command(
-    epilog="Exit status: 0 if the new configuration is in force, 1 if the old one is kept, 2 if the section [server] of "
-    "FILE is invalid."
+    epilog="Exit status: 0 if the new configuration is in force, 1 if the old one is kept, 2 if the section [server] "
+    "of FILE is invalid."
 )
 @config_option
 @control_option

@@ -12,7 +12,7 @@ from typing import Final
 
 MIN_SPAN: Final = 1.0  # s: no rate covers less time
 UNLIKELY: Final = 4.0  # standard deviations of a count: exceeded by chance once in 30,000 evaluations
-MATTERS: Final = 1.5  # times the average: for a smaller burst, the average is good enough
+MATTERS: Final = 1.3  # times the average: for a smaller burst, the average is good enough
 
 
 class WindowRate:

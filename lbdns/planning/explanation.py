@@ -96,7 +96,7 @@ def explain(
         # The chooser does not count the selections from the current plan until it makes the next plan
         "answers_per_s": round(view.answers_per_s + taken * chooser.servers / AVERAGE, 3),
         "requests_per_s": round(view.requests_per_s, 3) if view.requests_per_s < math.inf else None,
-        "answers_allowed": _allowed(policy, plan, taken, view),
+        "answers_allowed": _allowed(plan, taken, view),
         "plan": {
             "length": len(plan.order),
             "given": taken,
@@ -121,7 +121,7 @@ def _members(
     credits, guards = carried_credits(selections, len(pool.members)), chooser.guards(now)
     capacity, answers = sum(seen.capacity for seen in view.members), sum(totals)
     on_time, candidates = set(view.on_time), set(liveness.candidates)
-    odds, by_member = probabilities(policy, cursor.plan, cursor.taken), _by_member(overrides)
+    odds, by_member = probabilities(cursor.plan, cursor.taken), _by_member(overrides)
     found = []
     for i, (member, seen, reading) in enumerate(zip(pool.members, view.members, chooser.pool.readings, strict=True)):
         mine = by_member.get(member.full_name)
@@ -162,14 +162,9 @@ def _by_member(overrides: Overrides) -> Mapping[str, Sequence[Override]]:
     return found
 
 
-def _first_until(policy: str, plan: Plan) -> int:
-    """Return how many selections precede ``repeat_from`` if the policy states a separate reason for them, else 0."""
-    return plan.repeat_from if POLICIES[policy].why_first and plan.repeat_from > plan.probes else 0
-
-
-def _allowed(policy: str, plan: Plan, taken: int, view: PoolView) -> int:
-    if POLICIES[policy].why_first:
-        return max(0, _first_until(policy, plan) - max(taken, plan.probes))
+def _allowed(plan: Plan, taken: int, view: PoolView) -> int:
+    if plan.light:
+        return max(0, plan.repeat_from - max(taken, plan.probes))
     return max(0, view.answers_allowed - taken)
 
 
@@ -180,24 +175,27 @@ def next_selections(plan: Plan, taken: int, count: int) -> Sequence[int]:
     return tuple(islice(chain(order[at:], cycle(order[begin:])), count))
 
 
-def probabilities(policy: str, plan: Plan, taken: int) -> Mapping[int, float]:
+def probabilities(plan: Plan, taken: int) -> Mapping[int, float]:
     """Return each member's share of the plan's next selections, keyed by member index.
 
-    When traffic is light, the next selections are all remaining selections before ``repeat_from``. Otherwise, the next
+    When traffic is light, the next selections are all remaining selections for light traffic. Otherwise, the next
     selections are one full round of the plan, so the result does not depend on the current position in the round.
+    Selections for the expected answers have the plan's shares, because there may be too few to show small shares.
     """
-    until = _first_until(policy, plan)
-    if taken < until:
-        coming = plan.order[taken:until]
+    begin = plan.repeat_from
+    if begin > max(taken, plan.probes) and not plan.light:
+        return {member: weight for member, weight in enumerate(plan.weights) if weight > 0}
+    if plan.light and taken < begin:
+        coming: Sequence[int] = plan.order[taken:begin]
     else:
-        coming = next_selections(plan, taken, len(plan.order) - plan.repeat_from + max(0, plan.probes - taken))
+        coming = next_selections(plan, taken, len(plan.order) - begin + max(0, plan.probes - taken))
     return {member: count / len(coming) for member, count in Counter(coming).items()}
 
 
 def _why(policy: str, plan: Plan, taken: int, liveness: Liveness, view: PoolView, guard: Guard) -> str:
     spec = POLICIES[policy]
     if liveness.fail_open and plan.weights:
-        return f"the pool fails open ({liveness.fail_open}): {spec.reason(view, is_first=False)}"
+        return f"the pool fails open ({liveness.fail_open}): {spec.reason(view)}"
     if liveness.fail_open:
         all_drained = set(liveness.states) == {"drained"}
         members = "all members are drained and" if all_drained else "all members that are not drained"
@@ -207,7 +205,7 @@ def _why(policy: str, plan: Plan, taken: int, liveness: Liveness, view: PoolView
         return f"a probe: the member seems to have failed{suspicion}, and this answer tests whether it works again"
     if len(liveness.candidates) == 1:
         return "no other member can be selected"
-    return spec.reason(view, taken < _first_until(policy, plan))
+    return spec.reason(view, plan.part(taken))
 
 
 def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from lbdns.policies.highest_scores import fastest, nearly_highest, why_fastest
 from lbdns.policies.operating_point import OperatingPoint, operating_point, parallel_requests
 from lbdns.policies.plan import MemberView, Plan, PolicySpec, PoolView, Selections, rotation
-from lbdns.policies.weighted import smooth_plan
+from lbdns.policies.weighted import MAX_LENGTH, MIN_LENGTH, carried_credits, smooth_order, smooth_plan
 
 if TYPE_CHECKING:
     from random import Random
@@ -34,6 +34,9 @@ MAX_PATIENCE: Final = 4.0  # horizons over which the load of persistent clients 
 MOST_FULL: Final = 4.0  # times as full as the others can become before the next report: no member counts as fuller
 CONFIRMED: Final = 1.02  # times its proven capacity: up to it, a limit would cost more than it saves
 NO_LIMITS: Final[Mapping[int, float]] = {}
+PLAN_REPORTS: Final = 2.0  # times the mean time between two reports: plans seldom last longer ...
+MIN_PLAN: Final = 0.1  # ... and, in large pools, than this many seconds
+UNLIKELY: Final = 4.0  # standard deviations of a count of answers
 HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by half, a smaller one by less
 
 
@@ -42,24 +45,58 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
 
     When traffic is light, the plan begins with ``view.answers_allowed`` selections of the fastest members with nearly
     the highest score. Selections by level filling follow, in case more answers are needed before the next report.
+
+    When traffic is not light, the plan begins with selections by level filling for the answers expected before the next
+    report. Selections in proportion to capacity follow. If they are needed, a crowd of clients has just arrived, and
+    the loads in the reports say nothing about the crowd.
     """
+    shares = level_filling_shares(view)
     light = rotation(fastest(view, nearly_highest(view)), previous)
-    heavy = smooth_plan(view, level_filling_shares(view), previous)
     if view.answers_allowed <= 0 or not light.order:
-        return heavy
+        return heavy_plan(view, shares, previous)
+    heavy = smooth_plan(view, shares, previous)
     turns = -(-view.answers_allowed // len(light.order))
     first = (tuple(light.order) * turns)[: view.answers_allowed]
-    return Plan(first + tuple(heavy.order), len(first), heavy.weights, heavy.credits)
+    return Plan(first + tuple(heavy.order), len(first), heavy.weights, heavy.credits, light=True)
 
 
 BEST: Final = PolicySpec(
     "best",
     best,
     why="traffic is not light: requests are distributed so that the total response time is lowest",
-    why_first=lambda view: f"traffic is light: {why_fastest(view)}",
+    why_light=lambda view: f"traffic is light: {why_fastest(view)}",
+    why_overflow="more queries than expected have arrived since the last report: in proportion to capacity",
     weighs_load=True,
     uses_score=True,
 )
+
+
+def heavy_plan(view: PoolView, shares: Sequence[float], previous: Selections | None) -> Plan:
+    """Return a plan that gives the expected answers by ``shares``, and further answers in proportion to capacity."""
+    expected = expected_answers(view)
+    if not view.measured or expected > MAX_LENGTH:
+        return smooth_plan(view, shares, previous)
+    credits = carried_credits(previous, len(shares))
+    capacities = [0.0] * len(shares)
+    for i in view.on_time:
+        capacities[i] = usable_capacity(view.members[i])
+    total = sum(capacities)
+    length = min(MAX_LENGTH, max(MIN_LENGTH, 2 * len(view.on_time)))
+    overflow = smooth_order([capacity / total for capacity in capacities], [0.0] * len(shares), length)
+    return Plan((*smooth_order(shares, credits, expected), *overflow), expected, tuple(shares), credits)
+
+
+def expected_answers(view: PoolView) -> int:
+    """Return how many answers a plan should give at most until the next plan, unless a crowd of clients arrives."""
+    # Every report leads to a new plan; the reports of few members may be close together
+    until_next_plan = min(view.interval, max(MIN_PLAN, PLAN_REPORTS * view.interval / len(view.members)))
+    expected = until_next_plan * view.recent_answers_per_s / view.multiplier
+    return math.ceil(expected + UNLIKELY * math.sqrt(expected) + UNLIKELY)
+
+
+def usable_capacity(member: MemberView) -> float:
+    """Return the requests/s that ``member`` can serve beside the other programs on its host, and during slow start."""
+    return member.capacity * member.available_share * member.ramp
 
 
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
@@ -87,7 +124,7 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
 
 def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, float] = NO_LIMITS) -> list[float]:
     """Return the shares that bring ``members`` to the same level; ``most`` limits the shares of some members."""
-    widths = capacities = [member.capacity * member.available_share * member.ramp for member in members]
+    widths = capacities = [usable_capacity(member) for member in members]
     requests, answers = expected_rates(view)
     horizon = HORIZON * view.interval
     loads = limited_loads([member.load for member in members], capacities, max(1.0, horizon * min(requests, answers)))

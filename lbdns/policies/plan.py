@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from random import Random
@@ -84,6 +84,9 @@ class Plan:
     contains the members' shares; ``credits`` contains the number of selections owed to each member when the plan began.
     For policies without shares, ``weights`` and ``credits`` are empty. The first ``probes`` selections do not come from
     the policy; each probe tests whether a quarantined member works again.
+
+    If ``light`` is true, the selections between the probes and ``repeat_from`` are for light traffic. If it is false,
+    they are for the answers expected until the next plan; the plan needs the others if more queries arrive.
     """
 
     order: Sequence[int]
@@ -91,6 +94,15 @@ class Plan:
     weights: tuple[float, ...] = ()
     credits: tuple[float, ...] = ()
     probes: int = 0
+    light: bool = False
+
+    def part(self, taken: int) -> Part:
+        """Return the part of the plan that contains the selection at index ``taken``, which is not a probe."""
+        if self.repeat_from <= self.probes:
+            return "expected"
+        if taken < self.repeat_from:
+            return "light" if self.light else "expected"
+        return "expected" if self.light else "overflow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +117,9 @@ class Selections:
 PolicyFunction = Callable[[PoolView, Selections | None, "Random"], Plan]
 Reason = str | Callable[[PoolView], str]
 
+#: Part of a plan: for light traffic, for the expected answers, or for answers beyond the expected number
+Part = Literal["light", "expected", "overflow"]
+
 
 @dataclass(frozen=True, slots=True)
 class PolicySpec:
@@ -113,13 +128,14 @@ class PolicySpec:
     name: str  # in configurations, metrics and JSON
     function: PolicyFunction
     why: Reason  # why it selects a member, shown to users
-    why_first: Reason = ""  # the reason while a plan is in its part before ``repeat_from``, if that part differs
+    why_light: Reason = ""  # the reason in a plan's part for light traffic, if its plans have such a part
+    why_overflow: Reason = ""  # the reason when more queries arrive than expected, if its plans provide for them
     weighs_load: bool = False  # its shares follow load or capacity: it still applies when every member gives an alarm
     uses_score: bool = False  # whether a member's score changes its plans
 
-    def reason(self, view: PoolView, is_first: bool) -> str:
-        """Return why the policy selects a member of ``view``; ``is_first`` means before ``repeat_from``."""
-        why = self.why_first if is_first else self.why
+    def reason(self, view: PoolView, part: Part = "expected") -> str:
+        """Return why the policy selects a member of ``view`` in a ``part`` of its plan."""
+        why = {"light": self.why_light, "expected": self.why, "overflow": self.why_overflow}[part]
         return why if isinstance(why, str) else why(view)
 
 

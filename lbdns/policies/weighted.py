@@ -32,14 +32,18 @@ def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections |
     selections of all members. The plan lists the selections in the order in which they are due.
     """
     credits = carried_credits(previous, len(weights))
-    length = plan_length(view)
+    return Plan(smooth_order(weights, credits, plan_length(view)), 0, tuple(weights), credits)
+
+
+def smooth_order(weights: Sequence[float], credits: Sequence[float], length: int) -> tuple[int, ...]:
+    """Return the first ``length`` selections of members with the given shares and credits (see ``smooth_plan``)."""
     due: list[tuple[float, int]] = []
     for i, (weight, credit) in enumerate(zip(weights, credits, strict=True)):
         if weight > 0:
-            step = 1 / weight
-            due.extend(((k - 0.5 - credit) * step, i) for k in range(1, int(length * weight + credit) + 3))
+            step, last = 1 / weight, int(length * weight + credit) + 2
+            due.extend([((k - 0.5 - credit) * step, i) for k in range(1, last + 1)])
     due.sort()
-    return Plan(tuple(i for _, i in due[:length]), 0, tuple(weights), credits)
+    return tuple([i for _, i in due[:length]])
 
 
 def plan_length(view: PoolView) -> int:

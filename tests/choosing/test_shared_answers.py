@@ -137,7 +137,7 @@ def test_heavy_traffic_is_heavy_in_a_process_that_gets_little() -> None:
     four = run((0.97, 0.01, 0.01, 0.01), 400, 20, shared=True, servers=1)
     for process in four:
         assert process.plan
-        assert process.plan.repeat_from == 0, "no part for light traffic"
+        assert not process.plan.light
 
 
 def test_a_crowd_that_comes_at_once_meets_the_highest_score_once_a_process_at_most() -> None:
@@ -158,7 +158,7 @@ def test_what_is_heard_survives_another_configuration() -> None:
     new = Chooser(NAMES, 3.0, 0.5, Random(1))
     new.take_over(old)
     new.observe(snapshot(101.0), NO_POOL_OVERRIDES, 101.0)
-    assert new.plan("best", None, 101.0).repeat_from == 0
+    assert not new.plan("best", None, 101.0).light
 
 
 def test_what_was_answered_and_charged_survives_another_configuration() -> None:

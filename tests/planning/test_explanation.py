@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +13,7 @@ from lbdns.choosing.moving_averages import MIN_SPAN
 from lbdns.model.overrides import Override
 from lbdns.planning.explanation import PREVIEW, next_selections, probabilities
 from lbdns.policies import POLICIES
-from lbdns.policies.plan import Plan
+from lbdns.policies.plan import Part, Plan
 from tests.answering.farms import MEMBERS
 from tests.planning.stage import NAMES, OWNERS, Stage, ready
 from tests.policies.views import member as a_member
@@ -21,7 +21,7 @@ from tests.policies.views import view
 
 LIGHT = "traffic is light: highest score"
 POOL = view(a_member(score=60), a_member(score=50))
-HEAVY = {owner: POLICIES[NAMES[owner]].reason(POOL, is_first=False) for owner in OWNERS}
+HEAVY = {owner: POLICIES[NAMES[owner]].reason(POOL) for owner in OWNERS}
 FIELDS = {
     "name", "owner", "pool", "zone", "policy", "ttl", "next", "why", "fail_open", "fail_open_reason", "measured",
     "interval_s", "answers_per_s", "requests_per_s", "answers_allowed", "plan", "members",
@@ -38,7 +38,7 @@ OF_MEMBERS = {
 
 def test_every_policy_has_a_reason() -> None:
     assert all(spec.why for spec in POLICIES.values())
-    texts = [spec.reason(POOL, is_first) for spec in POLICIES.values() for is_first in (False, True)]
+    texts = [spec.reason(POOL, part) for spec in POLICIES.values() for part in get_args(Part)]
     texts = [text for text in texts if text]
     assert len(set(texts)) == len(texts)
 
@@ -153,15 +153,22 @@ def test_a_plan_continues_where_it_repeats(plan: tuple[int, int], given_out: int
 
 
 def test_probabilities_are_about_the_present_part_of_the_plan() -> None:
-    plan = Plan((9, 2, 2, 2, 0, 1, 1, 2), repeat_from=4, probes=1)
-    assert probabilities("best", plan, 0) == {9: 0.25, 2: 0.75}, "a probe, then three for light traffic"
-    assert probabilities("best", plan, 1) == {2: 1.0}
+    plan = Plan((9, 2, 2, 2, 0, 1, 1, 2), repeat_from=4, probes=1, light=True)
+    assert probabilities(plan, 0) == {9: 0.25, 2: 0.75}, "a probe, then three for light traffic"
+    assert probabilities(plan, 1) == {2: 1.0}
     for given_out in range(4, 12):
-        assert probabilities("best", plan, given_out) == {0: 0.25, 1: 0.5, 2: 0.25}
+        assert probabilities(plan, given_out) == {0: 0.25, 1: 0.5, 2: 0.25}
     probed = Plan((9, 0, 1), repeat_from=1, probes=1)
-    for policy in ("best", "round_robin"):
-        assert probabilities(policy, probed, 0) == pytest.approx({9: 1 / 3, 0: 1 / 3, 1: 1 / 3})
-        assert probabilities(policy, probed, 1) == {0: 0.5, 1: 0.5}
+    assert probabilities(probed, 0) == pytest.approx({9: 1 / 3, 0: 1 / 3, 1: 1 / 3})
+    assert probabilities(probed, 1) == {0: 0.5, 1: 0.5}
+
+
+def test_probabilities_follow_the_shares_until_more_queries_than_expected_arrive() -> None:
+    plan = Plan((1, 1, 0, 2, 0, 1, 1), repeat_from=3, weights=(0.25, 0.75, 0.0))
+    for given_out in range(3):
+        assert probabilities(plan, given_out) == {0: 0.25, 1: 0.75}
+    for given_out in range(3, 12):
+        assert probabilities(plan, given_out) == {0: 0.25, 1: 0.5, 2: 0.25}
 
 
 # Light and heavy traffic

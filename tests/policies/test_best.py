@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lbdns.policies.best import (
     HORIZON,
     best,
+    expected_answers,
     expected_rates,
     fill_to_level,
     level_filling_shares,
@@ -20,6 +21,7 @@ from lbdns.policies.best import (
 )
 from lbdns.policies.operating_point import OperatingPoint, operating_point
 from lbdns.policies.plan import MemberView, PoolView
+from lbdns.policies.weighted import smooth_plan
 from tests.policies.views import hand_out, handed, member, run, view
 
 VESSELS = st.lists(st.tuples(st.floats(0, 1000), st.floats(0.01, 1000)), min_size=1, max_size=30)
@@ -302,3 +304,57 @@ def test_an_alarmed_member_gets_no_more_than_it_can_serve() -> None:
     assert level_filling_shares(free)[0] == pytest.approx(1.0), "it has less load than the others"
     refusing = view(replace(full, alarmed=True), others, rate=200.0)
     assert level_filling_shares(refusing)[0] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("members", "interval", "recent", "multiplier", "expected"),
+    [
+        (3, 1.0, 0.0, 1.0, 4),
+        (3, 1.0, 96.0, 1.0, 64 + 32 + 4),  # two thirds of a second, and four standard deviations
+        (1, 1.0, 100.0, 1.0, 100 + 40 + 4),  # never more than an interval
+        (100, 1.0, 1000.0, 1.0, 100 + 40 + 4),  # at least a tenth of a second
+        (100, 0.05, 2000.0, 1.0, 100 + 40 + 4),
+        (1, 1.0, 400.0, 4.0, 100 + 40 + 4),  # other processes give three quarters of the answers
+    ],
+)
+def test_expected_answers(members: int, interval: float, recent: float, multiplier: float, expected: int) -> None:
+    pool = view(*[member() for _ in range(members)], rate=recent, interval=interval)
+    assert expected_answers(replace(pool, multiplier=multiplier)) == expected
+
+
+def test_answers_beyond_the_expected_number_are_in_proportion_to_capacity() -> None:
+    """A crowd arrives long before the loads of the members show it."""
+    full = member(capacity=300.0, load=1e4)
+    pool = replace(view(full, member(capacity=100.0), member(capacity=900.0, overdue=True), rate=100.0), measured=True)
+    plan = best(pool, None, Random(1))
+    expected = expected_answers(pool)
+    assert plan.repeat_from == expected
+    assert set(plan.order[:expected]) == {1}
+    more = Counter(hand_out(plan, expected + 10_000)[expected:])
+    assert set(more) == {0, 1}
+    assert more[0] / more[1] == pytest.approx(3.0, rel=0.05)
+
+
+@pytest.mark.parametrize(("measured", "rate"), [(False, 100.0), (True, 2000.0)])
+def test_without_capacities_or_with_many_answers_a_plan_has_one_part(measured: bool, rate: float) -> None:
+    plan = best(replace(view(member(), member(), rate=rate), measured=measured), None, Random(1))
+    assert plan.repeat_from == 0
+    assert not plan.light
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e9), st.floats(0.01, 1e4), st.floats(0.05, 1)), min_size=1, max_size=30),
+    st.floats(0, 1e5),
+    st.floats(1, 100),
+)
+def test_every_plan_gives_the_expected_answers_before_any_other(
+    values: list[tuple[float, float, float]], rate: float, multiplier: float
+) -> None:
+    members = [member(load=load, capacity=capacity, ramp=ramp) for load, capacity, ramp in values]
+    pool = replace(view(*members, rate=rate), measured=True, multiplier=multiplier)
+    plan = best(pool, None, Random(1))
+    assert plan.repeat_from in (0, expected_answers(pool))
+    assert 0 <= plan.repeat_from < len(plan.order)
+    assert set(plan.order) <= set(range(len(members)))
+    by_level = smooth_plan(pool, level_filling_shares(pool), None).order
+    assert plan.order[: plan.repeat_from] == by_level[: plan.repeat_from]

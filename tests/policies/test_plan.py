@@ -38,3 +38,17 @@ def test_members_that_are_not_usable_do_not_count() -> None:
 def test_rotation_continues_after_the_member_selected_last(last: int | None, order: tuple[int, ...]) -> None:
     before = None if last is None else Selections(Plan((0,)), (0, 0, 0, 0), last)
     assert rotation([0, 2, 3], before).order == order
+
+
+@pytest.mark.parametrize(
+    ("plan", "parts"),
+    [
+        (Plan((0, 1)), ["expected"] * 4),
+        (Plan((2, 0, 1), repeat_from=1, probes=1), ["expected"] * 4),
+        (Plan((0, 0, 1, 0), repeat_from=2, light=True), ["light", "light", "expected", "expected", "expected"]),
+        (Plan((0, 0, 1, 0), repeat_from=2), ["expected", "expected", "overflow", "overflow", "overflow"]),
+        (Plan((2, 0, 1), repeat_from=2, probes=1), ["expected", "expected", "overflow"]),
+    ],
+)
+def test_parts(plan: Plan, parts: list[str]) -> None:
+    assert [plan.part(taken) for taken in range(len(parts))] == parts

@@ -19,7 +19,7 @@ def member(
 
 def view(*members: MemberView, rate: float = 1000.0, allowed: int = 0, interval: float = 1.0) -> PoolView:
     """Return a view of a pool. Traffic is heavy unless ``allowed`` is greater than 0."""
-    return PoolView(members, interval, rate, rate, allowed)
+    return PoolView(members, interval, rate, rate, allowed, recent_answers_per_s=rate)
 
 
 def steered(

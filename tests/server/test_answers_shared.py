@@ -17,7 +17,7 @@ BEST, TURNS = ("web", "best"), ("web", "round_robin")
 
 def few(server: Server) -> bool:
     """Return whether policy ``best`` has a plan for light traffic."""
-    return server.table.cursors[BEST].plan.repeat_from > 0
+    return server.table.cursors[BEST].plan.light
 
 
 def of_servers(count: int) -> Farm:

@@ -89,8 +89,8 @@ def _requests_as_answers(view: PoolView) -> tuple[float, float]:
     return rate, rate
 
 
-def _plan_without_credits(view: PoolView, weights: Sequence[float], previous: Selections | None) -> Plan:
-    return smooth_plan(view, weights, None)
+def _no_credits(previous: Selections | None, members: int) -> tuple[float, ...]:
+    return (0.0,) * members
 
 
 def _member_without_alarm(**fields: Any) -> MemberView:
@@ -181,6 +181,12 @@ _ALL: Final = (
         ("lbdns.choosing.moving_averages:WindowRate", "recent_rate", _average_rate),
     ),
     _rule(
+        "overflow",
+        "distributes more answers than expected in proportion to capacity until the next report",
+        "ninefold crowd",
+        (_BEST, "heavy_plan", smooth_plan),
+    ),
+    _rule(
         "patience",
         "corrects deviations over a longer time if each answer brings several requests",
         "200 caching resolvers",
@@ -202,7 +208,8 @@ _ALL: Final = (
         "carried-credits",
         "carries over to the next plan any fraction of an answer that is still owed to a member",
         "identical servers",
-        (_BEST, "smooth_plan", _plan_without_credits),
+        (_BEST, "carried_credits", _no_credits),
+        ("lbdns.policies.weighted", "carried_credits", _no_credits),
     ),
     _rule(
         "load-limit",

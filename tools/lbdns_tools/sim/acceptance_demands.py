@@ -137,7 +137,7 @@ def _alike(quick: bool) -> Iterator[AcceptanceDemand]:
 
 def _unlike(quick: bool) -> Iterator[AcceptanceDemand]:
     row = "unequal servers, H10 mix"
-    case = _case("H10", "mix", 0.85, quick)
+    case = _case("H10", "mix", 0.85, quick, duration=120.0)  # shorter runs vary by more than the margin of 1.40
     yield ratio(row, case, "p95_ms", case.by(RR), 0.10)
     yield ratio(row, case, "p95_ms", case.by(ORACLE), 1.40)
     yield none_of(row, case, "failed", "failures")
@@ -218,7 +218,7 @@ def _crowds(quick: bool) -> Iterator[AcceptanceDemand]:
         for workload in ("mix",) if quick else ("html", "cgi", "mix"):
             case = _case(farm, workload, 0.1, quick, "0.1, 9 x", duration=30.0, surges=(Surge(30.0, 40.0, 9.0),))
             yield ratio(row, case, "mean_ms", case.by(RR), 1.0, within_noise=True)
-            yield ratio(row, case, "mean_ms", case.by(WEIGHTED), 2.0, within_noise=True)
+            yield ratio(row, case, "mean_ms", case.by(WEIGHTED), 1.2, within_noise=True)
 
 
 def _first_seconds(quick: bool) -> Iterator[AcceptanceDemand]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from lbdns.choosing.moving_averages import WindowRate
 from lbdns.policies.operating_point import OperatingPoint, operating_point
-from lbdns.policies.plan import MemberView, Plan, PoolView, Selections
+from lbdns.policies.plan import MemberView, PoolView, Selections
 from lbdns.policies.weighted import smooth_plan
 
 

@@ -15,7 +15,7 @@ from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.configuration_files import read_files
-from lbdns.model.farm import Farm
+from lbdns.model.farm import Farm, Pool
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import Planner
@@ -105,6 +105,9 @@ class CollectorStatus:
 
     def guards(self, pool: str) -> Sequence[Guard]:
         return ()
+
+    def upcoming(self, pool: Pool) -> Mapping[str, Any]:
+        return {}
 
     def shadows(self) -> Mapping[str, Sequence[ShadowStatistics]]:
         return {}

@@ -14,7 +14,7 @@ from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.overrides import NO_OVERRIDES, Overrides
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
-from lbdns.planning.explanation import ScoreParts, explain
+from lbdns.planning.explanation import ScoreParts, explain, upcoming
 from lbdns.planning.farm_plans import AnswerCounts, FarmPlans, PlanCursors
 from lbdns.planning.state_announcer import StateAnnouncer
 from lbdns.process.duty_cycle import DutyCycle
@@ -204,6 +204,21 @@ class Planner:
         """Return each member's guard, in the pool's order."""
         choosers = self._plans.choosers
         return choosers[pool].guards(self._loop.time()) if pool in choosers else ()
+
+    def upcoming(self, pool: Pool) -> dict[str, Any]:
+        """Return the next answers under each policy of ``pool`` (see ``explanation.upcoming``), keyed by policy.
+
+        The result is empty if this planner makes no plans for the pool.
+        """
+        chooser = self._plans.choosers.get(pool.name)
+        if chooser is None or len(chooser.members) != len(pool.members):
+            return {}
+        now = self._loop.time()
+        return {
+            policy: upcoming(pool, policy, chooser, cursor, now)
+            for policy in dict.fromkeys(pool.config.names.values())
+            if (cursor := self._plans.cursors.get((pool.name, policy)))
+        }
 
     def explain(self, pool: Pool, owner: str, parts: ScoreParts) -> dict[str, Any] | None:
         """Return the explanation of the next answer for ``owner`` in ``pool``, or None if ``owner`` has no plan."""

@@ -133,10 +133,13 @@ class PolicySpec:
     weighs_load: bool = False  # its shares follow load or capacity: it still applies when every member gives an alarm
     uses_score: bool = False  # whether a member's score changes its plans
 
-    def reason(self, view: PoolView, part: Part = "expected") -> str:
-        """Return why the policy selects a member of ``view`` in a ``part`` of its plan."""
+    def reason(self, view: Callable[[], PoolView], part: Part = "expected") -> str:
+        """Return why the policy selects a member in a ``part`` of its plan.
+
+        ``view`` returns a view of the pool. It is called only if the reason depends on the view.
+        """
         why = {"light": self.why_light, "expected": self.why, "overflow": self.why_overflow}[part]
-        return why if isinstance(why, str) else why(view)
+        return why if isinstance(why, str) else why(view())
 
 
 def rotation(indexes: Sequence[int], previous: Selections | None) -> Plan:

@@ -70,6 +70,12 @@ class Answerer(Protocol):
         Raises LbdnsError if no process replies in time, or if a reload is in progress.
         """
 
+    def upcoming(self, pool: Pool) -> Mapping[str, Any]:
+        """Return the next answers of one answering process for ``pool``, keyed by policy (see ``Planner.upcoming``).
+
+        If other processes answer, the result is at most a few seconds old; it is empty until a process has replied.
+        """
+
     @property
     def queries(self) -> int:
         """Return the number of queries read so far; this number is cheaper to compute than ``counters``."""

@@ -131,6 +131,9 @@ class LocalAnswerer:
         found = self.planner.explain(pool, owner, self._parts)
         return found and {**found, "worker": self._number, "workers": self._servers}
 
+    def upcoming(self, pool: Pool) -> Mapping[str, Any]:
+        return self.planner.upcoming(pool)
+
     @property
     def fault(self) -> str:
         missing = len(self._wanted - self.listeners.numbers)

@@ -161,6 +161,7 @@ class ServerSelection:
         self._explaining = asyncio.Lock()
         self._explains_at = 0.0  # monotonic seconds
         self.capacities, self.guards = answerer.planner.capacities, answerer.planner.guards
+        self.upcoming = answerer.upcoming
 
     def answers(self, pool: str) -> Sequence[int]:
         members = next(p.members for p in self._members.farm.pools if p.name == pool)

@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.events.event_log import EventLog
-from lbdns.model.farm import Farm, ReportingHost, load_farm
+from lbdns.model.farm import Farm, Pool, ReportingHost, load_farm
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
 from lbdns.scores.score import Score
@@ -124,6 +124,7 @@ class FakeSource:
         self.counts: dict[str, list[int]] = {}
         self.guarded: Mapping[str, Sequence[Guard]] = {}
         self.tried: dict[str, Sequence[ShadowStatistics]] = {}
+        self.coming: Mapping[str, Mapping[str, Any]] = {}  # see ``upcoming``, by pool
         self.adapted: WeightSearchStatus | None = None
         self.families: list[Metric] = []
         self._callbacks: list[Callable[[], None]] = []
@@ -164,6 +165,9 @@ class FakeSource:
 
     def guards(self, pool: str) -> Sequence[Guard]:
         return self.guarded.get(pool, ())
+
+    def upcoming(self, pool: Pool) -> Mapping[str, Any]:
+        return self.coming.get(pool.name, {})
 
     def shadows(self) -> Mapping[str, Sequence[ShadowStatistics]]:
         return self.tried

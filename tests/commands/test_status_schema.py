@@ -60,6 +60,7 @@ def full(folder: Path) -> StatusInputs:
         {"web": [ShadowStatistics("best", "weighted", "other", (1, 2, 3), 2)]},
         WeightSearchStatus("thesis", {"cpu_idle": 19.5}, 7, 3, 0.05),
         {"web": (Guard(ramp=0.5), Guard("it fails", NOW - 9.0, True), Guard())},
+        lambda pool: {"best": {"members": ["bilbo", "frodo"], "why": "highest score"}},
         RejectedStatus(1, {"accepted": 3, "bad_tag": 1}, rejected.documents(WALL + 2)),
     )  # fmt: skip
 
@@ -80,6 +81,7 @@ def test_every_key_of_the_schema_is_told(tmp_path: Path) -> None:
         "pool": pool, "member": pool["members"][0], "override": override_told, "shadow": pool["shadow"][0],
         "server": document["server"], "adaptive": document["adaptive"],
         "reports": document["reports"], "rejected": document["reports"]["rejected"][0],
+        "upcoming": pool["next"]["best"],
     }  # fmt: skip
     assert told.keys() == SCHEMA["$defs"].keys()
     for name, value in told.items():

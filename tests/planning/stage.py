@@ -11,7 +11,7 @@ from lbdns.answering.answer_table import AnswerTable
 from lbdns.choosing.chooser import Chooser
 from lbdns.model.overrides import NO_OVERRIDES, Override, Overrides
 from lbdns.model.snapshot import Reading, Snapshot
-from lbdns.planning.explanation import explain
+from lbdns.planning.explanation import explain, upcoming
 from lbdns.policies import POLICIES
 from tests.answering.farms import HOBBIT, MEMBERS, make_farm, pool
 
@@ -60,6 +60,11 @@ class Stage:
         told = explain(self.pool, owner, self.chooser, handout, self.overrides, parts, self.now)
         assert json.loads(json.dumps(told, allow_nan=False)) == told
         return told
+
+    def upcoming(self, owner: str = "best") -> dict[str, Any]:
+        """Return the next answers as the status document shows them."""
+        policy = NAMES[owner]
+        return upcoming(self.pool, policy, self.chooser, self.table.cursors["web", policy], self.now)
 
     def members(self, owner: str = "best") -> dict[str, dict[str, Any]]:
         return {member["name"]: member for member in self.explain(owner)["members"]}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lbdns.choosing.moving_averages import MIN_SPAN
 from lbdns.model.overrides import Override
-from lbdns.planning.explanation import PREVIEW, next_selections, probabilities
+from lbdns.planning.explanation import PREVIEW, UPCOMING, next_selections, probabilities
 from lbdns.policies import POLICIES
 from lbdns.policies.plan import Part, Plan
 from tests.answering.farms import MEMBERS
@@ -21,7 +21,7 @@ from tests.policies.views import view
 
 LIGHT = "traffic is light: highest score"
 POOL = view(a_member(score=60), a_member(score=50))
-HEAVY = {owner: POLICIES[NAMES[owner]].reason(POOL) for owner in OWNERS}
+HEAVY = {owner: POLICIES[NAMES[owner]].reason(lambda: POOL) for owner in OWNERS}
 FIELDS = {
     "name", "owner", "pool", "zone", "policy", "ttl", "next", "why", "fail_open", "fail_open_reason", "measured",
     "interval_s", "answers_per_s", "requests_per_s", "answers_allowed", "plan", "members",
@@ -38,7 +38,7 @@ OF_MEMBERS = {
 
 def test_every_policy_has_a_reason() -> None:
     assert all(spec.why for spec in POLICIES.values())
-    texts = [spec.reason(POOL, part) for spec in POLICIES.values() for part in get_args(Part)]
+    texts = [spec.reason(lambda: POOL, part) for spec in POLICIES.values() for part in get_args(Part)]
     texts = [text for text in texts if text]
     assert len(set(texts)) == len(texts)
 
@@ -119,7 +119,8 @@ def test_the_predicted_members_are_selected_and_explaining_changes_nothing(histo
         for owner in OWNERS:
             makes_sense(stage.explain(owner))
     for owner in OWNERS:
-        told = stage.explain(owner)
+        told, coming = stage.explain(owner), stage.upcoming(owner)
+        assert coming == {"members": told["plan"]["next"][:UPCOMING], "why": told["why"]}
         assert stage.ask(owner, PREVIEW) == told["plan"]["next"]
         assert untold.ask(owner, PREVIEW) == told["plan"]["next"], "also without an explanation before"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -24,6 +25,13 @@ async def page(server: Serving, name: str) -> tuple[int, dict[str, Any]]:
     response = await get(server.endpoint("serving "), f"/api/v1/explain?name={name}")
     head, _, body = response.partition(b"\r\n\r\n")
     return int(head.split()[1]), json.loads(body)
+
+
+async def next_answers(server: Serving) -> dict[str, Any]:
+    """Return the next answers of the only pool, as the status document shows them."""
+    _, _, body = (await get(server.endpoint("serving "), "/api/v1/status")).partition(b"\r\n\r\n")
+    found: dict[str, Any] = json.loads(body)["pools"][0]["next"]
+    return found
 
 
 async def next_of(connection: TcpClient) -> tuple[str, str]:
@@ -51,6 +59,11 @@ async def test_workers_explain(tmp_path: Path) -> None:
         assert members["gandalf"]["metrics"] == {"cpu_idle": 20.0}
         assert members["gandalf"]["score_parts"] == {"cpu_idle": 20.0}
         assert members["gandalf"]["score"] == 20
+        async with asyncio.timeout(20):  # the first status asks a worker, and a later one shows the reply
+            while not (coming := await next_answers(server)):
+                pass
+        assert (coming["best"]["members"][0], coming["best"]["why"]) == ("gandalf", told["why"])
+        assert sorted(coming["round_robin"]["members"][:2]) == ["frodo", "gandalf"]
         status, wrong = await page(server, "nobody")
         assert status == 404
         assert "no pool serves the name 'nobody'" in wrong["error"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -83,7 +83,8 @@ class StatusInputs:
 
     ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Except in ``shadows``, each sequence
     has one item per member, in the pool's order. ``capacities`` also contains a flag for each pool, which states
-    whether its capacities are in requests/s.
+    whether its capacities are in requests/s. ``upcoming`` is called only for a document, because it takes longer than
+    the other data.
     """
 
     farm: Farm
@@ -97,6 +98,7 @@ class StatusInputs:
     shadows: Mapping[str, Sequence[ShadowStatistics]] = field(default_factory=dict)
     adapted: WeightSearchStatus | None = None
     guards: Mapping[str, Sequence[Guard]] = field(default_factory=dict)
+    upcoming: Callable[[Pool], Mapping[str, Any]] = lambda _: {}  # see ``SelectionSource.upcoming``
     rejected: RejectedStatus | None = None  # None if another program receives the reports
 
     def guards_of(self, pool: Pool) -> Sequence[Guard]:
@@ -214,6 +216,7 @@ def pool_document(inputs: StatusInputs, pool: Pool) -> tuple[dict[str, Any], Ite
         "fail_open": bool(liveness.fail_open),
         "fail_open_reason": liveness.fail_open,
         "measured": is_measured,
+        "next": inputs.upcoming(pool),
         "shadow": [_shadow(pool, figures) for figures in inputs.shadows.get(pool.name, ())],
     }
     members = (

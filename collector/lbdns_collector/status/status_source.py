@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from lbdns import __version__
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.events.event_log import EventLog
-from lbdns.model.farm import Farm
+from lbdns.model.farm import Farm, Pool
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot
 from lbdns.scores.score import Score
@@ -70,6 +70,12 @@ class SelectionSource(Protocol):
 
     def shadows(self) -> Mapping[str, Sequence[ShadowStatistics]]:
         """Return the statistics of shadow policies, keyed by pool name."""
+
+    def upcoming(self, pool: Pool) -> Mapping[str, Any]:
+        """Return the members that the next answers will name, and why, keyed by policy (see ``Planner.upcoming``).
+
+        The result is empty if the program selects no members.
+        """
 
     async def explain(self, name: str) -> Mapping[str, Any]:
         """Return an explanation of the next answer for ``name`` (see ``lbdns.planning.explanation``).
@@ -177,6 +183,7 @@ def status_inputs(source: StatusSource) -> StatusInputs:
         parts=source.scoring.score.parts,
         shadows=selection.shadows(),
         adapted=source.scoring.adapted,
+        upcoming=selection.upcoming,
         rejected=RejectedStatus(table.rejected.version, dict(table.counts), table.rejected.documents(now))
         if table
         else None,

@@ -9,7 +9,8 @@ The main process sends pickled messages: an ``Assignment``, or a tuple of a keyw
     "overrides", Overrides
     "other_answers", counts of the answers of other workers, by pool and policy
     "counters", request     reply with "counters" and the number of the request (0 in counters sent without a request)
-    "explain", (request, pool, owner name)    reply with "explanation"
+    "explain", (request, pool, owner name)    reply with "explain", the request, and the explanation
+    "upcoming", (request, pool)    reply with "upcoming", the request, and the pool's next answers
     "heartbeat", None       reply with "heartbeat", and why this worker does not answer (empty if it does)
     "end", None             answer what has been read, then exit
 
@@ -136,8 +137,9 @@ class _Worker:
             self._answerer.planner.count_elsewhere(value)
         elif what == "counters":
             self._send_counters(value)
-        elif what == "explain":
-            self._reply("explanation", value[0], self._explain(*value[1:]))
+        elif what in ("explain", "upcoming"):
+            request, *named = value
+            self._reply(what, request, self._explain(*named) if what == "explain" else self._upcoming(*named))
         return what != "end"
 
     async def _prepare(self, assignment: Assignment, descriptors: Sequence[int]) -> _Prepared:
@@ -188,6 +190,12 @@ class _Worker:
         pools = self._answerer.responder.table.farm.pools if self._answerer else ()
         pool = next((pool for pool in pools if pool.name == name and owner in pool.config.names), None)
         return self._answerer.explain_now(pool, owner) if pool and self._answerer else None
+
+    def _upcoming(self, name: str) -> Mapping[str, Any]:
+        """Return the next answers for pool ``name``, or an empty mapping if this worker does not serve the pool."""
+        pools = self._answerer.responder.table.farm.pools if self._answerer else ()
+        pool = next((pool for pool in pools if pool.name == name), None)
+        return self._answerer.upcoming(pool) if pool and self._answerer else {}
 
     def _send_new_counters(self) -> None:
         assert self._answerer is not None

@@ -24,6 +24,7 @@ from lbdns.planning.planner import Planner
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.server.dns_service import AnsweringConfiguration
 from lbdns.server.workers.fork_server import SHUTDOWN_PATIENCE, ForkServer
+from lbdns.server.workers.upcoming_answers import UpcomingAnswers
 from lbdns.server.workers.worker_counters import AnswerSharing, WorkerCounters, read_answers
 from lbdns.server.workers.worker_process import WorkerProcess
 from lbdns.server.workers.worker_supervisor import WorkerSupervisor
@@ -75,6 +76,7 @@ class WorkerPool:
         self._generations = 0
         self._lag = EventLoopLag("main")
         self._sharing = AnswerSharing(loop, self._send_other_answers)
+        self._upcoming = UpcomingAnswers(self._ask_upcoming)
         self._requests = 0
         self._explanations: dict[int, Mapping[str, Any] | None] = {}  # by request
         self._progress = asyncio.Event()  # set whenever a worker replies or ends
@@ -128,6 +130,7 @@ class WorkerPool:
         before, self._committed, self._pending = self._committed, new, None
         if before and new.new_farm:
             self.planner.use(new.configuration.farm, {})
+            self._upcoming.forget()
         for worker in self._workers:
             self._switch(worker, new.number)
 
@@ -216,9 +219,14 @@ class WorkerPool:
         elif what == "counters":
             self._counters.take(worker.number, read_counters(state))
             worker.replied = max(worker.replied, number)
+        elif what == "upcoming":
+            if not isinstance(state, dict):
+                raise ValueError("the next answers must be a map")
+            self._upcoming.take(number, state)
+            return
         elif what == "answers":
             self._sharing.take(worker.number, read_answers(state))
-        elif what == "explanation":
+        elif what == "explain":
             if state is not None and not isinstance(state, dict):
                 raise ValueError("an explanation must be a map")
             oldest = self._requests - KEPT_EXPLANATIONS
@@ -255,6 +263,15 @@ class WorkerPool:
         if found is None:
             raise LbdnsError(f"{name}: a reload is in progress; try again")
         return found
+
+    def upcoming(self, pool: Pool) -> Mapping[str, Any]:
+        return self._upcoming.read(pool.name)
+
+    def _ask_upcoming(self, number: int, pool: str) -> bool:
+        ready = [worker for worker in self._workers if not worker.fault and not worker.is_behind]
+        if ready:
+            ready[0].send(("upcoming", (number, pool)))
+        return bool(ready)
 
     def _send_other_answers(self, number: int, answers: Mapping[tuple[str, str], int]) -> bool:
         worker = self._workers[number]

@@ -131,6 +131,7 @@ class FakeFarm:
         if self.is_current:
             for pool in document["pools"]:
                 pool["measured"] = True
+                pool["next"] = self.next_answers(pool["name"])
             document["server"] |= {
                 "started": self.started, "types": self.counts(uptime, A=25, AAAA=14, HTTPS=2),
                 "rcodes": self.counts(uptime, NOERROR=39.5, NXDOMAIN=1.2, REFUSED=0.3),
@@ -138,6 +139,17 @@ class FakeFarm:
             }  # fmt: skip
             document["reports"] = {"counts": {}, "rejected": self.rejected}
         return document
+
+    def next_answers(self, pool: str) -> dict[str, dict[str, Any]]:
+        """Return the next answers of a pool: by load for policy best, and in turns for the others."""
+        members = [name for name in self.pools[pool] if name not in self.silent] or self.pools[pool]
+        best = sorted(members, key=lambda name: self.load(name, self.time))
+        turn = int(self.time) % len(members)
+        turns = {"members": ((members[turn:] + members[:turn]) * 5)[:5], "why": "strict rotation"}
+        return {
+            "best": {"members": (best * 5)[:5], "why": "traffic is light: highest score"},
+            "round_robin": turns, "weighted": turns | {"why": "in proportion to capacity"},
+        }  # fmt: skip
 
     @staticmethod
     def counts(uptime: float, **rates: float) -> dict[str, int]:

@@ -19,7 +19,8 @@ _FAINT: Final = """(() => {
       : ((part + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const parts = colour => (colour.match(/[\\d.]+/g) ?? []).map(Number);
+  const parts = colour => (colour.match(/[\\d.]+/g) ?? []).map(Number)
+    .map((part, i) => colour.startsWith('color(srgb') && i < 3 ? 255 * part : part);
   const background = element => {
     for (let at = element; at; at = at.parentElement) {
       const found = parts(getComputedStyle(at).backgroundColor);

@@ -1,10 +1,13 @@
 // Entry point of the live page: connects the event stream to the status model and to all panels.
 
+import { AnswerCards, leadingAnswer } from "./answer-cards.js";
+import { setHidden, setText } from "./dom-elements.js";
 import { EventLog } from "./event-log.js";
 import { ExplainPanel } from "./explain-panel.js";
+import { LastMinute } from "./last-minute.js";
 import { PageHeader } from "./page-header.js";
-import { PlottedMembers } from "./plotted-members.js";
 import { PlotsPanel } from "./plots-panel.js";
+import { PlottedMembers } from "./plotted-members.js";
 import { PoolList } from "./pool-list.js";
 import { ProblemPanel } from "./problem-panel.js";
 import { findProblems } from "./problems.js";
@@ -13,27 +16,41 @@ import { RejectedReports } from "./rejected-reports.js";
 import { StatusModel } from "./status-model.js";
 import { StatusStream } from "./status-stream.js";
 import { TabSign } from "./tab-sign.js";
+import { readSetting } from "./url-settings.js";
 
 const SECOND = 1000;  // milliseconds
 const byId = id => document.getElementById(id);
 
-const model = new StatusModel();
+const alone = readSetting("pool", "");  // the only pool on the page, or empty for all pools
+const model = new StatusModel(alone);
+const lastMinute = new LastMinute();
 const recentValues = new RecentValues();
 const eventLog = new EventLog(byId("log"), byId("announce"));
 const header = new PageHeader({ connection: byId("connection"), disconnected: byId("disconnected"), server: byId("server") }, model);
 const plottedMembers = new PlottedMembers(() => refresh());
 const explainPanel = new ExplainPanel(byId("explain"));
-const poolList = new PoolList(byId("pool-tabs"), byId("pools"), plottedMembers, name => explainPanel.choose(name));
+const poolList = new PoolList(byId("pool-tabs"), byId("pools"), plottedMembers);
+const answerCards = new AnswerCards(byId("answers"), plottedMembers, name => explainPanel.choose(name));
 const problemPanel = new ProblemPanel(byId("problems"));
 const tabSign = new TabSign(byId("icon"));
 const rejectedReports = new RejectedReports(byId("rejected"));
 const plotsPanel = new PlotsPanel(byId("plots"), { model, recentValues, plottedMembers, events: () => eventLog.events });
 let connected = false;
+document.body.classList.toggle("alone", alone !== "");
 
 function refresh() {
   plottedMembers.update(model);
   poolList.update(model);
+  updateAnswers();
   plotsPanel.draw();
+}
+
+function updateAnswers() {
+  answerCards.update(poolList.shownPools);
+  tabSign.setAnswer(poolList.shownPools.length ? leadingAnswer(poolList.shownPools[0]) : null);
+  const isMissing = alone !== "" && !model.pools.length;
+  setHidden(byId("no-pool"), !isMissing);
+  setText(byId("no-pool"), isMissing ? `The server has no pool ${alone}. Remove pool=${alone} from the address to see all pools.` : "");
 }
 
 function updateProblems() {
@@ -46,9 +63,11 @@ const stream = new StatusStream({
   onStatus(status, receivedAt) {
     const isFirst = model.receivedAt === 0;
     model.update(status, receivedAt);
+    lastMinute.record(model);
     plottedMembers.update(model);
     header.update();
     poolList.update(model);
+    updateAnswers();
     rejectedReports.update(model);
     eventLog.detectStateChanges(model);
     updateProblems();

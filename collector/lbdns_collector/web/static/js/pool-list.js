@@ -9,11 +9,12 @@ const MAX_SHOWN_TOGETHER = 40;  // members: with more, only one pool is shown
 const ALL_POOLS = "*";
 
 export class PoolList {
-  constructor(tabContainer, panelContainer, plottedMembers, explain) {
-    Object.assign(this, { panelContainer, plottedMembers, explain });
-    this.chosen = readSetting("pool", "");
+  constructor(tabContainer, panelContainer, plottedMembers) {
+    Object.assign(this, { panelContainer, plottedMembers });
+    this.chosen = readSetting("tab", "");
     this.panels = new Map();
     this.shownPanels = [];
+    this.shownPools = [];
     this.tabs = new Map();
     this.strip = make("nav", "strip");
     setAttribute(this.strip, "aria-label", "Pools");
@@ -29,6 +30,7 @@ export class PoolList {
     setHidden(this.strip, pools.length < 2);
     this.updateTabs(pools, chosen, memberCount);
     const shownPools = pools.filter(({ name }) => chosen === ALL_POOLS || name === chosen);
+    this.shownPools = shownPools;
     this.shownPanels = shownPools.map(pool => {
       const panel = this.panel(pool);
       panel.update(pool, model.statusAge);
@@ -45,7 +47,7 @@ export class PoolList {
     const key = `${pool.name}\n${pool.zone}`;
     let panel = this.panels.get(key);
     if (!panel) {
-      panel = new PoolPanel(pool, this.plottedMembers, this.explain);
+      panel = new PoolPanel(pool, this.plottedMembers);
       this.panels.set(key, panel);
     }
     return panel;
@@ -53,7 +55,7 @@ export class PoolList {
 
   choose(name) {
     this.chosen = name;
-    saveSetting("pool", name);
+    saveSetting("tab", name);
     this.update(this.model);
   }
 

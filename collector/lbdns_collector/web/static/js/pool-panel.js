@@ -1,4 +1,4 @@
-// The panel of one pool: its statistics, the names that clients look up, its member table, and its shadow policies.
+// The panel of one pool: its statistics, its member table, and its shadow policies.
 
 import { fillList, make, makeButton, makeLabel, makeSelect, setAttribute, setClass, setHidden, setText } from "./dom-elements.js";
 import { COLUMNS, NAME_COLUMN } from "./member-columns.js";
@@ -16,9 +16,7 @@ const CAPACITY_NOTES = {
 };
 
 export class PoolPanel {
-  /** ``explain`` is called with the name to explain when the viewer clicks on one of the pool's names. */
-  constructor(pool, plottedMembers, explain) {
-    this.explain = explain;
+  constructor(pool, plottedMembers) {
     this.firstRow = 0;
     const sort = { key: readSetting("sort", "name"), down: readSetting("down", "") === "1" };
     this.table = new MemberTable(pool.name, domainName("@", pool.zone), plottedMembers, sort);
@@ -31,7 +29,6 @@ export class PoolPanel {
     title.id = id;
     this.zone = make("span", "quiet");
     this.figures = make("dl", "figures");
-    this.names = make("ul", "names");
     this.failOpenBanner = make("p", "banner");
     this.stateChips = make("span", "states");
     this.legend = make("ul", "legend");
@@ -74,7 +71,7 @@ export class PoolPanel {
     this.filterLabel = makeLabel("Filter", this.filter, "find");
     this.paging = make("span", "pages", this.position, this.previousPage, this.nextPage, makeLabel("", this.pageSize));
     const sortLabel = makeLabel("Sort by", this.sortSelect, "sort");
-    return make("div", "tools", this.names, this.filterLabel, sortLabel, this.stateChips, this.paging, this.legend);
+    return make("div", "tools", this.filterLabel, sortLabel, this.stateChips, this.paging, this.legend);
   }
 
   saveSort() {
@@ -98,7 +95,6 @@ export class PoolPanel {
     pool.statusAge = statusAge;
     const isLarge = pool.members.length > MAX_UNFILTERED;
     setHidden(this.filterLabel, !isLarge);
-    setClass(this.names, isLarge ? "names alone" : "names");
     setText(this.zone, `zone ${domainName("@", pool.zone)}`);
     fillList(this.figures, [
       ["usable", `${pool.usable} of ${pool.members.length}`, pool.usable < pool.members.length ? "warn" : ""],
@@ -106,7 +102,6 @@ export class PoolPanel {
       ["requests/s", formatNumber(pool.requests, 1, true), "", "The sum of the request rates that the members report"],
       ...("measured" in pool ? [["capacity", pool.measured ? "measured" : "by processor count", "", CAPACITY_NOTES[pool.measured]]] : []),
     ]);
-    this.updateNames(pool);
     setHidden(this.failOpenBanner, !pool.fail_open);
     const reason = pool.fail_open_reason || "too few members are usable";
     setText(this.failOpenBanner, pool.fail_open ? `Fail open: ${reason}. Answers name every member that is not drained.` : "");
@@ -133,20 +128,6 @@ export class PoolPanel {
   tick(statusAge) {
     this.pool.statusAge = statusAge;
     this.table.tick(this.pool);
-  }
-
-  updateNames(pool) {
-    const names = Object.entries(pool.policies).map(([owner, policy]) => [domainName(owner, pool.zone), policy]);
-    const signature = JSON.stringify(names);
-    if (signature === this.shownNames) return;
-    this.shownNames = signature;
-    this.names.replaceChildren(...names.map(([name, policy]) => {
-      const link = make("a", "", name);
-      link.href = "#explain";
-      link.title = `Explain the answer for ${name}`;
-      link.addEventListener("click", () => this.explain(name));
-      return make("li", "", link, ` ${policy.replaceAll("_", " ")}`);
-    }));
   }
 
   /** Show a chip for each state other than usable. A click filters the table by that state. */

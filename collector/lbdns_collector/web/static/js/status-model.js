@@ -22,11 +22,13 @@ function completeMember(member) {
 }
 
 function completePool(pool) {
-  return { ...pool, members: asList(pool.members).map(completeMember), policies: asObject(pool.policies), shadow: asList(pool.shadow) };
+  return { ...pool, members: asList(pool.members).map(completeMember), policies: asObject(pool.policies), next: asObject(pool.next), shadow: asList(pool.shadow) };
 }
 
 export class StatusModel {
-  constructor() {
+  /** If ``onlyPool`` is not empty, the model contains no other pool. */
+  constructor(onlyPool = "") {
+    this.onlyPool = onlyPool;
     this.pools = [];
     this.server = {};
     this.adaptive = null;
@@ -47,7 +49,8 @@ export class StatusModel {
 
   update(status, receivedAt) {
     this.receivedAt = receivedAt;
-    this.pools = asList(status.pools).map(completePool);
+    const pools = asList(status.pools).filter(({ name }) => !this.onlyPool || name === this.onlyPool);
+    this.pools = pools.map(completePool);
     this.server = asObject(status.server);
     this.adaptive = status.adaptive ?? null;
     this.rejected = asList(asObject(status.reports).rejected);

@@ -7,6 +7,13 @@ export class TabSign {
     this.icon = icon;
     this.troubleCount = 0;
     this.isConnected = true;
+    this.answer = "lbdns";
+  }
+
+  /** Show the next answer of the first pool on the page, as [name, member]; null if it is unknown. */
+  setAnswer(answer) {
+    this.answer = answer ? answer.join(" → ") : "lbdns";
+    this.show();
   }
 
   /** Show the number of problems that no operator has ordered. */
@@ -24,7 +31,7 @@ export class TabSign {
     const state = !this.isConnected ? "disconnected" : this.troubleCount ? "trouble" : "well";
     if (state !== this.state) this.icon.href = ICONS[state];
     this.state = state;
-    const title = { well: "lbdns", trouble: `(${this.troubleCount}) lbdns`, disconnected: "No connection – lbdns" }[state];
+    const title = { well: this.answer, trouble: `(${this.troubleCount}) ${this.answer}`, disconnected: "No connection – lbdns" }[state];
     if (document.title !== title) document.title = title;
   }
 }

@@ -9,6 +9,11 @@ function parseFragment() {
 
 const settings = parseFragment();
 
+// Only the viewer changes the fragment in a way that causes this event: by a link or in the address bar
+addEventListener("hashchange", () => {
+  if (!ANCHORS.has(location.hash.slice(1)) && location.hash.slice(1) !== String(settings)) location.reload();
+});
+
 export function readSetting(key, defaultValue) {
   return settings.get(key) ?? defaultValue;
 }

@@ -1,0 +1,151 @@
+"""Tests of the answer cards at the top of the live page, and of a page that shows one pool alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+import pytest_asyncio
+
+from tests.browser import Browser, BrowserPage, browsing
+from tests.needs import needs
+from tests.page.fake_server import FakeFarm, FakeServer, demo_farm, fake_server, large_farm
+from tests.page.page_checks import faint_texts, overflow, read_until
+from tests.page.test_problems import troubled
+
+pytestmark = [needs(programs=("chromium",)), pytest.mark.asyncio(loop_scope="module")]
+
+NOW: Final = 1_800_000_000.0  # Unix seconds
+ANSWERS: Final = (
+    "[...document.querySelectorAll('.next-answers li')].map(row => ['.asked', '.answered', '.why-next', '.following']"
+    ".map(part => row.querySelector(part).textContent))"
+)
+STRIP: Final = "document.querySelector('.segments.answers').getAttribute('aria-label')"
+CAPACITY: Final = "document.querySelector('.segments.capacity').getAttribute('aria-label')"
+READY: Final = "document.querySelectorAll('.members tbody tr').length > 2"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    async with browsing(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+async def pass_time(server: FakeServer, page: BrowserPage, seconds: float) -> None:
+    """Advance the farm's clock, send the new status, and wait until the page shows it."""
+    assert server.farm.now is not None
+    server.farm.now += seconds
+    queries = int((server.farm.now - server.farm.started) * 41)
+    await server.send_status()
+    await page.until(f"document.querySelector('#server div:nth-child(2) dd').innerText === '{queries:,}'")
+
+
+async def test_each_name_shows_the_next_answers_and_why(browser: Browser) -> None:
+    farm = demo_farm()
+    farm.now, farm.started = NOW, NOW - 4000
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        for _ in range(3):
+            told = farm.next_answers("web")
+            names = [("best.hobbit", "best"), ("round.robin.hobbit", "round_robin"), ("weighted.hobbit", "weighted")]
+            expected = [
+                [name, told[policy]["members"][0], told[policy]["why"][0].upper() + told[policy]["why"][1:] + ".",
+                 "then " + ", ".join(told[policy]["members"][1:])]
+                for name, policy in names
+            ]  # fmt: skip
+            assert await page.run(ANSWERS) == expected
+            assert await page.run("document.title") == f"best → {told['best']['members'][0]}"
+            await pass_time(server, page, 31)
+        await page.run("document.querySelector('.next-answers li:nth-child(3) .asked').click()")
+        await page.until("document.querySelector('#explain .next')?.textContent.includes('weighted.hobbit')")
+        assert page.errors == []
+
+
+async def test_a_server_of_the_first_versions_tells_no_next_answers(browser: Browser) -> None:
+    farm = demo_farm()
+    farm.is_current = False
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        assert await page.run(f"{ANSWERS}[0]") == ["best.hobbit", "\u2013", "", ""]
+        assert await page.run("document.title") == "lbdns"
+
+
+async def test_the_strip_shows_the_last_minute_and_the_capacity(browser: Browser) -> None:
+    farm = demo_farm()
+    farm.now, farm.started, farm.has_history = NOW, NOW - 4000, False
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        assert await page.run(STRIP) == "Answers in the last minute: none"
+        for _ in range(40):
+            await pass_time(server, page, 2)
+        total = sum(map(farm.cores, farm.pools["web"]))
+        expected = ", ".join(f"{name} {100 * farm.cores(name) / total:.1f} %" for name in farm.pools["web"])
+        assert await page.run(CAPACITY) == f"Capacity: {expected}"
+        shares = dict(re.findall(r"(\w+) ([\d.]+) %", await page.run(STRIP)))
+        assert float(shares["bilbo"]) == pytest.approx(100 * farm.cores("bilbo") / total, abs=1.5)
+        farm.replaced["frodo"] = {"answers": farm.answers("frodo"), "state": "drained"}
+        for _ in range(31):
+            await pass_time(server, page, 2)
+        assert "frodo" not in await page.run(STRIP), "no answer of the last minute named it"
+        assert page.errors == []
+
+
+async def test_the_last_minute_begins_before_the_page_was_opened(browser: Browser) -> None:
+    farm = demo_farm()
+    async with fake_server(farm, 0.3) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        rate = sum(farm.rate(name, farm.time) for name in farm.pools["web"])
+
+        async def answers() -> int:
+            text = await page.text(".minute p")
+            return int(text.split()[0].replace(",", ""))
+
+        found = await read_until(answers, lambda count: count > 40 * rate)
+        assert 40 * rate < found < 80 * rate
+
+
+async def test_large_pools_show_the_members_of_the_plots_and_the_others_together(browser: Browser) -> None:
+    farm = large_farm(1, 200)
+    async with fake_server(farm, 1) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(f"{STRIP}.includes('190 others')")
+        assert await page.run("document.querySelectorAll('.segments.answers > span').length") == 11
+
+
+async def test_a_pool_alone(browser: Browser) -> None:
+    farm = large_farm(3, 5)
+    farm.silent.add("shop1-002")
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/#pool=shop1")
+        await page.until(READY)
+        assert [row[0] for row in await page.run(ANSWERS)] == [
+            f"{name}.shop1.example" for name in ("best", "round.robin", "weighted")
+        ]
+        assert await page.run("document.querySelectorAll('.pool').length") == 1
+        assert [head.split(" since ")[0] for head in await page.texts(".problem-head")] == ["shop1-002 silent"]
+        for part in ("#plots", "#explain", "#log", "#pool-tabs", "footer"):
+            assert await page.run(f"document.querySelector('{part}').checkVisibility()") is False
+        await page.run("location.hash = '#pool=nowhere'; 1")  # as typed into the address bar
+        await page.until("document.getElementById('no-pool').textContent.includes('no pool nowhere')")
+        await page.run("location.hash = '#'; 1")
+        await page.until("document.querySelectorAll('.pool').length === 3")
+        assert await page.run("document.querySelector('#plots').checkVisibility()") is True
+        assert page.errors == []
+
+
+@pytest.mark.parametrize("width", [320, 390, 414, 820, 1400, 1920])
+async def test_the_cards_fit_every_screen(browser: Browser, width: int) -> None:
+    for farm, fragment in ((troubled(large_farm(1, 30)), ""), (FakeFarm({"web": ["a" * 40, "b", "c"]}), "#pool=web")):
+        async with fake_server(farm, 60) as server, browser.page() as page:
+            for dark in (False, True):
+                await page.emulate(width, 800, dark=dark, phone=width < 820)
+                await page.open(f"{server.url}/?{dark}{fragment}")
+                await page.until(READY)
+                assert await overflow(page) == 0
+                assert await faint_texts(page) == []

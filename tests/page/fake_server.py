@@ -176,6 +176,40 @@ class FakeFarm:
         tier = "raw" if step < 10 else "10s" if step < 60 else "1min"
         return {"pool": pool, "metric": metric, "tier": tier, "step_s": step, "times": times, "series": series}
 
+    def plots(
+        self, pool: str, metrics: Sequence[str], server: Sequence[str], members: Sequence[str], start: float,
+        end: float, step: float,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return the response of /api/v1/plots."""
+        points = max(1, math.ceil((end - start) / max(1.0, step)))
+        lines = {metric: self.history(pool, metric, members, start, end, points) for metric in metrics}
+        rates = {metric: self.history("", metric, [], start, end, points) for metric in server}
+        first = next(iter((lines | rates).values()))
+        return {
+            "pool": pool, "tier": first["tier"], "step_s": first["step_s"], "times": first["times"],
+            "metrics": {
+                metric: {"series": found["series"], "others": self.others(pool, metric, members, found["times"])}
+                for metric, found in lines.items()
+            },
+            "server": {metric: found["series"] for metric, found in rates.items()},
+        }  # fmt: skip
+
+    def others(
+        self, pool: str, metric: str, members: Sequence[str], times: Sequence[float]
+    ) -> dict[str, list[float | None]]:
+        """Return the summary of the members without a series of their own."""
+        names = [name for name in self.pools[pool] if name not in members]
+        rows = [[value for name in names if (value := self.value(metric, name, at)) is not None] for at in times]
+        if not names:
+            return {}
+        if metric == "answers":
+            return {"sum": [sum(row) for row in rows]}
+        return {
+            "mean": [sum(row) / len(row) if row else None for row in rows],
+            "lowest": [min(row, default=None) for row in rows],
+            "highest": [max(row, default=None) for row in rows],
+        }
+
     def explain(self, name: str) -> dict[str, Any] | None:
         """Return the response of /api/v1/explain, or None if no pool answers ``name``."""
         owner, pool = next(
@@ -211,6 +245,8 @@ class FakeServer:
     def __init__(self, farm: FakeFarm, interval: float = 1.0) -> None:
         self.farm, self.interval = farm, interval
         self.is_down = False  # whether connections are reset
+        self.history_allowed = asyncio.Event()  # responses with history wait for this event
+        self.history_allowed.set()
         self.streams: dict[web.StreamResponse, asyncio.Transport] = {}
         self.sent = 0  # status documents
         self.url = ""
@@ -250,6 +286,7 @@ class FakeServer:
         if self.farm.is_current:
             app.router.add_get("/api/v1/log", self._log)
             app.router.add_get("/api/v1/history", self._history)
+            app.router.add_get("/api/v1/plots", self._plots)
             app.router.add_get("/api/v1/explain", self._explain)
         app.router.add_get("/{path:.*}", self._file)
         return app
@@ -279,6 +316,19 @@ class FakeServer:
             self.farm.history(
                 parameters.get("pool", ""), parameters["metric"], parameters.getall("member", []),
                 float(parameters["from"]), float(parameters["to"]), int(parameters["points"]),
+            )
+        )  # fmt: skip
+
+    async def _plots(self, request: web.Request) -> web.Response:
+        parameters = request.query
+        if not self.farm.has_history:
+            return web.json_response({"error": "history is off"}, status=404)
+        await self.history_allowed.wait()
+        return web.json_response(
+            self.farm.plots(
+                parameters.get("pool", ""), parameters.getall("metric", []), parameters.getall("server", []),
+                parameters.getall("member", []), float(parameters["from"]), float(parameters["to"]),
+                float(parameters["step"]),
             )
         )  # fmt: skip
 

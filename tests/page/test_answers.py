@@ -22,8 +22,8 @@ ANSWERS: Final = (
     "[...document.querySelectorAll('.next-answers li')].map(row => ['.asked', '.answered', '.why-next', '.following']"
     ".map(part => row.querySelector(part).textContent))"
 )
-STRIP: Final = "document.querySelector('.segments.answers').getAttribute('aria-label')"
-CAPACITY: Final = "document.querySelector('.segments.capacity').getAttribute('aria-label')"
+STRIP: Final = "document.querySelector('.shares.answers').getAttribute('aria-label')"
+CAPACITY: Final = "document.querySelector('.shares.capacity').getAttribute('aria-label')"
 READY: Final = "document.querySelectorAll('.members tbody tr').length > 2"
 
 
@@ -114,8 +114,9 @@ async def test_large_pools_show_the_members_of_the_plots_and_the_others_together
     farm = large_farm(1, 200)
     async with fake_server(farm, 1) as server, browser.page() as page:
         await page.open(f"{server.url}/")
+        await page.until(READY)
         await page.until(f"{STRIP}.includes('190 others')")
-        assert await page.run("document.querySelectorAll('.segments.answers > span').length") == 11
+        assert await page.run("document.querySelectorAll('.shares.answers > span').length") == 11
 
 
 async def test_a_pool_alone(browser: Browser) -> None:
@@ -132,7 +133,7 @@ async def test_a_pool_alone(browser: Browser) -> None:
         for part in ("#plots", "#explain", "#log", "#pool-tabs", "footer"):
             assert await page.run(f"document.querySelector('{part}').checkVisibility()") is False
         await page.run("location.hash = '#pool=nowhere'; 1")  # as typed into the address bar
-        await page.until("document.getElementById('no-pool').textContent.includes('no pool nowhere')")
+        await page.until("document.getElementById('no-pool')?.textContent.includes('no pool nowhere')")
         await page.run("location.hash = '#'; 1")
         await page.until("document.querySelectorAll('.pool').length === 3")
         assert await page.run("document.querySelector('#plots').checkVisibility()") is True

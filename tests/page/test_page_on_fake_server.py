@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -26,11 +25,6 @@ EVENTS = (
 )  # fmt: skip
 FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
 NO_VALUE = "\u2013"  # shown in place of a missing value
-#: Script: the number of history responses for a range of one day, within two seconds
-DAY_REQUESTS = """performance.getEntriesByType('resource').filter(({ name }) => {
-  const parameters = new URL(name).searchParams;
-  return name.includes('/api/v1/history') && Math.abs(parameters.get('to') - parameters.get('from') - 86400) <= 2;
-}).length"""
 ROWS = "document.querySelectorAll('.members tbody tr:not(.details)').length"
 
 
@@ -212,51 +206,6 @@ async def test_a_row_opens_and_shows_all_metrics(browser: Browser) -> None:
         await page.press("Enter")
         await page.until("!document.querySelector('.details')")
         assert server.streams
-
-
-async def test_plots_show_history_and_newest_values(browser: Browser) -> None:
-    began = time.monotonic()
-    async with open_page(browser, demo_farm(), height=2000) as (server, page):
-        await page.until("document.querySelectorAll('.plot canvas').length === 6")
-        await page.until(
-            f"[...document.querySelectorAll('.values td')].every(cell => cell.textContent !== '{NO_VALUE}')"
-        )
-        assert await page.texts(".chart:nth-child(1) .values th") == ["line", "value", "bilbo", "frodo", "gandalf"]
-        assert await page.texts(".chart:nth-child(5) .values tbody th") == ["A", "AAAA", "HTTPS"]
-
-        async def newest_scores() -> tuple[list[float], list[float]]:
-            values = [float(text) for text in await page.texts(".chart:nth-child(2) .values tbody td")]
-            return values, [member["score"] for member in server.farm.status()["pools"][0]["members"]]
-
-        values, scores = await read_until(newest_scores, lambda found: found[0] == pytest.approx(found[1], abs=8))
-        assert values == pytest.approx(scores, abs=8)
-        requests = [url for url in page.requested if "/api/v1/history" in url and "points=600" in url]
-        # Each plot requests its history once, and on a machine so slow that the test takes longer, every ten seconds
-        assert 6 <= len(requests) <= 6 * (1 + (time.monotonic() - began) // 10)
-        await page.click(".segments label:nth-of-type(3)")
-        await page.until("location.hash.includes('span=86400')")
-        await page.until(f"{DAY_REQUESTS} >= 6")
-        # Choose another metric
-        await page.run("(list => { list.value = 'mem_available'; list.dispatchEvent(new Event('change')); })"
-                       "(document.querySelector('.chart select'))")  # fmt: skip
-        await page.until(
-            "document.querySelector('.chart:nth-child(3) caption').textContent.startsWith('memory available')"
-        )
-        # Remove a line
-        await page.click(".key")
-        await page.until("document.querySelectorAll('.chart:nth-child(1) .values tbody tr').length === 2")
-
-
-async def test_a_large_pool_has_ten_lines(browser: Browser) -> None:
-    async with open_page(browser, large_farm(1, 200), height=3000) as (_, page):
-        lines = "document.querySelectorAll('.chart:nth-child(2) .values tbody tr').length"
-        await page.until(f"{lines} === 10")
-        await page.click(
-            "tbody tr:nth-child(7) .key[aria-pressed='false'], tbody tr:nth-child(8) .key[aria-pressed='false']"
-        )
-        await page.until("document.querySelector('.chart:nth-child(2) .values').innerText.match(/web-00[78]/)")
-        assert await page.run(lines) == 10
-        assert "10 of 200 members" in await page.text("#plots .panel-head .note")
 
 
 async def event_tip(page: BrowserPage) -> str:

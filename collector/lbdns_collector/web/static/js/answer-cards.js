@@ -88,8 +88,8 @@ const sentence = text => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 class AnswerStrip {
   constructor() {
     this.caption = make("p", "quiet");
-    this.answers = make("div", "segments answers");
-    this.capacity = make("div", "segments capacity");
+    this.answers = make("div", "shares answers");
+    this.capacity = make("div", "shares capacity");
     setAttribute(this.answers, "role", "img");
     setAttribute(this.capacity, "role", "img");
     this.note = make("p", "quiet capacity-note", "Capacity");

@@ -1,22 +1,24 @@
-// The plots panel: answers and scores by member, queries by type, responses by rcode, and two metrics the viewer chooses.
+// The plots panel: answers and scores by member, two metrics the viewer chooses, queries by type, responses by rcode.
 
 import { make, makeLabel, makeSelect, setHidden, setOptions, setText } from "./dom-elements.js";
 import { LineChart } from "./line-chart.js";
-import { metricLabel, metricUnit, sortMetrics } from "./metric-labels.js";
-import { PlotData, hasNoHistory } from "./plot-data.js";
+import { PlotData } from "./plot-data.js";
+import { axisMaximum, calculate, isAvailable, isRate, metricChoices, plotLabel, plotUnit, sourceMetric } from "./plot-metrics.js";
+import { PlotRange } from "./plot-range.js";
+import { smooth, smoothingWindow } from "./plot-values.js";
 import { readSetting, saveSetting } from "./url-settings.js";
-import { pluralize } from "./value-format.js";
+import { formatTime, pluralize } from "./value-format.js";
 
-const SPANS = [[300, "5 min"], [3600, "1 h"], [86_400, "1 day"], [2_592_000, "30 days"]];
-const DERIVED_METRICS = ["answers", "score", "usable", "age_s"];  // available for every member, whatever it reports
-const LONG_SPAN_INTERVAL = 5;  // seconds between two drawings of longer spans, in which a second is less than a pixel
+const LONG_STEP_INTERVAL = 5;  // seconds between two drawings of plots in which a second is less than a pixel
+const OTHERS = "\u0000others";  // the line of all members without a line of their own; no host has this name
 
 export class PlotsPanel {
   constructor(element, { model, recentValues, plottedMembers, events }) {
-    Object.assign(this, { model, recentValues, plottedMembers, events });
-    this.span = Number(readSetting("span", 300));
+    Object.assign(this, { model, plottedMembers, events });
+    this.data = new PlotData(recentValues, model, () => this.draw());
     this.poolName = readSetting("plots", "");
     this.ticks = 0;
+    this.serverSlots = { types: new Map(), rcodes: new Map() };  // name -> number of its colour, which never changes
     const title = make("h2", "", "Plots");
     title.id = "plots-title";
     this.poolSelect = makeSelect([], "");
@@ -26,39 +28,36 @@ export class PlotsPanel {
       this.draw();
     });
     this.poolLabel = makeLabel("Pool", this.poolSelect);
+    this.range = new PlotRange(() => this.draw());
+    this.cursorTime = make("span", "cursor-time");
     this.note = make("p", "note quiet");
-    const head = make("div", "panel-head", title, this.poolLabel, this.makeSpanChoice(), this.note);
+    const head = make("div", "panel-head", title, this.poolLabel, this.range.element, this.cursorTime, this.note);
     const grid = make("div", "charts");
     this.plots = [
-      this.makeMemberPlot("Answers/s", () => "answers"),
+      this.makeMemberPlot("Answers/s", () => "answers", true),
       this.makeMemberPlot("Score", () => "score"),
-      this.makeChoicePlot("first", "requests_per_s"),
-      this.makeChoicePlot("second", "busy_workers"),
+      this.makeChoicePlot("first", "cpu"),
+      this.makeChoicePlot("second", "requests_per_s"),
       this.makeServerPlot("Queries/s by type", "types"),
       this.makeServerPlot("Responses/s by rcode", "rcodes"),
     ];
     grid.append(...this.plots.map(({ chart }) => chart.element));
     element.append(head, grid);
+    element.addEventListener("keydown", event => {
+      if (event.key === "Escape" && this.range.fixed) this.range.goLive();
+    });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.plots.forEach(({ chart }) => chart.build()));
   }
 
-  makeSpanChoice() {
-    const choice = make("fieldset", "segments", make("legend", "unseen", "Time range"));
-    for (const [seconds, spanText] of SPANS) {
-      const radio = make("input");
-      Object.assign(radio, { type: "radio", name: "span", value: seconds, checked: seconds === this.span });
-      radio.addEventListener("change", () => {
-        this.span = seconds;
-        saveSetting("span", seconds === 300 ? "" : seconds);
-        this.draw();
-      });
-      choice.append(make("label", "", radio, make("span", "", spanText)));
-    }
-    return choice;
-  }
-
-  makeMemberPlot(title, metric) {
-    return { chart: new LineChart(title), data: new PlotData(this.recentValues, this.model), metric, isServer: false };
+  makeMemberPlot(title, metric, isStacked = false) {
+    const chart = new LineChart(title, {
+      isStacked,
+      onZoom: (start, end) => this.range.zoom(start, end),
+      onReset: () => this.range.goLive(),
+      onCursor: time => setText(this.cursorTime, time === null ? "" : `at ${formatTime(time)}`),
+      onVisible: () => this.draw(),
+    });
+    return { chart, metric, isServer: false };
   }
 
   makeServerPlot(title, metric) {
@@ -67,8 +66,8 @@ export class PlotsPanel {
 
   /** Return a plot whose heading is a list of metrics to choose from. */
   makeChoicePlot(key, defaultMetric) {
-    const metricSelect = makeSelect([[defaultMetric, metricLabel(defaultMetric)]], defaultMetric);
     let metric = readSetting(key, defaultMetric);
+    const metricSelect = makeSelect([[metric, plotLabel(metric)]], metric);
     const plot = { ...this.makeMemberPlot("", () => metric), metricSelect };
     metricSelect.setAttribute("aria-label", "Metric of this plot");
     metricSelect.addEventListener("change", () => {
@@ -83,7 +82,7 @@ export class PlotsPanel {
   /** Call once a second. */
   tick() {
     this.ticks += 1;
-    if (this.span <= SPANS[0][0] || this.ticks % LONG_SPAN_INTERVAL === 0) this.draw();
+    if (this.range.length <= 300 || this.ticks % LONG_STEP_INTERVAL === 0) this.draw();
   }
 
   draw() {
@@ -94,32 +93,78 @@ export class PlotsPanel {
     if (!pool) return;
     this.poolSelect.value = pool.name;
     const lines = this.plottedMembers.lines(pool);
-    const isPartial = lines.length < pool.members.length;
-    setText(this.note, [
-      isPartial ? `${lines.length} of ${pluralize(pool.members.length, "member")}: the members with the most answers, and the members selected in the table` : "",
-      hasNoHistory(this.model.server) ? "The server records no history, so the plots begin when this page was opened" : "",
-    ].filter(Boolean).join(". "));
-    const now = Date.now() / 1000;
-    const events = this.events().filter(event => event.time > now - this.span && (!event.pool || event.pool === pool.name));
-    for (const plot of this.plots) if (plot.chart.isVisible) this.drawPlot(plot, pool, lines, events, now);
+    this.showNote(pool, lines);
+    const view = this.makeView(pool, lines);
+    const shown = this.plots.filter(({ chart }) => chart.isVisible);
+    const sources = this.plots.map(plot => this.source(plot, pool)).filter(source => source.isAvailable);
+    if (shown.length) this.data.load(view, sources);
+    for (const plot of shown) this.drawPlot(plot, view);
   }
 
-  drawPlot(plot, pool, memberLines, events, now) {
-    const { chart, data, isServer, metricSelect } = plot;
+  makeView(pool, lines) {
+    const now = Date.now() / 1000;
+    const [start, end] = this.range.bounds(now);
+    const names = lines.map(({ name }) => name);
+    const step = this.range.step(pool.members.length);
+    const events = this.events().filter(({ time, pool: name }) => time > start && time <= end && (!name || name === pool.name));
+    const key = JSON.stringify([pool.name, names, this.range.key, step]);
+    return { pool, lines, names, start, end, step, events, key, isLive: !this.range.fixed };
+  }
+
+  showNote(pool, lines) {
+    const hiddenCount = pool.members.length - lines.length;
+    setText(this.note, [
+      hiddenCount > 0 ? `${lines.length} of ${pluralize(pool.members.length, "member")}: the members with the most answers, and the members selected in the table; the others are combined` : "",
+      this.data.hasNoHistory ? "The server records no history, so the plots begin when this page was opened" : "",
+    ].filter(Boolean).join(". "));
+  }
+
+  source({ metric, isServer }, pool) {
+    const name = sourceMetric(metric());
+    const hasMetric = isServer ? Boolean(this.model.server.types) : isAvailable(metric(), pool);
+    return { id: `${isServer ? "server" : "pool"} ${name}`, metric: name, isServer, isAvailable: hasMetric };
+  }
+
+  drawPlot(plot, view) {
+    const { chart, isServer, metricSelect } = plot;
     const metric = plot.metric();
-    if (metricSelect) {
-      const metrics = sortMetrics(new Set([...DERIVED_METRICS, ...pool.metrics, metric]));
-      setOptions(metricSelect, metrics.map(key => [key, metricLabel(key)]), metric);
-    }
-    const isAvailable = isServer ? Boolean(this.model.server.types) : DERIVED_METRICS.includes(metric) || pool.metrics.has(metric);
-    const found = data.get({
-      pool: isServer ? "" : pool.name, metric, names: isServer ? null : memberLines.map(line => line.name),
-      span: this.span, now, isAvailable, onChange: () => this.drawPlot(plot, pool, memberLines, events, now),
-    });
-    const lines = isServer ? Object.keys(found.series).sort().map((name, slot) => ({ name, slot })) : memberLines;
+    if (metricSelect) setOptions(metricSelect, metricChoices(view.pool, metric).map(key => [key, plotLabel(key)]), metric);
+    const source = this.source(plot, view.pool);
+    const found = calculate(metric, this.data.join(source, view));
+    const lines = isServer ? this.serverLines(metric, found.series) : this.memberLines(found, view, metric);
+    const window = isServer || isRate(metric)
+      ? smoothingWindow(lines.filter(({ name }) => name !== OTHERS).map(({ values }) => values), view.step, view.end - view.start) : 0;
+    if (window) for (const line of lines) line.values = smooth(found.times, line.values, window);
+    const isLoading = this.data.isLoading(source);
+    chart.setLoading(isLoading);
     const unavailable = isServer ? "not provided by this server" : "not reported by any member";
-    chart.setNote(data.error || (!isAvailable ? unavailable : metricSelect ? metricUnit(metric) : ""));
-    const description = isServer ? chart.title.textContent : `${metricLabel(metric)} by member of pool ${pool.name}`;
-    chart.draw(found.times.length ? found : { times: [now], series: {} }, lines, events, [now - this.span, now], description);
+    chart.setNote(this.data.error || (!source.isAvailable ? unavailable : [
+      metricSelect ? plotUnit(metric) : "", window ? `averages of ${window} s` : "",
+    ].filter(Boolean).join(", ")));
+    const title = isServer ? chart.title.textContent : `${plotLabel(metric)} by member of pool ${view.pool.name}`;
+    chart.draw({
+      times: found.times.length ? found.times : [view.end],
+      lines: found.times.length ? lines : lines.map(line => ({ ...line, values: [null] })),
+      band: found.times.length && found.others.lowest ? found.others : null,
+      events: view.events, range: [view.start, view.end], maximum: axisMaximum(metric), description: title,
+    });
+  }
+
+  memberLines({ times, series, others }, { lines, pool }, metric) {
+    const found = lines.map(line => ({ ...line, label: line.name, values: series[line.name] ?? times.map(() => null) }));
+    const rest = others.sum ?? others.mean;
+    const count = pool.members.length - lines.length;
+    if (!rest || !count) return found;
+    const label = `${pluralize(count, "other")}${isRate(metric) && others.sum ? ", sum" : ", mean"}`;
+    return [...found, { name: OTHERS, label, slot: null, values: rest }];
+  }
+
+  /** Return the lines of the types or rcodes that occur in the shown range. */
+  serverLines(metric, series) {
+    const slots = this.serverSlots[metric];
+    const names = Object.keys(series).sort();
+    for (const name of names) if (!slots.has(name)) slots.set(name, slots.size);
+    return names.filter(name => series[name].some(value => value > 0))
+      .map(name => ({ name, label: name, slot: slots.get(name), values: series[name] }));
   }
 }

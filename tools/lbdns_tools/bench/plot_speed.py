@@ -40,6 +40,7 @@ WIDTH, HEIGHT = 1400, 1200  # CSS pixels
 OPEN: Final = 60.0  # seconds until the page shows the plots
 LIMIT: Final = 60  # seconds after which the benchmark stops waiting for the picture
 
+_SCROLL: Final = "document.querySelector('#plots')?.scrollIntoView({ behavior: 'instant' })"
 #: Script, run before those of the page: keeps a list of all plots that the page creates
 _WATCH_PLOTS: Final = """(() => {
   window.createdPlots = [];
@@ -116,8 +117,7 @@ class PlotRounds:
         page = self._page
         await page.call("Page.navigate", url="about:blank")
         await page.call("Page.navigate", url=self._url)
-        await page.until("document.querySelector('.plot canvas')", OPEN)
-        await page.run("document.querySelector('#plots').scrollIntoView({ behavior: 'instant' })")
+        await page.until(f"({_SCROLL}, document.querySelector('.plot canvas'))", OPEN)
         has_values = "data.slice(1).some(values => values.some(Number.isFinite))"
         await page.until(f"(plots => plots.length && plots.every(({{ data }}) => {has_values}))({_VISIBLE})", OPEN)
         cpu, script = self._server.process.cpu_seconds(), await page.script_seconds()
@@ -143,7 +143,7 @@ async def measure_farm(folder: Path, members: int, options: argparse.Namespace) 
         stack.enter_context(page_readers_part("agents", folder, options.load_core, **reports))
         async with browsing(folder, options.load_core, WIDTH, HEIGHT) as page:
             await page.call("Page.addScriptToEvaluateOnNewDocument", source=_WATCH_PLOTS)
-            url = f"http://127.0.0.1:{port}/#pool={POOL}&plots={POOL}"
+            url = f"http://127.0.0.1:{port}/#tab={POOL}&plots={POOL}"
             rounds = PlotRounds(page, server, url, seconds)
             found = [await rounds.measure() for _ in command.rounds(options.rounds)]
     return {name: round(figure, 1) for name, figure in command.medians(found).items()} | {

@@ -26,11 +26,15 @@ export class EventLog {
     this.onlyProblems = make("input");
     this.onlyProblems.type = "checkbox";
     this.onlyProblems.addEventListener("change", () => this.show());
+    const wrap = make("input");
+    wrap.type = "checkbox";
+    wrap.addEventListener("change", () => this.list.classList.toggle("wrapped", wrap.checked));
     this.list = make("ol", "events");
     this.list.tabIndex = 0;
     setAttribute(this.list, "aria-label", "Events, newest first");
     this.emptyNote = make("p", "empty");
-    const tools = make("div", "tools", makeLabel("Kind", this.kindSelect), makeLabel("only warnings and errors", this.onlyProblems, "check"));
+    const tools = make("div", "tools", makeLabel("Kind", this.kindSelect), makeLabel("only warnings and errors", this.onlyProblems, "check"),
+      makeLabel("wrap long lines", wrap, "check"));
     element.append(make("div", "panel-head", title), tools, this.list, this.emptyNote);
     this.show();
   }
@@ -119,5 +123,7 @@ function makeEventItem(event) {
   time.dateTime = new Date(event.time * 1000).toISOString();
   const kind = make("span", "kind", event.kind.replaceAll("_", " "));
   const pool = make("span", "where", event.pool ? `pool ${event.pool}` : "");
-  return make("li", level, make("div", "event-head", time, make("b", "level", level), kind, pool), make("p", "", event.text));
+  const text = make("p", "", event.text);
+  text.title = event.text;
+  return make("li", level, time, make("b", "level", level), text, kind, pool);
 }

@@ -10,7 +10,8 @@ export class LastMinute {
     this.pools = new Map();  // name -> {members, samples: [{time, answers}], past: [{start, end, answers}]}
   }
 
-  /** Record the counters in ``model``, and set ``lastMinute`` (answers) in each of its pools and members. */
+  /** Record the counters in ``model``, and set ``lastMinute`` (answers) in each of its pools and members,
+   * and the members' shares. */
   record(model) {
     const { started, uptime_s: uptime } = model.server;
     const time = (started ?? 0) + (uptime ?? 0);  // by the server's clock, like its history
@@ -51,6 +52,11 @@ function setTotals(pool, { samples, past }, time) {
     }
     pool.lastMinute += member.lastMinute;
   });
+  pool.topShare = 0;
+  for (const member of pool.members) {
+    member.minuteShare = pool.lastMinute > 0 ? member.lastMinute / pool.lastMinute : null;
+    pool.topShare = Math.max(pool.topShare, member.minuteShare ?? 0, member.capacityShare ?? 0);
+  }
 }
 
 async function fetchPast(pool, minute, time) {

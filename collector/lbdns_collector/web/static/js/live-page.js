@@ -4,6 +4,7 @@ import { AnswerCards, leadingAnswer } from "./answer-cards.js";
 import { setHidden, setText } from "./dom-elements.js";
 import { EventLog } from "./event-log.js";
 import { ExplainPanel } from "./explain-panel.js";
+import { listenForKeys } from "./keyboard.js";
 import { LastMinute } from "./last-minute.js";
 import { PageHeader } from "./page-header.js";
 import { PlotsPanel } from "./plots-panel.js";
@@ -85,6 +86,7 @@ const stream = new StatusStream({
   },
 });
 
+listenForKeys();
 stream.start();
 setInterval(() => {
   if (model.receivedAt === 0) return;
@@ -95,6 +97,6 @@ setInterval(() => {
     eventLog.catchUp();
   }
   if (document.hidden) return;
-  poolList.tick(model);
+  poolList.tick(model, recentValues, Date.now() / SECOND);
   plotsPanel.tick();
 }, SECOND);

@@ -1,16 +1,32 @@
 // The columns of the member table: the title of each column, and how its cells are sorted, created and updated.
 
-import { make, setText } from "./dom-elements.js";
+import { make, setStyle, setText } from "./dom-elements.js";
 import { MemberStateCell } from "./member-state-cell.js";
+import { displayState } from "./status-model.js";
 import { drawScoreBar, drawShareBar, makeScoreBar, makeShareBar } from "./score-share-bars.js";
+import { SPARKLINE_SECONDS, Sparkline } from "./sparkline.js";
 import { NO_VALUE, formatDuration, formatNumber, formatPercent, formatReading } from "./value-format.js";
 
-const STATE_ORDER = ["silent", "alarm", "unknown", "drained", "usable"];  // most urgent first
+const STATE_ORDER = ["silent", "alarm", "forced down", "unknown", "drained", "usable"];  // most urgent first
 const metricOf = name => ({ metrics }) => metrics[name] ?? null;
 
 /** Return a ``build`` function for a cell that contains only text. */
 function textCell(valueOf) {
   return () => ({ update: (cell, member, pool) => setText(cell, valueOf(member, pool)) });
+}
+
+/** Fill a cell with a number and a sparkline of the values that the page has received. */
+function sparklineCell(cell, number, { text, metric, valueOf, maximum }) {
+  const sparkline = new Sparkline();
+  cell.append(make("div", "with-line", number, sparkline.element));
+  return {
+    update: (_, member) => setText(number, text(member)),
+    /** Draw the values received since ``now - SPARKLINE_SECONDS``. */
+    drawLine(member, pool, recentValues, now) {
+      const { series } = recentValues.since(now - SPARKLINE_SECONDS, pool.name, metric, [member.name]);
+      sparkline.draw(series[member.name].map(value => (value === null ? null : valueOf(value))), maximum(pool));
+    },
+  };
 }
 
 /** Return the CPU time in use, in percent, or null if the member doesn't report it. */
@@ -21,10 +37,13 @@ function cpuInUse({ metrics }) {
 export const NAME_COLUMN = { key: "name", title: "Member", sort: member => member.name };
 
 /** ``sort`` returns the value to sort by (null: the column can't be sorted). With ``down``, the first click on the heading
- * sorts from high to low. ``build`` fills a new cell and returns its ``update(cell, member, pool)``. */
+ * sorts from high to low. ``scale`` returns the text below the title, which states the scale of the bars. ``build`` fills a new cell and returns its ``update(cell, member, pool)``. */
 export const COLUMNS = [
   {
-    key: "state", title: "State", sort: ({ state, guard }) => STATE_ORDER.indexOf(state) * 2 - (guard ? 1 : 0),
+    key: "state", title: "State", sort: member => {
+      const state = displayState(member);
+      return STATE_ORDER.indexOf(STATE_ORDER.includes(state) ? state : "usable") * 2 - (member.guard ? 1 : 0);
+    },
     build(cell) {
       const stateCell = new MemberStateCell(cell);
       return { update: (_, member) => stateCell.update(member) };
@@ -32,7 +51,7 @@ export const COLUMNS = [
   },
   { key: "score", title: "Score", right: true, down: true, sort: m => m.score, build: textCell(m => formatNumber(m.score)) },
   {
-    key: "parts", title: "Parts of the score", sort: null,
+    key: "parts", title: "Parts of the score", sort: null, scale: pool => `0 to ${formatNumber(pool.topScore)}`,
     build(cell) {
       const bar = makeScoreBar();
       cell.append(bar);
@@ -44,7 +63,8 @@ export const COLUMNS = [
     build: textCell((m, { statusAge }) => (m.age_s === null ? NO_VALUE : formatDuration(m.age_s + statusAge))),
   },
   {
-    key: "share", title: "Share of answers", note: "of capacity", down: true, sort: m => m.share,
+    key: "share", title: "Share, last minute", down: true, sort: m => m.minuteShare,
+    scale: pool => `answers | capacity, 0 to ${formatPercent(pool.topShare)}`,
     build(cell) {
       const bar = makeShareBar();
       const share = make("span", "number");
@@ -52,16 +72,20 @@ export const COLUMNS = [
       cell.append(make("div", "with-bar", share, capacity, bar));
       return {
         update(_, member, pool) {
-          setText(share, formatPercent(member.share, 1));
+          setText(share, formatPercent(member.minuteShare, 1));
           setText(capacity, formatPercent(member.capacityShare, 1));
-          drawShareBar(bar, member.share, member.capacityShare, pool.topShare);
+          drawShareBar(bar, member.minuteShare, member.capacityShare, pool.topShare);
         },
       };
     },
   },
   {
-    key: "rate", title: "Answers/s", right: true, down: true, sort: m => m.rate,
-    build: textCell(m => formatNumber(m.rate, 1, true)),
+    key: "rate", title: "Answers/s", down: true, sort: m => m.rate, scale: pool => `0 to ${formatNumber(pool.topRate, 1)}`,
+    build(cell) {
+      return sparklineCell(cell, make("span", "number"), {
+        text: m => formatNumber(m.rate, 1, true), metric: "answers", valueOf: rate => rate, maximum: pool => pool.topRate,
+      });
+    },
   },
   {
     key: "requests", title: "Requests/s", right: true, down: true, sort: metricOf("requests_per_s"),
@@ -72,8 +96,24 @@ export const COLUMNS = [
     build: textCell(m => formatReading(m.metrics.busy_workers)),
   },
   {
-    key: "cpu", title: "CPU", right: true, down: true, sort: cpuInUse,
-    build: textCell(m => (cpuInUse(m) === null ? NO_VALUE : `${formatNumber(cpuInUse(m))} %`)),
+    key: "cpu", title: "CPU", down: true, sort: cpuInUse, scale: () => "0 to 100 %",
+    build(cell) {
+      const number = make("span", "number");
+      const bar = make("div", "bar cpu");
+      bar.setAttribute("aria-hidden", "true");
+      const found = sparklineCell(cell, number, {
+        text: m => (cpuInUse(m) === null ? NO_VALUE : `${formatNumber(cpuInUse(m))} %`),
+        metric: "cpu_idle", valueOf: idle => 100 - idle, maximum: () => 100,
+      });
+      number.after(bar);
+      return {
+        ...found,
+        update(_, member, pool) {
+          found.update(cell, member, pool);
+          setStyle(bar, "--share", `${cpuInUse(member) ?? 0}%`);
+        },
+      };
+    },
   },
 ];
 

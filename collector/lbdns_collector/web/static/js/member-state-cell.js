@@ -2,11 +2,11 @@
 
 import { make, setAttribute, setClass, setText } from "./dom-elements.js";
 import { overrideDescription, overrideTitle } from "./override-text.js";
-import { displayState } from "./status-model.js";
+import { displayState, stateReason } from "./status-model.js";
 
 /** A sign for each state, so that no state is shown by colour alone. */
 const SIGNS = {
-  usable: "●", silent: "✕", drained: "◌", alarm: "▲", unknown: "?", down: "▼", quarantined: "▲", "held back": "◐",
+  usable: "●", silent: "✕", drained: "◌", alarm: "▲", unknown: "?", "forced down": "▼", quarantined: "▲", "held back": "◐",
 };
 
 export class MemberStateCell {
@@ -24,16 +24,17 @@ export class MemberStateCell {
 
   update(member) {
     const state = displayState(member);
-    const reason = (member.guard || member.reason || "").replace(/^quarantined: /, "");
+    const reason = stateReason(member);
     setClass(this.cell, `${this.baseClass} state ${state.replace(" ", "-")}`);
     setText(this.sign, SIGNS[state] ?? "?");
     setText(this.word, state);
     setText(this.reason, reason);
     setAttribute(this.reason, "title", reason || null);
-    const overrides = member.overrides.length ? JSON.stringify(member.overrides) : "";
+    const others = member.overrides.filter(override => overrideTitle(override) !== state);  // the state says the rest
+    const overrides = others.length ? JSON.stringify(others) : "";
     if (overrides === this.shownOverrides) return;
     this.shownOverrides = overrides;
-    this.badges.replaceChildren(...member.overrides.map(makeBadge));
+    this.badges.replaceChildren(...others.map(makeBadge));
   }
 }
 

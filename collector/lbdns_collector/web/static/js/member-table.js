@@ -1,7 +1,8 @@
 // The table of a pool's members: sorting, filtering and paging. Rows are created once and updated in place, and only the
 // rows of the current page are in the document.
 
-import { makeButton, make, setAttribute, setChildren, setClass, setHidden, setStyle } from "./dom-elements.js";
+import { makeButton, make, setAttribute, setChildren, setClass, setHidden, setStyle, setText } from "./dom-elements.js";
+import { hiddenColumns } from "./column-chooser.js";
 import { COLUMNS, NAME_COLUMN, memberComparator } from "./member-columns.js";
 import { MemberDetails } from "./member-details.js";
 import { displayState } from "./status-model.js";
@@ -26,8 +27,19 @@ class MemberRow {
       cell.dataset.title = column.title;
       cell.setAttribute("role", "cell");
       this.element.append(cell);
-      return { cell, ...column.build(cell) };
+      return { key: column.key, cell, ...column.build(cell) };
     });
+    this.showColumns();
+  }
+
+  showColumns() {
+    for (const { key, cell } of this.cells) setHidden(cell, hiddenColumns.has(key));
+  }
+
+  drawLines(recentValues, now) {
+    for (const { key, drawLine } of this.cells) {
+      if (drawLine && !hiddenColumns.has(key)) drawLine(this.member, this.pool, recentValues, now);
+    }
   }
 
   setOpen(isOpen) {
@@ -42,7 +54,7 @@ class MemberRow {
     this.pool = pool;
     setAttribute(this.opener, "title", member.addresses.join(", ") || null);
     for (const { cell, update } of this.cells) update(cell, member, pool);
-    setClass(this.element, displayState(member) === "usable" ? "" : "not-well");
+    setClass(this.element, displayState(member).replace(" ", "-"));
     const colour = plottedMembers.colour(pool.name, this.name);
     setStyle(this.plotToggle, "--key", colour ?? "transparent");
     setAttribute(this.plotToggle, "aria-pressed", String(colour !== null));
@@ -60,6 +72,7 @@ export class MemberTable {
     this.order = [];
     this.sortedAt = -Infinity;
     this.headerCells = new Map();
+    this.scales = [];  // the elements that state the scales of bars
     const headerRow = make("tr", "", ...[NAME_COLUMN, ...COLUMNS].map(column => this.makeColumnHeader(column)));
     headerRow.setAttribute("role", "row");
     const caption = make("caption", "unseen", `Members of pool ${poolName} in zone ${zone}, with state, score and load`);
@@ -77,6 +90,12 @@ export class MemberTable {
     cell.setAttribute("role", "columnheader");
     const content = [column.title];
     if (column.note) content.push(make("small", "", column.note));
+    if (column.scale) {
+      const scale = make("small");
+      content.push(scale);
+      this.scales.push({ scale, textOf: column.scale });
+    }
+    setHidden(cell, hiddenColumns.has(column.key));
     if (column.sort) cell.append(makeButton("", () => this.sortBy(column)));
     (column.sort ? cell.firstChild : cell).append(...content);
     this.headerCells.set(column.key, cell);
@@ -120,6 +139,7 @@ export class MemberTable {
     }
     setChildren(this.body, elements);
     setHidden(this.noMatch, elements.length > 0);
+    for (const { scale, textOf } of this.scales) setText(scale, textOf(pool));
     for (const [key, cell] of this.headerCells) {
       setAttribute(cell, "aria-sort", key === this.sort.key ? (this.sort.down ? "descending" : "ascending") : null);
     }
@@ -136,11 +156,19 @@ export class MemberTable {
     return row;
   }
 
-  /** Update the ages of the reports, which grow between two statuses. */
-  tick(pool) {
+  /** Show the columns that the viewer has chosen. */
+  showColumns() {
+    for (const [key, cell] of this.headerCells) setHidden(cell, hiddenColumns.has(key));
+    for (const row of this.rows.values()) row.showColumns();
+  }
+
+  /** Update the ages of the reports, which grow between two statuses, and the sparklines. */
+  tick(pool, recentValues, now) {
     const ageColumn = COLUMNS.findIndex(({ key }) => key === "age");
-    for (const { member, element, cells } of this.rows.values()) {
-      if (element.isConnected) cells[ageColumn].update(cells[ageColumn].cell, member, pool);
+    for (const row of this.rows.values()) {
+      if (!row.element.isConnected) continue;
+      row.cells[ageColumn].update(row.cells[ageColumn].cell, row.member, pool);
+      row.drawLines(recentValues, now);
     }
   }
 }

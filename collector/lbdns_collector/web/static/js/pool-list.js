@@ -39,8 +39,8 @@ export class PoolList {
     setChildren(this.panelContainer, this.shownPanels.map(panel => panel.element));
   }
 
-  tick(model) {
-    for (const panel of this.shownPanels) panel.tick(model.statusAge);
+  tick(model, recentValues, now) {
+    for (const panel of this.shownPanels) panel.tick(model.statusAge, recentValues, now);
   }
 
   panel(pool) {

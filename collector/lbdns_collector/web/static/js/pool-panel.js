@@ -1,6 +1,7 @@
 // The panel of one pool: its statistics, its member table, and its shadow policies.
 
 import { fillList, make, makeButton, makeLabel, makeSelect, setAttribute, setClass, setHidden, setText } from "./dom-elements.js";
+import { ColumnChooser } from "./column-chooser.js";
 import { COLUMNS, NAME_COLUMN } from "./member-columns.js";
 import { MemberTable } from "./member-table.js";
 import { fillLegend } from "./score-share-bars.js";
@@ -70,8 +71,9 @@ export class PoolPanel {
     this.position.setAttribute("aria-live", "polite");
     this.filterLabel = makeLabel("Filter", this.filter, "find");
     this.paging = make("span", "pages", this.position, this.previousPage, this.nextPage, makeLabel("", this.pageSize));
+    this.columns = new ColumnChooser(() => this.table.showColumns());
     const sortLabel = makeLabel("Sort by", this.sortSelect, "sort");
-    return make("div", "tools", this.filterLabel, sortLabel, this.stateChips, this.paging, this.legend);
+    return make("div", "tools", this.filterLabel, sortLabel, this.stateChips, this.paging, this.columns.element, this.legend);
   }
 
   saveSort() {
@@ -125,9 +127,9 @@ export class PoolPanel {
     this.nextPage.disabled = end >= count;
   }
 
-  tick(statusAge) {
+  tick(statusAge, recentValues, now) {
     this.pool.statusAge = statusAge;
-    this.table.tick(this.pool);
+    this.table.tick(this.pool, recentValues, now);
   }
 
   /** Show a chip for each state other than usable. A click filters the table by that state. */

@@ -1,7 +1,6 @@
 // Finds the problems in a status: what is wrong, since when, and what to do. The result is empty when all is well.
 
-import { overrideTitle } from "./override-text.js";
-import { displayState } from "./status-model.js";
+import { displayState, stateReason } from "./status-model.js";
 import { domainName } from "./value-format.js";
 
 /** The order of the problems: the most serious come first. */
@@ -50,26 +49,18 @@ function serverProblems({ server: { fault, history } }) {
 
 function memberProblem(pool, member, starts, now) {
   const forced = member.overrides.find(({ kind }) => kind === "drain" || kind === "down");
-  const state = displayState(member);
-  if (state === "usable") return null;
-  const kind = state === "alarm" && forced?.kind === "down" ? overrideTitle(forced) : state;
+  const kind = displayState(member);
+  if (kind === "usable") return null;
   const isChosen = kind === "drained" || kind === "forced down";
   const advice = ADVICE[kind] ?? "";
-  const reason = isGuard(kind) ? member.guard : member.reason;
   return {
     key: `${pool.name}\n${member.name}`, kind, who: member.name, isPlanned: isChosen || kind === "held back",
-    what: withoutKind(reason, kind), since: sinceOf(kind, pool, member, forced, starts, now),
+    what: stateReason(member), since: sinceOf(kind, pool, member, forced, starts, now),
     advice: typeof advice === "function" ? advice(domainName(member.name, pool.zone)) : advice,
   };
 }
 
 const isGuard = kind => kind === "quarantined" || kind === "held back";
-
-/** Return a reason without the word that the problem's kind already shows. */
-function withoutKind(reason, kind) {
-  for (const prefix of [`${kind}: `, `${kind} `]) if (reason.startsWith(prefix)) return reason.slice(prefix.length);
-  return reason === kind ? "" : reason;
-}
 
 function sinceOf(kind, pool, member, forced, starts, now) {
   if ((kind === "drained" || kind === "forced down") && typeof forced?.since === "number") return forced.since;

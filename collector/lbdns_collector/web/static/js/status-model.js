@@ -93,18 +93,18 @@ function ratesOf(before, now, seconds) {
 function addTotals(pool) {
   pool.states = {};
   pool.rate = pool.requests = null;
-  pool.usable = pool.topScore = pool.topShare = 0;
+  pool.usable = pool.topScore = pool.topRate = 0;
   const metrics = new Set();
   const parts = new Set();
   for (const member of pool.members) {
     const state = displayState(member);
     pool.states[state] = (pool.states[state] ?? 0) + 1;
     pool.usable += state === "usable" || state === "held back" ? 1 : 0;
+    pool.topRate = Math.max(pool.topRate, member.rate ?? 0);
     if (member.rate !== null) pool.rate = (pool.rate ?? 0) + member.rate;
     const requests = member.metrics.requests_per_s;
     if (typeof requests === "number" && member.state === "usable") pool.requests = (pool.requests ?? 0) + requests;
     pool.topScore = Math.max(pool.topScore, member.score ?? 0);
-    pool.topShare = Math.max(pool.topShare, member.share ?? 0, member.capacityShare ?? 0);
     for (const metric in member.metrics) metrics.add(metric);
     for (const metric in member.parts) parts.add(metric);
   }
@@ -112,8 +112,18 @@ function addTotals(pool) {
   pool.parts = parts;
 }
 
-/** Return a member's state as the page shows it: a usable member that a guard rail restricts has a state of its own. */
-export function displayState({ state, guard }) {
+/** Return why a member is in its state, without the words that the state itself says; "" for no reason. */
+export function stateReason(member) {
+  const state = displayState(member);
+  const reason = (state === "quarantined" || state === "held back" ? member.guard : member.reason) || member.guard;
+  for (const prefix of [`${state}: `, `${state} `]) if (reason.startsWith(prefix)) return reason.slice(prefix.length);
+  return reason === state ? "" : reason;
+}
+
+/** Return a member's state as the page shows it: a member that an operator has forced down, and a usable member that a
+ * guard rail restricts, have states of their own. */
+export function displayState({ state, guard, overrides }) {
+  if (state === "alarm" && overrides.some(({ kind }) => kind === "down")) return "forced down";
   if (state !== "usable" || !guard) return state;
   return guard.startsWith("quarantined") ? "quarantined" : "held back";
 }

@@ -1,0 +1,143 @@
+"""Tests of the members table, of the keys that work on the page, and of the list of events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+import pytest_asyncio
+
+from tests.browser import Browser, browsing
+from tests.needs import needs
+from tests.page.fake_server import FakeFarm, demo_farm, fake_server, large_farm
+from tests.page.page_checks import cells_script, faint_texts, overflow
+from tests.page.test_problems import troubled
+
+pytestmark = [needs(programs=("chromium",)), pytest.mark.asyncio(loop_scope="module")]
+
+READY: Final = "document.querySelectorAll('.members tbody tr').length > 2"
+FOCUSED: Final = "document.activeElement.textContent"
+#: Script: whether any text in the member blocks runs into the text beside it
+OVERLAPS: Final = """(() => {
+  const boxes = [...document.querySelectorAll('.members :is(th, td)')].filter(cell => cell.checkVisibility());
+  return boxes.filter(cell => cell.scrollWidth > cell.clientWidth + 1 && getComputedStyle(cell).overflowX === 'visible')
+    .map(cell => cell.innerText);
+})()"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    async with browsing(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+async def test_a_state_is_said_once(browser: Browser) -> None:
+    farm = troubled(FakeFarm({"web": ["bilbo", "frodo", "gandalf", "sam", "pippin"]}))
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        states = {name: (await page.run(cells_script(name)))["State"] for name in farm.pools["web"]}
+        assert states == {
+            "bilbo": "◌ drained by root: new kernel", "frodo": "▲ alarm disk full", "gandalf": "▼ forced down by root",
+            "sam": "✕ silent no report for 14 s", "pippin": "● usable",
+        }  # fmt: skip
+        opacity = (
+            "[...document.querySelectorAll('.members tbody .bar.share')].map(bar => getComputedStyle(bar).opacity)"
+        )
+        assert await page.run(opacity) == ["1", "1", "1", "1", "0.35"], "only the silent member is dimmed"
+        assert page.errors == []
+
+
+async def test_headings_state_the_scale_of_bars(browser: Browser) -> None:
+    async with fake_server(demo_farm(), 0.3) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        scale = "document.querySelector('.members thead .col-{} small').textContent"
+        await page.until(f"/^answers . capacity, 0 to [1-9][0-9]* %$/.test({scale.format('share')})")
+        assert await page.run(scale.format("cpu")) == "0 to 100 %"
+        assert (await page.run(scale.format("parts"))).startswith("0 to ")
+        drawn = (
+            "[...document.querySelectorAll('.sparkline')].every(line => line.getContext('2d')"
+            ".getImageData(0, 0, line.width, line.height).data.some(value => value > 0))"
+        )
+        await page.until(f"{drawn} && document.querySelectorAll('.sparkline').length === 6")
+        assert page.errors == []
+
+
+async def test_the_browser_keeps_the_chosen_columns(browser: Browser) -> None:
+    async with fake_server(demo_farm(), 60) as server, browser.page(width=1400) as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        shown = "[...document.querySelectorAll('.members .col-parts')].filter(cell => cell.checkVisibility()).length"
+        assert await page.run(shown) == 4
+        await page.click(".chooser summary")
+        await page.click("[data-column=parts]")
+        assert await page.run(shown) == 0
+        await page.press("Escape")
+        assert await page.run("document.querySelector('.chooser').open") is False
+        await page.open(f"{server.url}/?again")
+        await page.until(READY)
+        assert await page.run(shown) == 0
+        await page.click(".chooser summary")
+        await page.click("[data-column=parts]")
+        assert await page.run(shown) == 4
+        assert page.errors == []
+
+
+async def test_keys(browser: Browser) -> None:
+    async with fake_server(large_farm(1, 30), 60) as server, browser.page(width=1400) as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        await page.press("/")
+        await page.write("web-01")
+        await page.until("document.querySelectorAll('.members tbody tr').length === 10")
+        await page.press("Escape")
+        await page.until("document.querySelectorAll('.members tbody tr').length === 30")
+        await page.run("document.querySelector('.opener').focus()")
+        await page.press("ArrowDown")
+        assert await page.run(FOCUSED) == "web-002"
+        await page.press("ArrowUp")
+        await page.press("ArrowUp")
+        assert await page.run(FOCUSED) == "web-001"
+        await page.press("Enter")
+        await page.until("document.querySelector('.details')")
+        await page.press("Escape")
+        await page.until("!document.querySelector('.details')")
+        assert await page.run(FOCUSED) == "web-001"
+        assert page.errors == []
+
+
+async def test_events_take_one_line_unless_they_are_wrapped(browser: Browser) -> None:
+    farm = demo_farm()
+    for i, text in enumerate(("lbdns started", "gandalf is silent: " + "no report " * 60)):
+        farm.events.append(
+            {"id": i, "time": farm.time, "kind": "state", "level": "info", "text": text, "pool": "web", "member": ""}
+        )
+    async with fake_server(farm, 60) as server, browser.page(width=1400) as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelectorAll('.events li').length === 2")
+        heights = "[...document.querySelectorAll('.events li')].map(item => item.clientHeight)"
+        long, short = await page.run(heights)
+        assert long == short
+        await page.run("[...document.querySelectorAll('#log input')].at(-1).click()")
+        long, short = await page.run(heights)
+        assert long > 2 * short
+        assert page.errors == []
+
+
+@pytest.mark.parametrize("width", [320, 390, 414, 820, 1400, 1920])
+async def test_members_fit_every_screen(browser: Browser, width: int) -> None:
+    async with fake_server(troubled(large_farm(1, 30)), 0.5) as server, browser.page() as page:
+        for dark in (False, True):
+            await page.emulate(width, 800, dark=dark, phone=width < 820)
+            await page.open(f"{server.url}/?{dark}")
+            await page.until(READY)
+            await page.until("!document.querySelector('.members td.col-requests').textContent.includes('\\u2013')")
+            assert await overflow(page) == 0
+            assert await faint_texts(page) == []
+            assert await page.run(OVERLAPS) == []
+            is_table = (
+                await page.run("getComputedStyle(document.querySelector('.members tbody tr')).display") == "table-row"
+            )
+            assert is_table is (width >= 820)

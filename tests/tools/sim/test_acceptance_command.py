@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import fields
 from typing import Any
 
@@ -63,6 +64,14 @@ def test_bounds_have_a_side(value: float, at_least: bool, holds: bool) -> None:
 def test_nothing_against_nothing_is_no_more() -> None:
     assert judged(ratio("row", CASE, "p95_ms", CASE.by(RR), 1.2), [0], [0])[2]
     assert not judged(ratio("row", CASE, "p95_ms", CASE.by(RR), 1.2), [1], [0])[2]
+
+
+@pytest.mark.parametrize(("found", "error"), [([1, 1, 1], 0.0), ([0, 0, 5], math.inf)])
+def test_a_ratio_to_nothing_has_an_error(found: list[float], error: float) -> None:
+    value, found_error, holds = judged(ratio("row", CASE, "p95_ms", CASE.by(RR), 1.2), found, [0, 0, 0])
+    assert value == math.inf
+    assert found_error == error
+    assert not holds
 
 
 def test_none_means_none() -> None:

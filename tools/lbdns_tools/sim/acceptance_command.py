@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import sys
 import time
@@ -71,6 +72,8 @@ def verdict(demand: AcceptanceDemand, runs: ResultsByCase, seeds: int) -> Accept
     if seeds < 2:
         return AcceptanceVerdict(demand, value, 0.0)
     without = [demand.figure(_averages(runs, seed)) for seed in range(seeds)]
+    if not all(map(math.isfinite, without)):  # a ratio to nothing
+        return AcceptanceVerdict(demand, value, 0.0 if len(set(without)) == 1 else math.inf)
     return AcceptanceVerdict(demand, value, (seeds - 1) ** 0.5 * statistics.pstdev(without))
 
 

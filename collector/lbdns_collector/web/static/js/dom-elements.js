@@ -16,6 +16,15 @@ export function makeLabel(labelText, control, className = "") {
   return make("label", className, make("span", "", labelText), control);
 }
 
+/** Return an element that scrolls its wide content, with the keyboard too. */
+export function makeScrollBox(label, content) {
+  const box = make("div", "scroll", content);
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", label);
+  return box;
+}
+
 export function makeSelect(options, value) {
   const control = make("select");
   setOptions(control, options, value);

@@ -1,8 +1,8 @@
 // The panel "Why this server?" shows the member that will be selected next for a name, and explains the selection.
 
 import {
-  fillList, make, makeButton, makeHeaderCell, makeLabel, makeSelect, setAttribute, setChildren, setClass, setHidden, setOptions,
-  setStyle, setText,
+  fillList, make, makeButton, makeHeaderCell, makeLabel, makeScrollBox, makeSelect, setAttribute, setChildren, setClass,
+  setHidden, setOptions, setStyle, setText,
 } from "./dom-elements.js";
 import { fetchJson } from "./fetch-api.js";
 import { MemberStateCell } from "./member-state-cell.js";
@@ -91,7 +91,7 @@ export class ExplainPanel {
       this.showsAll = !this.showsAll;
       this.show(this.explanation);
     });
-    this.result = make("div", "", this.next, this.plan, this.figures, make("div", "scroll", table), this.toggleAll);
+    this.result = make("div", "", this.next, this.plan, this.figures, makeScrollBox("Members in the explanation", table), this.toggleAll);
     this.result.hidden = true;
     element.append(make("div", "panel-head", title), tools, this.error, this.result);
     new IntersectionObserver(entries => {

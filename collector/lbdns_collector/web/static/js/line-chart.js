@@ -32,6 +32,7 @@ export class LineChart {
     this.note = make("p", "note quiet");
     this.box = make("div", "plot");
     setAttribute(this.box, "role", "img");
+    setAttribute(this.box, "aria-label", title ? `Plot: ${title}` : "Plot");  // until something is drawn
     this.tip = make("p", "tip");
     this.loading = make("p", "loading", "Loading the history …");
     this.tip.hidden = this.loading.hidden = true;

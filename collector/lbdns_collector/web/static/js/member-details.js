@@ -11,8 +11,8 @@ export class MemberDetails {
     this.overrides = make("ul", "overrides");
     this.parts = make("dl", "figures small");
     this.metrics = make("dl", "figures small");
-    const box = make("div", "details-box", this.summary, this.overrides, make("h4", "", "Parts of the score"), this.parts);
-    box.append(make("h4", "", "Reported metrics"), this.metrics);
+    const box = make("div", "details-box", this.summary, this.overrides, make("h3", "part", "Parts of the score"), this.parts);
+    box.append(make("h3", "part", "Reported metrics"), this.metrics);
     const cell = make("td", "", box);
     cell.colSpan = columnCount;
     this.element = make("tr", "details", cell);

@@ -1,6 +1,6 @@
 // The panel of one pool: its statistics, its member table, and its shadow policies.
 
-import { fillList, make, makeButton, makeLabel, makeSelect, setAttribute, setClass, setHidden, setText } from "./dom-elements.js";
+import { fillList, make, makeButton, makeLabel, makeScrollBox, makeSelect, setAttribute, setClass, setHidden, setText } from "./dom-elements.js";
 import { ColumnChooser } from "./column-chooser.js";
 import { COLUMNS, NAME_COLUMN } from "./member-columns.js";
 import { MemberTable } from "./member-table.js";
@@ -37,7 +37,7 @@ export class PoolPanel {
     this.shadow = make("ul", "shadow");
     this.element = make("section", "panel pool", make("div", "panel-head", make("div", "name", title, this.zone), this.figures));
     this.element.setAttribute("aria-labelledby", id);
-    this.element.append(this.failOpenBanner, this.makeTools(), make("div", "scroll", this.table.element), this.table.noMatch, this.shadow);
+    this.element.append(this.failOpenBanner, this.makeTools(), makeScrollBox(`Members of pool ${pool.name}`, this.table.element), this.table.noMatch, this.shadow);
     setAttribute(this.failOpenBanner, "role", "status");
   }
 

@@ -1,7 +1,7 @@
 // The panel "Rejected reports": the senders of reports that the collector rejects, and the reasons. The panel is
 // hidden while there are no rejected reports.
 
-import { make, makeHeaderCell, setChildren, setHidden, setText } from "./dom-elements.js";
+import { make, makeHeaderCell, makeScrollBox, setChildren, setHidden, setText } from "./dom-elements.js";
 import { NO_VALUE, formatDuration, formatNumber } from "./value-format.js";
 
 const COLUMNS = [
@@ -24,7 +24,7 @@ export class RejectedReports {
     const head = make("thead", "", make("tr", "", ...COLUMNS.map(([heading, , className]) => makeHeaderCell(heading, className))));
     this.body = make("tbody");
     const table = make("table", "rejected", caption, head, this.body);
-    element.append(make("div", "panel-head", title), note, make("div", "scroll", table));
+    element.append(make("div", "panel-head", title), note, makeScrollBox("Senders of rejected reports", table));
   }
 
   update({ rejected }) {

@@ -134,11 +134,20 @@ class BrowserPage:
     async def until(self, condition: str, seconds: float = PATIENCE) -> float:
         """Wait until an expression is true, and return the elapsed seconds."""
         start = time.monotonic()
-        while not await self.run(f"Boolean({condition})"):
+        while not await self._is_true(condition):
             if time.monotonic() - start > seconds:
                 raise AssertionError(f"not true within {seconds:g} s: {condition}; {await self.description()}")
             await asyncio.sleep(_POLL_INTERVAL)
         return time.monotonic() - start
+
+    async def _is_true(self, condition: str) -> bool:
+        """Return whether an expression is true. While the page loads anew, no expression is."""
+        try:
+            return bool(await self.run(f"Boolean({condition})"))
+        except AssertionError as error:
+            if "navigated" in str(error) or "context" in str(error):
+                return False
+            raise
 
     async def until_shown(self, selector: str, condition: str) -> float:
         """Scroll to an element and wait until an expression is true; repeat if content above the element grows."""

@@ -14,7 +14,7 @@ export class Sparkline {
 
   /** Draw ``values`` (null: unknown), one for each second, the newest last. The line reaches the top at ``maximum``. */
   draw(values, maximum) {
-    const key = `${values.at(-1)} ${values.length} ${maximum} ${values[0]}`;
+    const key = `${maximum} ${values}`;  // all values: a peak moves while the ends of the line stay the same
     if (key === this.drawn) return;
     this.drawn = key;
     const { element } = this;

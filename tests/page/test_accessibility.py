@@ -78,3 +78,6 @@ async def test_axe_finds_nothing(
         assert await violations(page) == []
         await page.run(OPEN_ALL)
         assert await violations(page) == []
+        await page.press("?")
+        await page.until("document.getElementById('keyboard-help').open")
+        assert await violations(page) == []

@@ -1,4 +1,4 @@
-"""Tests of the members table, of the keys that work on the page, and of the list of events."""
+"""Tests of the members table and of the list of events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tests.page.test_problems import troubled
 pytestmark = [needs(programs=("chromium",)), pytest.mark.asyncio(loop_scope="module")]
 
 READY: Final = "document.querySelectorAll('.members tbody tr').length > 2"
-FOCUSED: Final = "document.activeElement.textContent"
 #: Script: whether any text in the member blocks runs into the text beside it
 OVERLAPS: Final = """(() => {
   const boxes = [...document.querySelectorAll('.members :is(th, td)')].filter(cell => cell.checkVisibility());
@@ -98,29 +97,6 @@ async def test_the_browser_keeps_the_chosen_columns(browser: Browser) -> None:
         await page.click(".chooser summary")
         await page.click("[data-column=parts]")
         assert await page.run(shown) == 4
-        assert page.errors == []
-
-
-async def test_keys(browser: Browser) -> None:
-    async with fake_server(large_farm(1, 30), 60) as server, browser.page(width=1400) as page:
-        await page.open(f"{server.url}/")
-        await page.until(READY)
-        await page.press("/")
-        await page.write("web-01")
-        await page.until("document.querySelectorAll('.members tbody tr').length === 10")
-        await page.press("Escape")
-        await page.until("document.querySelectorAll('.members tbody tr').length === 30")
-        await page.run("document.querySelector('.opener').focus()")
-        await page.press("ArrowDown")
-        assert await page.run(FOCUSED) == "web-002"
-        await page.press("ArrowUp")
-        await page.press("ArrowUp")
-        assert await page.run(FOCUSED) == "web-001"
-        await page.press("Enter")
-        await page.until("document.querySelector('.details')")
-        await page.press("Escape")
-        await page.until("!document.querySelector('.details')")
-        assert await page.run(FOCUSED) == "web-001"
         assert page.errors == []
 
 

@@ -1,7 +1,7 @@
 // The event log: the server's events, newest first, filtered by kind and level. If the server sends no events, the
 // page logs changes of members' states instead.
 
-import { make, makeLabel, makeSelect, setAttribute, setHidden, setOptions, setText } from "./dom-elements.js";
+import { make, makeLabel, makeSelect, setAttribute, setChildren, setHidden, setOptions, setText } from "./dom-elements.js";
 import { fetchJsonIfPresent } from "./fetch-api.js";
 import { displayState } from "./status-model.js";
 import { formatTime } from "./value-format.js";
@@ -15,6 +15,7 @@ export class EventLog {
   constructor(element, announcer) {
     this.announcer = announcer;
     this.eventsByKey = new Map();  // oldest first
+    this.items = new WeakMap();  // event -> its list item
     this.serverSendsEvents = false;
     this.states = new Map();  // the last known state of each member
     this.isBehind = true;  // whether the server may have events that the page lacks
@@ -103,6 +104,14 @@ export class EventLog {
     }
   }
 
+  /** Return the list item of an event. It stays the same, so that it keeps the focus when events are added. */
+  item(event) {
+    let item = this.items.get(event);
+    if (!item) this.items.set(event, item = makeEventItem(event));
+    setText(item.firstChild, formatTime(event.time));
+    return item;
+  }
+
   show() {
     const { events } = this;
     const kinds = [...new Set(events.map(({ kind }) => kind))].sort();
@@ -110,7 +119,7 @@ export class EventLog {
     const chosenKind = this.kindSelect.value;
     const matches = ({ kind, level }) => (!chosenKind || kind === chosenKind) && (!this.onlyProblems.checked || level !== "info");
     const shown = events.filter(matches).slice(-MAX_SHOWN).reverse();
-    this.list.replaceChildren(...shown.map(makeEventItem));
+    setChildren(this.list, shown.map(event => this.item(event)));
     setHidden(this.list, !shown.length);
     setHidden(this.emptyNote, shown.length > 0);
     setText(this.emptyNote, events.length ? "No events match the selection." : this.isBehind ? "" : "No events yet.");
@@ -119,11 +128,13 @@ export class EventLog {
 
 function makeEventItem(event) {
   const level = LEVELS.includes(event.level) ? event.level : "info";
-  const time = make("time", "", formatTime(event.time));
+  const time = make("time");
   time.dateTime = new Date(event.time * 1000).toISOString();
   const kind = make("span", "kind", event.kind.replaceAll("_", " "));
   const pool = make("span", "where", event.pool ? `pool ${event.pool}` : "");
   const text = make("p", "", event.text);
   text.title = event.text;
-  return make("li", level, time, make("b", "level", level), text, kind, pool);
+  const item = make("li", level, time, make("b", "level", level), text, kind, pool);
+  item.tabIndex = -1;  // the arrow keys, or a click, go to an event, which then shows all of its text
+  return item;
 }

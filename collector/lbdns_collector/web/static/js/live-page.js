@@ -5,6 +5,7 @@ import { setHidden, setText } from "./dom-elements.js";
 import { EventLog } from "./event-log.js";
 import { ExplainPanel } from "./explain-panel.js";
 import { listenForKeys } from "./keyboard.js";
+import { KeyboardHelp } from "./keyboard-help.js";
 import { LastMinute } from "./last-minute.js";
 import { PageHeader } from "./page-header.js";
 import { PlotsPanel } from "./plots-panel.js";
@@ -86,7 +87,8 @@ const stream = new StatusStream({
   },
 });
 
-listenForKeys();
+const keyboardHelp = new KeyboardHelp(byId("keys"));
+listenForKeys({ showHelp: () => keyboardHelp.open(), endZoom: () => plotsPanel.endZoom() });
 stream.start();
 setInterval(() => {
   if (model.receivedAt === 0) return;

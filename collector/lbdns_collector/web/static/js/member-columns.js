@@ -37,7 +37,8 @@ function cpuInUse({ metrics }) {
 export const NAME_COLUMN = { key: "name", title: "Member", sort: member => member.name };
 
 /** ``sort`` returns the value to sort by (null: the column can't be sorted). With ``down``, the first click on the heading
- * sorts from high to low. ``scale`` returns the text below the title, which states the scale of the bars. ``build`` fills a new cell and returns its ``update(cell, member, pool)``. */
+ * sorts from high to low. ``scale`` returns the text below the title, which states the scale of the bars. ``build`` fills
+ * a new cell and returns its ``update(cell, member, pool)``. */
 export const COLUMNS = [
   {
     key: "state", title: "State", sort: member => {

@@ -3,15 +3,17 @@
 import { fillList, make, setText } from "./dom-elements.js";
 import { metricLabel, metricUnit, sortMetrics } from "./metric-labels.js";
 import { overrideDescription } from "./override-text.js";
+import { displayState, stateReason } from "./status-model.js";
 import { NO_VALUE, formatNumber, formatPercent, formatReading } from "./value-format.js";
 
 export class MemberDetails {
   constructor(columnCount) {
+    this.state = make("p", "why-state");
     this.summary = make("p", "about");
     this.overrides = make("ul", "overrides");
     this.parts = make("dl", "figures small");
     this.metrics = make("dl", "figures small");
-    const box = make("div", "details-box", this.summary, this.overrides, make("h3", "part", "Parts of the score"), this.parts);
+    const box = make("div", "details-box", this.state, this.summary, this.overrides, make("h3", "part", "Parts of the score"), this.parts);
     box.append(make("h3", "part", "Reported metrics"), this.metrics);
     const cell = make("td", "", box);
     cell.colSpan = columnCount;
@@ -19,7 +21,9 @@ export class MemberDetails {
   }
 
   update(member, pool) {
-    setText(this.summary, summaryOf(member, pool));
+    const reason = stateReason(member);
+    setText(this.state, `${displayState(member)}${reason ? `: ${reason}` : ""}`);
+    setText(this.summary, summaryOf(member, pool, reason));
     const overrides = member.overrides.map(overrideDescription);
     while (this.overrides.childElementCount > overrides.length) this.overrides.lastElementChild.remove();
     while (this.overrides.childElementCount < overrides.length) this.overrides.append(make("li"));
@@ -32,9 +36,11 @@ export class MemberDetails {
   }
 }
 
-function summaryOf(member, pool) {
+function summaryOf(member, pool, reason) {
+  const { addresses, guard, alarm, gone } = member;
   const facts = [
-    member.addresses.join(", "), member.guard, member.alarm && `alarm: ${member.alarm}`, member.gone && "agent stopped",
+    addresses.join(", "), !(reason && guard.includes(reason)) && guard, alarm && !reason.includes(alarm) && `alarm: ${alarm}`,
+    gone && "agent stopped",
   ];
   if (typeof member.capacity === "number") {
     facts.push(`capacity ${formatNumber(member.capacity, 1)}${pool.measured === false ? " (by processor count, not yet measured)" : " requests/s"}`);

@@ -44,7 +44,9 @@ export class PlotsPanel {
     grid.append(...this.plots.map(({ chart }) => chart.element));
     element.append(head, grid);
     element.addEventListener("keydown", event => {
-      if (event.key === "Escape" && this.range.fixed) this.range.goLive();
+      if (event.key !== "Escape" || !this.range.fixed) return;
+      event.preventDefault();  // keyboard.js then leaves the filter alone
+      this.endZoom();
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.plots.forEach(({ chart }) => chart.build()));
   }
@@ -77,6 +79,11 @@ export class PlotsPanel {
     });
     plot.chart.title.append(metricSelect);
     return plot;
+  }
+
+  /** Show the newest values again, if the viewer has zoomed. */
+  endZoom() {
+    if (this.range.fixed) this.range.goLive();
   }
 
   /** Call once a second. */

@@ -305,8 +305,9 @@ class FakeServer:
         return web.json_response(self.farm.status())
 
     async def _log(self, request: web.Request) -> web.Response:
-        since = float(request.query.get("since", 0))
-        return web.json_response({"events": [event for event in self.farm.events if event["time"] >= since]})
+        since, limit = float(request.query.get("since", 0)), int(request.query.get("limit", 200))
+        found = [event for event in self.farm.events if event["time"] >= since]
+        return web.json_response({"events": found[-limit:]})
 
     async def _history(self, request: web.Request) -> web.Response:
         parameters = request.query

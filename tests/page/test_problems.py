@@ -81,6 +81,88 @@ async def test_problems_say_what_is_wrong_since_when_and_what_to_do(browser: Bro
         assert page.errors == []
 
 
+def logged(farm: FakeFarm, ago: float, kind: str, level: str, text: str, member: str = "", pool: str = "web") -> None:
+    """Add an event to the log of ``farm`` that happened ``ago`` seconds ago."""
+    farm.events.append(
+        {"id": len(farm.events) + 1, "time": farm.time - ago, "kind": kind, "level": level, "text": text,
+         "pool": pool, "member": member}
+    )  # fmt: skip
+
+
+async def test_problems_that_have_ended_in_the_last_hour_are_listed(browser: Browser) -> None:
+    farm = FakeFarm({"web": ["bilbo", "frodo", "gandalf", "sam", "pippin"]})
+    logged(farm, 6000, "state", "warning", "pool web: bilbo is silent (was usable): no report for 3.0 s", "bilbo")
+    logged(farm, 5000, "state", "info", "pool web: bilbo is usable (was silent)", "bilbo")
+    logged(farm, 4000, "state", "warning", "pool web: pippin is silent (was usable): no report for 3.0 s", "pippin")
+    logged(farm, 3000, "state", "info", "pool web: pippin is usable (was silent)", "pippin")
+    logged(farm, 2500, "guard", "warning", "pool web: sam is quarantined: it serves no requests", "sam")
+    logged(farm, 2490, "guard", "info", "pool web: sam is no longer quarantined (duration: 10 s)", "sam")
+    logged(farm, 2400, "override", "warning", "pool web: frodo drained by root (although it is the last one)", "frodo")
+    logged(farm, 2300, "state", "warning", "pool web: gandalf is alarm (was usable): forced down by root", "gandalf")
+    logged(farm, 2200, "state", "info", "pool web: gandalf is usable (was alarm)", "gandalf")
+    logged(farm, 2100, "fail_open", "warning", "pool web: fails open: no member is usable; all members may be selected")
+    logged(farm, 2000, "fail_open", "info", "pool web: no longer fails open")
+    logged(farm, 1900, "reload", "error", "reload: the zone file is missing", pool="")
+    logged(farm, 1800, "reload", "error", "reload: the zone file is missing", pool="")
+    logged(farm, 900, "state", "warning", "pool web: frodo is silent (was usable): no report for 3.0 s", "frodo")
+    logged(farm, 900, "state", "warning", "pool shop: other is silent (was usable): no report", "other", pool="shop")
+    logged(farm, 890, "state", "info", "pool shop: other is usable (was silent)", "other", pool="shop")
+    farm.silent.add("frodo")
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelectorAll('.problems .ended').length === 3")
+        assert await page.text("#health") == "1 problem now, 4 ended in the last hour"
+        assert [head.split(" since ")[0] for head in await page.texts(".problems .trouble .problem-head")] == [
+            "frodo silent"
+        ]
+        await page.click("#problems button:not([hidden])")
+        await page.until("document.querySelectorAll('.problems .ended').length === 4")
+        ended = [" ".join(text.split()) for text in await page.texts(".problems .ended")]
+        assert [re.sub(r"(\d+ \w+ )?\d\d:\d\d:\d\d", "T", text) for text in ended] == [
+            "lbdns reload 2 times from T to T, for 100 s reload: the zone file is missing",
+            "web fail open T to T, for 100 s no member is usable",
+            "sam quarantined T to T, for 10 s it serves no requests",
+            "pippin silent T to T, for 17 min",
+        ]
+        farm.silent.clear()
+        await server.send_event(kind="state", level="info", text="pool web: frodo is usable (was silent)", pool="web",
+                                member="frodo")  # fmt: skip
+        await server.send_status()
+        await page.until("document.querySelectorAll('.problems .ended').length === 5")
+        assert await page.text("#health") == "no problems now, 5 ended in the last hour"
+        assert "none now" in await page.text("#problems")
+        assert page.errors == []
+
+
+@pytest.mark.parametrize(
+    ("uptime", "is_current", "expected"),
+    [(4000, True, "no problems in the last hour"), (1500, True, "no problems in the last 25 min"),
+     (4000, False, "no problems now")],
+    ids=["hour", "since the start", "a server without events"],
+)  # fmt: skip
+async def test_the_header_states_how_long_all_has_been_well(
+    browser: Browser, uptime: float, is_current: bool, expected: str
+) -> None:
+    farm = demo_farm()
+    farm.started, farm.is_current = farm.time - uptime, is_current
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(f"document.getElementById('health').innerText === {expected!r}")
+        assert await page.run(HIDDEN) is True
+        assert await page.run("document.getElementById('health').href") == ""
+
+
+async def test_the_header_claims_no_more_than_the_page_knows(browser: Browser) -> None:
+    """The page keeps a limited number of events, so a busy log may cover less than an hour."""
+    farm = demo_farm()
+    for i in range(600):
+        logged(farm, 2400 - i, "override", "info", f"override {i}", "bilbo")
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.getElementById('health').innerText.startsWith('no problems in the last ')")
+        assert await page.text("#health") == "no problems in the last 38 min"  # of the newest 500 events
+
+
 async def test_the_tab_shows_a_lost_connection(browser: Browser) -> None:
     async with fake_server(demo_farm(), 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")

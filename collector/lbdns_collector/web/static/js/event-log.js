@@ -12,13 +12,16 @@ const MAX_FETCHED = 500;  // events per request
 const LEVELS = ["info", "warning", "error"];
 
 export class EventLog {
-  constructor(element, announcer) {
-    this.announcer = announcer;
+  /** ``onCaughtUp`` is called when past events have arrived. */
+  constructor(element, announcer, onCaughtUp) {
+    Object.assign(this, { announcer, onCaughtUp });
     this.eventsByKey = new Map();  // oldest first
     this.items = new WeakMap();  // event -> its list item
     this.serverSendsEvents = false;
     this.states = new Map();  // the last known state of each member
     this.isBehind = true;  // whether the server may have events that the page lacks
+    this.knownUntil = 0;  // Unix seconds: while the page is behind, it may lack events after this time
+    this.completeSince = Infinity;  // Unix seconds: the page has all events after this time
     this.isFetching = false;
     const title = make("h2", "", "Events");
     title.id = "log-title";
@@ -40,13 +43,19 @@ export class EventLog {
     this.show();
   }
 
+  /** Note that events may be missed from now on, because there is no stream. */
+  fallBehind() {
+    if (this.isBehind) return;
+    this.isBehind = true;
+    this.knownUntil = this.events.findLast(({ isLocal }) => !isLocal)?.time ?? 0;
+  }
+
   /** Fetch the events that happened before the page was opened or while the stream was down. */
   async catchUp() {
     if (!this.isBehind || this.isFetching) return;
     this.isFetching = true;
     try {
-      const since = this.events.findLast(({ isLocal }) => !isLocal)?.time ?? 0;
-      const response = await fetchJsonIfPresent(`/api/v1/log?since=${since}&limit=${MAX_FETCHED}`);
+      const response = await fetchJsonIfPresent(`/api/v1/log?since=${this.knownUntil}&limit=${MAX_FETCHED}`);
       this.isBehind = false;
       if (response) this.merge(response.events ?? []);
     } catch {
@@ -58,10 +67,13 @@ export class EventLog {
 
   merge(events) {
     this.serverSendsEvents = true;
+    if (events.length >= MAX_FETCHED) this.completeSince = events[0].time;  // the server may have left out older events
+    else if (this.completeSince === Infinity) this.completeSince = 0;
     const all = [...this.events.filter(({ isLocal }) => !isLocal), ...events];  // the server's events replace the page's own
     this.eventsByKey.clear();
     for (const event of all.sort((a, b) => a.time - b.time || a.id - b.id)) this.add(event);
     this.show();
+    this.onCaughtUp();
   }
 
   /** All kept events, oldest first. */
@@ -81,7 +93,11 @@ export class EventLog {
     const key = `${event.time} ${event.id} ${event.text}`;
     if (this.eventsByKey.has(key)) return false;
     this.eventsByKey.set(key, event);
-    if (this.eventsByKey.size > MAX_KEPT) this.eventsByKey.delete(this.eventsByKey.keys().next().value);
+    if (this.eventsByKey.size > MAX_KEPT) {
+      const [oldest, { time }] = this.eventsByKey.entries().next().value;
+      this.eventsByKey.delete(oldest);
+      this.completeSince = Math.max(this.completeSince, time);
+    }
     return true;
   }
 

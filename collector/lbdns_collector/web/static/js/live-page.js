@@ -2,6 +2,7 @@
 
 import { AnswerCards, leadingAnswer } from "./answer-cards.js";
 import { setHidden, setText } from "./dom-elements.js";
+import { HOUR, findEndedProblems } from "./ended-problems.js";
 import { EventLog } from "./event-log.js";
 import { ExplainPanel } from "./explain-panel.js";
 import { listenForKeys } from "./keyboard.js";
@@ -27,8 +28,8 @@ const alone = readSetting("pool", "");  // the only pool on the page, or empty f
 const model = new StatusModel(alone);
 const lastMinute = new LastMinute();
 const recentValues = new RecentValues();
-const eventLog = new EventLog(byId("log"), byId("announce"));
-const header = new PageHeader({ connection: byId("connection"), disconnected: byId("disconnected"), server: byId("server") }, model);
+const eventLog = new EventLog(byId("log"), byId("announce"), () => updateProblems());
+const header = new PageHeader({ connection: byId("connection"), health: byId("health"), disconnected: byId("disconnected"), server: byId("server"), version: byId("version") }, model);
 const plottedMembers = new PlottedMembers(() => refresh());
 const explainPanel = new ExplainPanel(byId("explain"));
 const poolList = new PoolList(byId("pool-tabs"), byId("pools"), plottedMembers);
@@ -56,8 +57,12 @@ function updateAnswers() {
 }
 
 function updateProblems() {
-  const problems = findProblems(model, eventLog.events, Date.now() / SECOND - model.statusAge);
-  problemPanel.update(problems);
+  const { events, completeSince } = eventLog;
+  const problems = findProblems(model, events, Date.now() / SECOND - model.statusAge);
+  const now = model.serverTime ?? Date.now() / SECOND;
+  const ended = findEndedProblems(events.filter(({ pool }) => !pool || model.pool(pool)), now - HOUR);
+  problemPanel.update(problems, ended, now);
+  header.setProblems(problems, ended, now - Math.max(completeSince, model.server.started ?? 0));
   tabSign.setProblems(problems);
 }
 
@@ -81,7 +86,7 @@ const stream = new StatusStream({
   onEvent: event => eventLog.receive(event),
   onLink(state) {
     connected = state !== "disconnected";
-    if (state !== "live") eventLog.isBehind = true;  // without a stream, events are missed, so fetch them later
+    if (state !== "live") eventLog.fallBehind();  // without a stream, events are missed, so fetch them later
     header.setLink(state);
     tabSign.setConnected(header.isConnected);
   },

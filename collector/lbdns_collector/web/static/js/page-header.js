@@ -1,6 +1,7 @@
 // The page header: state of the connection, statistics of the server, and a banner while there is no connection.
 
-import { fillList, setClass, setHidden, setText } from "./dom-elements.js";
+import { fillList, setAttribute, setClass, setHidden, setText } from "./dom-elements.js";
+import { HOUR } from "./ended-problems.js";
 import { formatDuration, formatMegabytes, formatNumber, formatTime, pluralize } from "./value-format.js";
 import { metricLabel } from "./metric-labels.js";
 
@@ -14,8 +15,8 @@ const LINK_TEXTS = {
 };
 
 export class PageHeader {
-  constructor({ connection, disconnected, server }, model) {
-    Object.assign(this, { connection, disconnected, server, model });
+  constructor({ connection, health, disconnected, server, version }, model) {
+    Object.assign(this, { connection, health, disconnected, server, version, model });
     this.linkState = "connecting";
   }
 
@@ -46,6 +47,19 @@ export class PageHeader {
     setText(this.disconnected, isDisconnected ? `No connection to the server.${lastUpdate}` : "");
   }
 
+  /** Show whether all is well now, and whether it was in the last hour. The page has the events of the last
+   * ``knownSpan`` seconds; the number is not positive if the page has none. */
+  setProblems(problems, ended, knownSpan) {
+    const count = problems.filter(({ isPlanned }) => !isPlanned).length;
+    const found = count ? pluralize(count, "problem") : "no problems";
+    const span = knownSpan >= HOUR ? "hour" : formatDuration(Math.round(knownSpan));
+    setText(this.health, ended.length ? `${found} now, ${ended.length} ended in the last hour`
+      : count || !(knownSpan > 0) ? `${found} now` : `${found} in the last ${span}`);
+    setClass(this.health, `health ${count ? "trouble" : "well"}`);
+    setAttribute(this.health, "href", problems.length || ended.length ? "#problems" : null);
+    setHidden(this.health, false);
+  }
+
   update() {
     this.updatedAt = Date.now() / 1000;
     const { server, rates, statusAge, adaptive } = this.model;
@@ -58,8 +72,8 @@ export class PageHeader {
     if (server.fault) entries.push(["health", "not healthy", "warn", server.fault]);
     if (server.history) entries.push(historyEntry(server.history));
     if (adaptive) entries.push(adaptiveEntry(adaptive));
-    entries.push(["version", server.version ?? ""]);
     fillList(this.server, entries);
+    setText(this.version, server.version ? `lbdns ${server.version}` : "");
   }
 }
 

@@ -1,41 +1,58 @@
-// The panel "Problems": what is wrong, since when, and what to do. The panel is hidden while all is well.
+// The panel "Problems": what is wrong, since when, and what to do; and the problems of the last hour that have ended. The
+// panel is hidden if there are neither.
 
-import { make, setAttribute, setChildren, setClass, setHidden, setText } from "./dom-elements.js";
-import { formatTime, pluralize } from "./value-format.js";
+import { make, makeButton, setAttribute, setChildren, setClass, setHidden, setText } from "./dom-elements.js";
+import { formatDuration, formatTime, pluralize } from "./value-format.js";
 
-const MAX_SHOWN = 6;  // rows, unless the viewer requests all
+const MAX_SHOWN = 6;  // problems, unless the viewer requests all
+const MAX_ENDED = 3;
 
 export class ProblemPanel {
   constructor(element) {
     this.element = element;
-    this.rows = new Map();
-    this.problems = [];
-    this.showsAll = false;
     const title = make("h2", "", "Problems");
     title.id = "problems-title";
     this.count = make("span", "quiet");
-    this.list = make("ul", "problems");
-    this.toggle = make("button");
-    this.toggle.type = "button";
-    this.toggle.addEventListener("click", () => {
-      this.showsAll = !this.showsAll;
-      this.update(this.problems);
-    });
-    element.append(make("div", "panel-head", title, this.count), this.list, this.toggle);
+    this.current = new ProblemList(MAX_SHOWN, "more problem", updateCurrent);
+    this.ended = new ProblemList(MAX_ENDED, "more ended problem", updateEnded);
+    this.endedTitle = make("h3", "part", "Ended in the last hour");
+    element.append(make("div", "panel-head", title, this.count), ...this.current.elements, this.endedTitle, ...this.ended.elements);
   }
 
-  update(problems) {
-    this.problems = problems;
-    setHidden(this.element, !problems.length);
-    setText(this.count, `${problems.length}`);
-    const shown = this.showsAll ? problems : problems.slice(0, MAX_SHOWN);
+  /** Show the current problems and those that have ended. ``now`` is in Unix seconds. */
+  update(problems, ended, now) {
+    setHidden(this.element, !problems.length && !ended.length);
+    setText(this.count, problems.length ? "" : "none now");
+    setHidden(this.endedTitle, !ended.length);
+    this.current.update(problems, now);
+    this.ended.update(ended, now);
+  }
+}
+
+/** A list of problems, of which it shows the first few. A button shows all. */
+class ProblemList {
+  constructor(maximum, noun, updateRow) {
+    Object.assign(this, { maximum, noun, updateRow });
+    this.rows = new Map();
+    this.showsAll = false;
+    this.list = make("ul", "problems");
+    this.toggle = makeButton("", () => {
+      this.showsAll = !this.showsAll;
+      this.update(this.problems, this.now);
+    });
+    this.elements = [this.list, this.toggle];
+  }
+
+  update(problems, now) {
+    Object.assign(this, { problems, now });
+    const shown = this.showsAll ? problems : problems.slice(0, this.maximum);
     const rows = new Map(shown.map(problem => [problem.key, this.rows.get(problem.key) ?? new ProblemRow()]));
-    this.rows = rows;  // rows of problems that have ended are dropped
-    for (const problem of shown) rows.get(problem.key).update(problem);
+    this.rows = rows;  // rows of problems that are no longer in the list are dropped
+    for (const problem of shown) this.updateRow(rows.get(problem.key), problem, now);
     setChildren(this.list, [...rows.values()].map(row => row.element));
-    setHidden(this.toggle, problems.length <= MAX_SHOWN);
-    const more = pluralize(problems.length - MAX_SHOWN, "more problem");
-    setText(this.toggle, this.showsAll ? "Show fewer problems" : `Show ${more}`);
+    setHidden(this.list, !problems.length);
+    setHidden(this.toggle, problems.length <= this.maximum);
+    setText(this.toggle, this.showsAll ? `Show fewer` : `Show ${pluralize(problems.length - this.maximum, this.noun)}`);
     setAttribute(this.toggle, "aria-expanded", String(this.showsAll));
   }
 }
@@ -44,19 +61,33 @@ class ProblemRow {
   constructor() {
     this.who = make("b", "who");
     this.kind = make("span", "kind");
-    this.since = make("span", "quiet");
+    this.time = make("span", "quiet");
     this.what = make("p", "what");
     this.advice = make("p", "quiet");
-    this.element = make("li", "", make("p", "problem-head", this.who, " ", this.kind, " ", this.since), this.what, this.advice);
+    this.element = make("li", "", make("p", "problem-head", this.who, " ", this.kind, " ", this.time), this.what, this.advice);
   }
 
-  update({ who, kind, since, what, advice, isPlanned }) {
-    setClass(this.element, isPlanned ? "planned" : "trouble");
+  update({ who, kind, what }, className, time, advice = "") {
+    setClass(this.element, className);
     setText(this.who, who);
     setText(this.kind, kind);
-    setText(this.since, since === null ? "" : `since ${formatTime(since)}`);
+    setText(this.time, time);
     setText(this.what, what);
     setHidden(this.what, !what);
     setText(this.advice, advice);
+    setHidden(this.advice, !advice);
   }
+}
+
+function updateCurrent(row, problem, now) {
+  const { since, advice, isPlanned } = problem;
+  const time = since === null ? "" : `since ${formatTime(since)}, for ${formatDuration(Math.max(0, Math.round(now - since)))}`;
+  row.update(problem, isPlanned ? "planned" : "trouble", time, advice);
+}
+
+function updateEnded(row, problem) {
+  const { start, end, count } = problem;
+  const times = count > 1 ? `${count} times from ` : start === end ? "at " : "";
+  row.update(problem, "ended", start === end
+    ? `${times}${formatTime(start)}` : `${times}${formatTime(start)} to ${formatTime(end)}, for ${formatDuration(Math.round(end - start))}`);
 }

@@ -43,6 +43,12 @@ export class StatusModel {
     return (performance.now() - this.receivedAt) / 1000;
   }
 
+  /** The time of the newest status by the server's clock, in Unix seconds, or null if the server doesn't tell it. */
+  get serverTime() {
+    const { started, uptime_s: uptime } = this.server;
+    return typeof started === "number" && typeof uptime === "number" ? started + uptime : null;
+  }
+
   pool(name) {
     return this.pools.find(pool => pool.name === name);
   }

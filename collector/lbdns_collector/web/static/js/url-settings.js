@@ -1,6 +1,6 @@
 // The viewer's choices (pool, sorting, time range, ...), kept in the URL fragment: they survive a reload and can be shared.
 
-const ANCHORS = new Set(["pools", "plots", "explain", "log"]);  // fragments that are links within the page, not settings
+const ANCHORS = new Set(["problems", "pools", "plots", "explain", "log"]);  // fragments that are links within the page, not settings
 
 function parseFragment() {
   const fragment = location.hash.slice(1);

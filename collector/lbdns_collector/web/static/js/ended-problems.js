@@ -1,0 +1,48 @@
+// Finds the problems of the last hour that have ended, from the server's events.
+
+export const HOUR = 3600;  // seconds
+
+/** Kinds of event that begin a problem, which lasts until an event of level info ends it. */
+const LASTING = new Set(["state", "guard", "fail_open", "collector", "history"]);
+/** What events of other kinds report lasts only for a moment. An operator's overrides are no problems. */
+const NO_PROBLEMS = new Set(["override"]);
+
+/** Return the problems that have ended after ``since`` (Unix seconds), the newest end first. ``events`` are the server's
+ * events, oldest first.
+ *
+ * A silent member's reason is left out, because it states the age of the report at the time of the event. Each problem has ``key``, ``who``, ``kind``, ``what``, ``start`` and ``end``, and ``count`` for repeated moments. */
+export function findEndedProblems(events, since) {
+  const open = new Map();
+  const ended = [];
+  for (const event of events) {
+    const { kind, pool, member, level, time } = event;
+    if (NO_PROBLEMS.has(kind)) continue;
+    const key = `${kind}\n${pool}\n${member}`;
+    const known = open.get(key);
+    if (!LASTING.has(kind)) {
+      if (level === "info" || time <= since) continue;
+      if (known) Object.assign(known, { end: time, count: known.count + 1 });
+      else open.set(key, { ...describe(event), key, start: time, end: time, count: 1 });
+    } else if (level !== "info") {
+      if (!known) open.set(key, { ...describe(event), key, start: time, end: null, count: 1 });
+    } else if (known) {
+      open.delete(key);
+      known.end = time;
+      if (time > since) ended.push({ ...known, key: `${key}\n${known.start}` });
+    }
+  }
+  ended.push(...[...open.values()].filter(({ end }) => end !== null));
+  return ended.filter(({ isPlanned }) => !isPlanned).sort((a, b) => b.end - a.end);
+}
+
+/** Return {who, kind, what, isPlanned} for the first event of a problem. */
+function describe({ kind, pool, member, text }) {
+  const withoutPool = text.startsWith(`pool ${pool}: `) ? text.slice(`pool ${pool}: `.length) : text;
+  const state = member && withoutPool.match(/ is ([a-z ]+?)(?: \(was [a-z ]+\))?(?:: (.*))?$/);
+  if (state) {
+    const [, word, reason = ""] = state;
+    return { who: member, kind: word, what: word === "silent" ? "" : reason, isPlanned: reason.startsWith("forced down") };
+  }
+  if (kind === "fail_open") return { who: pool, kind: "fail open", what: withoutPool.replace(/^fails open: ([^;]*).*$/, "$1") };
+  return { who: member || pool || "lbdns", kind: kind.replaceAll("_", " "), what: withoutPool };
+}

@@ -64,22 +64,6 @@ async def test_headings_state_the_scale_of_bars(browser: Browser) -> None:
         assert page.errors == []
 
 
-async def test_a_sparkline_moves_although_its_ends_stay_the_same(browser: Browser) -> None:
-    """A peak moves to the left even while the oldest and the newest value are equal."""
-    async with fake_server(demo_farm(), 60) as server, browser.page() as page:
-        await page.open(f"{server.url}/")
-        same = await page.run("""(async () => {
-          const { Sparkline } = await import('/js/sparkline.js');
-          const line = new Sparkline();
-          const picture = peak => {
-            line.draw(Array.from({ length: 120 }, (_, i) => (i === peak ? 1 : 0)), 1);
-            return line.element.toDataURL();
-          };
-          return picture(80) === picture(40);
-        })()""")
-        assert same is False
-
-
 async def test_the_browser_keeps_the_chosen_columns(browser: Browser) -> None:
     async with fake_server(demo_farm(), 60) as server, browser.page(width=1400) as page:
         await page.open(f"{server.url}/")

@@ -95,6 +95,8 @@ async def test_problems_that_have_ended_in_the_last_hour_are_listed(browser: Bro
     logged(farm, 5000, "state", "info", "pool web: bilbo is usable (was silent)", "bilbo")
     logged(farm, 4000, "state", "warning", "pool web: pippin is silent (was usable): no report for 3.0 s", "pippin")
     logged(farm, 3000, "state", "info", "pool web: pippin is usable (was silent)", "pippin")
+    logged(farm, 2900, "state", "warning", "pool web: bilbo is alarm (was usable): alarm: disk full", "bilbo")
+    logged(farm, 2700, "state", "info", "pool web: bilbo is usable (was alarm)", "bilbo")
     logged(farm, 2500, "guard", "warning", "pool web: sam is quarantined: it serves no requests", "sam")
     logged(farm, 2490, "guard", "info", "pool web: sam is no longer quarantined (duration: 10 s)", "sam")
     logged(farm, 2400, "override", "warning", "pool web: frodo drained by root (although it is the last one)", "frodo")
@@ -111,25 +113,26 @@ async def test_problems_that_have_ended_in_the_last_hour_are_listed(browser: Bro
     async with fake_server(farm, 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")
         await page.until("document.querySelectorAll('.problems .ended').length === 3")
-        assert await page.text("#health") == "1 problem now, 4 ended in the last hour"
+        assert await page.text("#health") == "1 problem, 5 ended in the last hour"
         assert [head.split(" since ")[0] for head in await page.texts(".problems .trouble .problem-head")] == [
             "frodo silent"
         ]
         await page.click("#problems button:not([hidden])")
-        await page.until("document.querySelectorAll('.problems .ended').length === 4")
+        await page.until("document.querySelectorAll('.problems .ended').length === 5")
         ended = [" ".join(text.split()) for text in await page.texts(".problems .ended")]
         assert [re.sub(r"(\d+ \w+ )?\d\d:\d\d:\d\d", "T", text) for text in ended] == [
             "lbdns reload 2 times from T to T, for 100 s reload: the zone file is missing",
             "web fail open T to T, for 100 s no member is usable",
             "sam quarantined T to T, for 10 s it serves no requests",
+            "bilbo alarm T to T, for 3 min disk full",
             "pippin silent T to T, for 17 min",
         ]
         farm.silent.clear()
         await server.send_event(kind="state", level="info", text="pool web: frodo is usable (was silent)", pool="web",
                                 member="frodo")  # fmt: skip
         await server.send_status()
-        await page.until("document.querySelectorAll('.problems .ended').length === 5")
-        assert await page.text("#health") == "no problems now, 5 ended in the last hour"
+        await page.until("document.querySelectorAll('.problems .ended').length === 6")
+        assert await page.text("#health") == "no problems now, 6 ended in the last hour"
         assert "none now" in await page.text("#problems")
         assert page.errors == []
 

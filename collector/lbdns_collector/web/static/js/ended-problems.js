@@ -41,7 +41,7 @@ function describe({ kind, pool, member, text }) {
   const state = member && withoutPool.match(/ is ([a-z ]+?)(?: \(was [a-z ]+\))?(?:: (.*))?$/);
   if (state) {
     const [, word, reason = ""] = state;
-    return { who: member, kind: word, what: word === "silent" ? "" : reason, isPlanned: reason.startsWith("forced down") };
+    return { who: member, kind: word, what: word === "silent" ? "" : reason.replace(`${word}: `, ""), isPlanned: reason.startsWith("forced down") };
   }
   if (kind === "fail_open") return { who: pool, kind: "fail open", what: withoutPool.replace(/^fails open: ([^;]*).*$/, "$1") };
   return { who: member || pool || "lbdns", kind: kind.replaceAll("_", " "), what: withoutPool };

@@ -16,6 +16,8 @@ import { ProblemPanel } from "./problem-panel.js";
 import { findProblems } from "./problems.js";
 import { RecentValues } from "./recent-values.js";
 import { RejectedReports } from "./rejected-reports.js";
+import { SPARKLINE_SECONDS, darkMode } from "./sparkline.js";
+import { SparklineValues } from "./sparkline-values.js";
 import { StatusModel } from "./status-model.js";
 import { StatusStream } from "./status-stream.js";
 import { TabSign } from "./tab-sign.js";
@@ -28,6 +30,7 @@ const alone = readSetting("pool", "");  // the only pool on the page, or empty f
 const model = new StatusModel(alone);
 const lastMinute = new LastMinute();
 const recentValues = new RecentValues();
+const sparklineValues = new SparklineValues(recentValues, model, SPARKLINE_SECONDS);
 const eventLog = new EventLog(byId("log"), byId("announce"), () => updateProblems());
 const header = new PageHeader({ connection: byId("connection"), health: byId("health"), disconnected: byId("disconnected"), server: byId("server"), version: byId("version") }, model);
 const plottedMembers = new PlottedMembers(() => refresh());
@@ -95,6 +98,7 @@ const stream = new StatusStream({
 const keyboardHelp = new KeyboardHelp(byId("keys"));
 listenForKeys({ showHelp: () => keyboardHelp.open(), endZoom: () => plotsPanel.endZoom() });
 stream.start();
+darkMode.addEventListener("change", () => poolList.tick(model, sparklineValues, Date.now() / SECOND));
 setInterval(() => {
   if (model.receivedAt === 0) return;
   header.tick();
@@ -104,6 +108,6 @@ setInterval(() => {
     eventLog.catchUp();
   }
   if (document.hidden) return;
-  poolList.tick(model, recentValues, Date.now() / SECOND);
+  poolList.tick(model, sparklineValues, Date.now() / SECOND);
   plotsPanel.tick();
 }, SECOND);

@@ -4,7 +4,7 @@ import { make, setStyle, setText } from "./dom-elements.js";
 import { MemberStateCell } from "./member-state-cell.js";
 import { displayState } from "./status-model.js";
 import { drawScoreBar, drawShareBar, makeScoreBar, makeShareBar } from "./score-share-bars.js";
-import { SPARKLINE_SECONDS, Sparkline } from "./sparkline.js";
+import { Sparkline } from "./sparkline.js";
 import { NO_VALUE, formatDuration, formatNumber, formatPercent, formatReading } from "./value-format.js";
 
 const STATE_ORDER = ["silent", "alarm", "forced down", "unknown", "drained", "usable"];  // most urgent first
@@ -15,16 +15,17 @@ function textCell(valueOf) {
   return () => ({ update: (cell, member, pool) => setText(cell, valueOf(member, pool)) });
 }
 
-/** Fill a cell with a number and a sparkline of the values that the page has received. */
+/** Fill a cell with a number and a sparkline of ``metric``. */
 function sparklineCell(cell, number, { text, metric, valueOf, maximum }) {
   const sparkline = new Sparkline();
   cell.append(make("div", "with-line", number, sparkline.element));
   return {
+    metric,
+    line: sparkline.element,
     update: (_, member) => setText(number, text(member)),
-    /** Draw the values received since ``now - SPARKLINE_SECONDS``. */
-    drawLine(member, pool, recentValues, now) {
-      const { series } = recentValues.since(now - SPARKLINE_SECONDS, pool.name, metric, [member.name]);
-      sparkline.draw(series[member.name].map(value => (value === null ? null : valueOf(value))), maximum(pool));
+    drawLine(member, pool, sparklineValues, now) {
+      const values = sparklineValues.of(pool.name, metric, member.name, now);
+      sparkline.draw(values.map(value => (value === null ? null : valueOf(value))), maximum(pool));
     },
   };
 }

@@ -36,9 +36,14 @@ class MemberRow {
     for (const { key, cell } of this.cells) setHidden(cell, hiddenColumns.has(key));
   }
 
-  drawLines(recentValues, now) {
+  /** Return the metrics of the sparklines that are visible. */
+  lineMetrics() {
+    return this.cells.filter(({ line }) => line?.checkVisibility()).map(({ metric }) => metric);
+  }
+
+  drawLines(sparklineValues, now) {
     for (const { key, drawLine } of this.cells) {
-      if (drawLine && !hiddenColumns.has(key)) drawLine(this.member, this.pool, recentValues, now);
+      if (drawLine && !hiddenColumns.has(key)) drawLine(this.member, this.pool, sparklineValues, now);
     }
   }
 
@@ -163,12 +168,13 @@ export class MemberTable {
   }
 
   /** Update the ages of the reports, which grow between two statuses, and the sparklines. */
-  tick(pool, recentValues, now) {
+  tick(pool, sparklineValues, now) {
     const ageColumn = COLUMNS.findIndex(({ key }) => key === "age");
-    for (const row of this.rows.values()) {
-      if (!row.element.isConnected) continue;
+    const shown = [...this.rows.values()].filter(row => row.element.isConnected);
+    if (shown.length) sparklineValues.request(pool.name, shown.map(({ name }) => name), shown[0].lineMetrics(), now);
+    for (const row of shown) {
       row.cells[ageColumn].update(row.cells[ageColumn].cell, row.member, pool);
-      row.drawLines(recentValues, now);
+      row.drawLines(sparklineValues, now);
     }
   }
 }

@@ -39,8 +39,8 @@ export class PoolList {
     setChildren(this.panelContainer, this.shownPanels.map(panel => panel.element));
   }
 
-  tick(model, recentValues, now) {
-    for (const panel of this.shownPanels) panel.tick(model.statusAge, recentValues, now);
+  tick(model, sparklineValues, now) {
+    for (const panel of this.shownPanels) panel.tick(model.statusAge, sparklineValues, now);
   }
 
   panel(pool) {

@@ -127,9 +127,9 @@ export class PoolPanel {
     this.nextPage.disabled = end >= count;
   }
 
-  tick(statusAge, recentValues, now) {
+  tick(statusAge, sparklineValues, now) {
     this.pool.statusAge = statusAge;
-    this.table.tick(this.pool, recentValues, now);
+    this.table.tick(this.pool, sparklineValues, now);
   }
 
   /** Show a chip for each state other than usable. A click filters the table by that state. */

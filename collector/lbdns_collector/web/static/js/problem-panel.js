@@ -45,14 +45,15 @@ class ProblemList {
 
   update(problems, now) {
     Object.assign(this, { problems, now });
-    const shown = this.showsAll ? problems : problems.slice(0, this.maximum);
+    const isLong = problems.length > this.maximum + 1;  // a button for a single problem would need as much space
+    const shown = this.showsAll || !isLong ? problems : problems.slice(0, this.maximum);
     const rows = new Map(shown.map(problem => [problem.key, this.rows.get(problem.key) ?? new ProblemRow()]));
     this.rows = rows;  // rows of problems that are no longer in the list are dropped
     for (const problem of shown) this.updateRow(rows.get(problem.key), problem, now);
     setChildren(this.list, [...rows.values()].map(row => row.element));
     setHidden(this.list, !problems.length);
-    setHidden(this.toggle, problems.length <= this.maximum);
-    setText(this.toggle, this.showsAll ? `Show fewer` : `Show ${pluralize(problems.length - this.maximum, this.noun)}`);
+    setHidden(this.toggle, !isLong);
+    setText(this.toggle, this.showsAll ? "Show fewer" : `Show ${pluralize(problems.length - this.maximum, this.noun)}`);
     setAttribute(this.toggle, "aria-expanded", String(this.showsAll));
   }
 }

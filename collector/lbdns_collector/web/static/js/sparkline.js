@@ -4,6 +4,7 @@ import { make } from "./dom-elements.js";
 
 const [WIDTH, HEIGHT] = [64, 18];  // CSS pixels
 export const SPARKLINE_SECONDS = 120;
+export const darkMode = matchMedia("(prefers-color-scheme: dark)");
 
 export class Sparkline {
   constructor() {
@@ -14,7 +15,8 @@ export class Sparkline {
 
   /** Draw ``values`` (null: unknown), one for each second, the newest last. The line reaches the top at ``maximum``. */
   draw(values, maximum) {
-    const key = `${maximum} ${values}`;  // all values: a peak moves while the ends of the line stay the same
+    // All values: a peak moves while the ends of the line stay the same. The colour depends on the mode
+    const key = `${darkMode.matches} ${maximum} ${values}`;
     if (key === this.drawn) return;
     this.drawn = key;
     const { element } = this;

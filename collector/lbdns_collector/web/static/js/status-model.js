@@ -68,7 +68,8 @@ export class StatusModel {
     const { uptime_s: uptime, queries = 0, types, rcodes } = this.server;
     const now = { uptime, server: { queries }, types: asObject(types), rcodes: asObject(rcodes), pools: {} };
     for (const { name, members } of this.pools) {
-      now.pools[name] = Object.fromEntries(members.map(member => [member.name, member.answers]));
+      // A Map: adding a thousand names to an object can take seconds in V8
+      now.pools[name] = new Map(members.map(member => [member.name, member.answers]));
     }
     const newest = this.counterHistory.at(-1);
     if (newest && uptime < newest.uptime) this.counterHistory = [];  // the server was restarted: its counters began at 0
@@ -81,19 +82,22 @@ export class StatusModel {
       this.rates.types = ratesOf(before.types, now.types, seconds);
       this.rates.rcodes = ratesOf(before.rcodes, now.rcodes, seconds);
       for (const { name, members } of this.pools) {
-        const rates = ratesOf(before.pools[name] ?? {}, now.pools[name], seconds);
-        for (const member of members) member.rate = rates[member.name] ?? null;
+        const answers = before.pools[name];
+        for (const member of members) member.rate = rateOf(answers?.get(member.name), member.answers, seconds);
       }
     }
     if (!this.counterHistory.length || uptime - newest.uptime >= MIN_COUNTER_GAP) this.counterHistory.push(now);
   }
 }
 
-/** Return the increase per second of each counter; a counter that is new began at 0. */
+/** Return the increase per second of a counter; a counter that is new began at 0. */
+function rateOf(before, now, seconds) {
+  return Math.max(0, (now - (before ?? 0)) / seconds);
+}
+
+/** Return the increase per second of each counter in an object. */
 function ratesOf(before, now, seconds) {
-  const rates = {};
-  for (const key in now) rates[key] = Math.max(0, (now[key] - (before[key] ?? 0)) / seconds);
-  return rates;
+  return Object.fromEntries(Object.entries(now).map(([key, count]) => [key, rateOf(before[key], count, seconds)]));
 }
 
 function addTotals(pool) {

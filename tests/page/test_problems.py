@@ -81,6 +81,22 @@ async def test_problems_say_what_is_wrong_since_when_and_what_to_do(browser: Bro
         assert page.errors == []
 
 
+async def test_a_broken_member_that_the_pool_needs_is_a_problem(browser: Browser) -> None:
+    """A member in slow start needs no help; a member that serves no requests does, although answers still name it."""
+    farm = demo_farm()
+    farm.replaced["bilbo"] = {"guard": "ramp 40%"}
+    farm.replaced["frodo"] = {"guard": "needed, but: its server-status page cannot be read, for 85 s"}
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelectorAll('.problems li').length === 2")
+        assert await page.text("#health") == "1 problem now"
+        trouble, planned = await page.text(".problems .trouble"), await page.text(".problems .planned")
+        assert trouble.startswith("frodo held back")
+        assert "Check the web server" in trouble
+        assert planned.startswith("bilbo held back")
+        assert "No action is needed" in planned
+
+
 def logged(farm: FakeFarm, ago: float, kind: str, level: str, text: str, member: str = "", pool: str = "web") -> None:
     """Add an event to the log of ``farm`` that happened ``ago`` seconds ago."""
     farm.events.append(

@@ -16,6 +16,8 @@ const ADVICE = {
   drained: name => `To select the member again, run: lbdns undrain ${name}`,
 };
 
+const ADVICE_FOR_NEEDED = "Check the web server on the member. The pool cannot do without the member, so answers still name it.";
+
 /** Return the problems in ``model``, the most serious first. ``events`` are the server's events, oldest first.
  *
  * Each problem has ``key``, ``kind``, ``who``, ``what``, ``advice`` and ``since`` (Unix seconds, or null if unknown).
@@ -52,9 +54,10 @@ function memberProblem(pool, member, starts, now) {
   const kind = displayState(member);
   if (kind === "usable") return null;
   const isChosen = kind === "drained" || kind === "forced down";
-  const advice = ADVICE[kind] ?? "";
+  const isNeeded = kind === "held back" && member.guard.startsWith("needed");  // it would be quarantined in a larger pool
+  const advice = isNeeded ? ADVICE_FOR_NEEDED : ADVICE[kind] ?? "";
   return {
-    key: `${pool.name}\n${member.name}`, kind, who: member.name, isPlanned: isChosen || kind === "held back",
+    key: `${pool.name}\n${member.name}`, kind, who: member.name, isPlanned: isChosen || kind === "held back" && !isNeeded,
     what: stateReason(member), since: sinceOf(kind, pool, member, forced, starts, now),
     advice: typeof advice === "function" ? advice(domainName(member.name, pool.zone)) : advice,
   };
@@ -64,7 +67,7 @@ const isGuard = kind => kind === "quarantined" || kind === "held back";
 
 function sinceOf(kind, pool, member, forced, starts, now) {
   if ((kind === "drained" || kind === "forced down") && typeof forced?.since === "number") return forced.since;
-  if (kind === "held back") return null;  // slow start has no event of its own
+  if (kind === "held back" && !member.guard.startsWith("needed")) return null;  // slow start has no event of its own
   const event = starts.get(`${isGuard(kind) ? "guard" : "state"}\n${pool.name}\n${member.name}`);
   if (event !== undefined) return event;
   return kind === "silent" && typeof member.age_s === "number" ? now - member.age_s : null;

@@ -44,6 +44,16 @@ async def violations(page: BrowserPage) -> list[Any]:
 
 def in_trouble() -> FakeFarm:
     farm = troubled(large_farm(1, 30))
+    for i in range(1, 7):  # six problems that have ended
+        for ago, level, text in (
+            (900, "warning", "silent (was usable): no report"),
+            (800, "info", "usable (was silent)"),
+        ):
+            name = f"web-{i:03}"
+            farm.events.append({
+                "id": len(farm.events), "time": farm.time - ago, "kind": "state", "level": level,
+                "text": f"pool web: {name} is {text}", "pool": "web", "member": name,
+            })  # fmt: skip
     farm.rejected.append({
         "source": "192.0.2.9", "host": "gandlaf", "key_id": "", "member_address": True, "reason": "unknown_host",
         "advice": "no member has this name", "count": 9, "counts": {"unknown_host": 9}, "age_s": 0.4,
@@ -75,6 +85,8 @@ async def test_axe_finds_nothing(
         await page.emulate(width, 900, dark=dark, phone=width < 820)
         await page.open(f"{server.url}/{fragment}")
         await page.until("document.querySelectorAll('.members tbody tr').length > 2")
+        if server.farm.events:
+            await page.until("document.querySelectorAll('.problems .ended').length > 2")
         assert await violations(page) == []
         await page.run(OPEN_ALL)
         assert await violations(page) == []

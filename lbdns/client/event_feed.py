@@ -8,9 +8,8 @@ import threading
 from collections import deque
 from typing import Final
 
-from lbdns.client.http_client import stream_events
+from lbdns.client.http_client import HttpLocation, stream_events
 from lbdns.events.server_sent_events import ServerSentEvent
-from lbdns.secrets.http_credentials import HttpCredentials
 from lbdns_shared.errors import LbdnsError
 
 FIRST_PAUSE: Final = 0.5  # s before the first reconnect; each pause doubles ...
@@ -21,8 +20,8 @@ KEPT: Final = 10_000  # events that wait for ``take``
 class EventFeed:
     """A feed of events and status documents. ``descriptor`` is readable when new data is available."""
 
-    def __init__(self, base: str, path: str, credentials: HttpCredentials) -> None:
-        self._source = base, path, credentials
+    def __init__(self, server: HttpLocation, path: str) -> None:
+        self._source = server, path
         self._lock = threading.Lock()
         self._events: deque[bytes] = deque(maxlen=KEPT)
         self._status: bytes | None = None

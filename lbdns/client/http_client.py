@@ -6,9 +6,11 @@ import contextlib
 import http.client
 import json
 import os
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -17,6 +19,7 @@ from lbdns import __version__
 from lbdns.config import load_sections
 from lbdns.events.server_sent_events import ServerSentEvent, ServerSentEventReader
 from lbdns.secrets.http_credentials import NO_CREDENTIALS, HttpCredentials, parse_tokens, read_credentials
+from lbdns.secrets.tls_certificate import client_context
 from lbdns_shared.errors import ConfigError, LbdnsError
 
 STATUS_PATH: Final = "/api/v1/status"
@@ -26,6 +29,7 @@ TIMEOUT: Final = 10.0
 SILENCE: Final = 45.0  # seconds without a byte from an event stream, which has a keep-alive every 15 s
 MAX_BODY: Final = 64 * 2**20  # bytes: 10,000 members take about 10 MB
 TOKEN_VARIABLE: Final = "LBDNS_TOKEN"  # environment variable
+CERTIFICATE_VARIABLE: Final = "SSL_CERT_FILE"  # environment variable, which OpenSSL reads
 _PIECE: Final = 65536  # bytes
 
 
@@ -42,13 +46,42 @@ def find_credentials(config: Path | None = None) -> HttpCredentials:
     return read_credentials(load_sections(config, "web").web)[0] if config and config.exists() else NO_CREDENTIALS
 
 
-def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> bytes:
-    """Request ``path`` from the server at ``base``, a URL such as http://127.0.0.1:8053, and return the response body.
+@dataclass(frozen=True, slots=True)
+class HttpLocation:
+    """A server's base URL, such as http://127.0.0.1:8053, and the data that clients need to connect to the server."""
 
-    If ``credentials`` is None, the function uses credentials from the environment. Raises LbdnsError if the server does
-    not respond or refuses the request, or if the response is not from lbdns.
+    base: str
+    credentials: HttpCredentials = NO_CREDENTIALS
+    #: A file with the server's certificate. If None, a trusted authority must have signed the certificate
+    certificate: Path | None = None
+
+    @classmethod
+    def of_url(cls, url: str) -> HttpLocation:
+        """Return the location of a server, with credentials from the environment. Raises ConfigError."""
+        return cls(url, find_credentials())
+
+    def url(self, path: str) -> str:
+        """Return the URL of ``path`` on the server. Raises ConfigError if the base is not a URL."""
+        parts = urlsplit(self.base)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise ConfigError(f"{self.base!r} is not a URL such as http://127.0.0.1:8053")
+        return self.base.rstrip("/") + path
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Return a TLS context for this server, or None if the server has no certificate of its own.
+
+        Raises ConfigError.
+        """
+        return client_context(self.certificate) if self.certificate else None
+
+
+def fetch(server: HttpLocation, path: str) -> bytes:
+    """Request ``path`` from a server, and return the response body.
+
+    Raises LbdnsError if the server does not respond or refuses the request, or if the response is not from lbdns.
     """
-    with _open(base, path, credentials, TIMEOUT) as response:
+    base = server.base
+    with _open(server, path, TIMEOUT) as response:
         try:
             body = bytes(response.read(MAX_BODY))
         except (OSError, http.client.HTTPException) as error:
@@ -58,15 +91,13 @@ def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> b
         return body
 
 
-def stream_events(
-    base: str, path: str = EVENTS_PATH, credentials: HttpCredentials | None = None
-) -> Iterator[ServerSentEvent]:
+def stream_events(server: HttpLocation, path: str = EVENTS_PATH) -> Iterator[ServerSentEvent]:
     """Yield the events from an event stream until the stream fails.
 
     Raises LbdnsError if the server closes the stream or sends nothing for SILENCE seconds.
     """
-    events = ServerSentEventReader()
-    with _open(base, path, credentials, SILENCE) as response:
+    events, base = ServerSentEventReader(), server.base
+    with _open(server, path, SILENCE) as response:
         if response.headers.get_content_type() != "text/event-stream":
             raise LbdnsError(f"{base}: the response is not from lbdns: {path} is not an event stream")
         while True:
@@ -79,15 +110,15 @@ def stream_events(
                 raise LbdnsError(f"{base}: the server closed the event stream")
 
 
-def _open(base: str, path: str, credentials: HttpCredentials | None, timeout: float) -> http.client.HTTPResponse:
-    if urlsplit(base).scheme not in ("http", "https") or not urlsplit(base).netloc:
-        raise ConfigError(f"{base!r} is not a URL such as http://127.0.0.1:8053")
-    request = urllib.request.Request(base.rstrip("/") + path, headers={"User-Agent": f"lbdns/{__version__}"})
-    if authorization := (find_credentials() if credentials is None else credentials).header():
+def _open(server: HttpLocation, path: str, timeout: float) -> http.client.HTTPResponse:
+    base = server.base
+    request = urllib.request.Request(server.url(path), headers={"User-Agent": f"lbdns/{__version__}"})
+    if authorization := server.credentials.header():
         # The target of a redirect does not receive these headers
         request.add_unredirected_header("Authorization", authorization)
     # No proxy: the environment's proxy is for other hosts, and the server usually runs on this one
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    tls = urllib.request.HTTPSHandler(context=server.tls())
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), tls)
     try:
         response: http.client.HTTPResponse = opener.open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
@@ -99,6 +130,12 @@ def _open(base: str, path: str, credentials: HttpCredentials | None, timeout: fl
 
 
 def _no_response(base: str, error: Exception) -> LbdnsError:
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        how = f"set {CERTIFICATE_VARIABLE} to a file with the certificate, or with the certificate of its authority"
+        return LbdnsError(f"{base}: the server's certificate is not trusted: {reason.verify_message}; {how}")
+    if isinstance(reason, ssl.SSLError):
+        return LbdnsError(f"{base}: the TLS handshake failed: {reason.reason}; does the server use http://?")
     return LbdnsError(
         f"{base}: no response: {_reason(error)}. Is 'lbdns serve' running, with [web] listen at this address?"
     )

@@ -6,23 +6,25 @@ import ipaddress
 from pathlib import Path
 from typing import Final
 
-from lbdns.client.http_client import find_credentials
+from lbdns.client.http_client import HttpLocation, find_credentials
 from lbdns.config import DEFAULT_FILE, load_sections
-from lbdns.secrets.http_credentials import HttpCredentials
 from lbdns_shared.endpoint import DNS_PORT, HTTP_PORT, Endpoint
 from lbdns_shared.errors import ConfigError
 
 RESOLV_CONF: Final = Path("/etc/resolv.conf")
 
 
-def http_location(url: str | None, config: Path) -> tuple[str, HttpCredentials]:
-    """Return the base URL of a server, and the credentials to send to the server.
+def http_location(url: str | None, config: Path) -> HttpLocation:
+    """Return the location of a server.
 
     If ``url`` is given, only credentials from the environment are used, because the user who chose the URL also set
-    the environment. Without ``url``, the URL and the credentials come from the configuration, but credentials from the
-    environment take precedence. Raises ConfigError.
+    the environment. Without ``url``, the location and the credentials come from the configuration, but credentials from
+    the environment take precedence. Raises ConfigError.
     """
-    return (url, find_credentials()) if url is not None else (url_of(config), find_credentials(config))
+    if url is not None:
+        return HttpLocation.of_url(url)
+    certificate = None if _is_missing(config) else load_sections(config, "web").web.tls_cert
+    return HttpLocation(url_of(config), find_credentials(config), certificate)
 
 
 def serves_no_http(config: Path) -> bool:
@@ -37,12 +39,12 @@ def url_of(config: Path) -> str:
     """
     if _is_missing(config):
         return f"http://{Endpoint('127.0.0.1', HTTP_PORT)}"
-    web = load_sections(config, "web").web.listen
-    if web is None:
+    web = load_sections(config, "web").web
+    if web.listen is None:
         raise ConfigError(
             f'{config}: [web] listen is "off", so the server has no HTTP address; specify a URL with --url'
         )
-    return f"http://{_reachable(web)}"
+    return f"{web.scheme}://{_reachable(web.listen)}"
 
 
 def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:

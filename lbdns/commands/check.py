@@ -126,7 +126,7 @@ def summary(files: ConfigurationFiles) -> Iterator[str]:
     others = f", one of {config.server.dns_servers} servers" if config.server.dns_servers > 1 else ""
     yield f"DNS on {_listed(config.server.listen)}{others}"
     yield _about_reports(files)
-    yield f"HTTP on {config.web.listen}" if config.web.listen else "HTTP: off"
+    yield f"{config.web.scheme.upper()} on {config.web.listen}" if config.web.listen else "HTTP: off"
     if config.forward.upstream:
         yield f"forwarding to {_listed(config.forward.upstream)} for {_listed(config.forward.allow)}"
     warnings = [*farm.warnings, *files.warnings, *files.http_warnings, *_about_this_machine(config)]

@@ -67,13 +67,13 @@ def _fetch_explanation(name: str, url: str | None, control: Path | None, config:
         control = control_path(config, None)
     if control is not None:
         return send_command(control, "explain", name=name).get("explanation"), str(control)
-    base, credentials = http_location(url, config)
-    body = fetch(base, f"{EXPLAIN}?{urlencode({'name': name})}", credentials)
+    server = http_location(url, config)
+    body = fetch(server, f"{EXPLAIN}?{urlencode({'name': name})}")
     try:
-        return json.loads(body), base
+        return json.loads(body), server.base
     except ValueError as error:
         raise LbdnsError(
-            f"{base}: the response is not from lbdns: {EXPLAIN} returned no explanation: {error}"
+            f"{server.base}: the response is not from lbdns: {EXPLAIN} returned no explanation: {error}"
         ) from None
 
 

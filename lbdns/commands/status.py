@@ -69,8 +69,8 @@ def status(
         raise click.UsageError(
             "--top and --json cannot be used together; to limit the JSON output, use --pool or --state"
         )
-    base, credentials = http_location(url, config)
-    body = fetch(base, STATUS_PATH, credentials)
+    server = http_location(url, config)
+    body = fetch(server, STATUS_PATH)
     try:
         answer = json.loads(body)
         _check_pools(pools, [str(pool["name"]) for pool in answer["pools"]])
@@ -83,7 +83,8 @@ def status(
         else:
             print_status(answer, Console(highlight=False), TOP if top is None else top, states)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise LbdnsError(f"{base}: the response is not from lbdns: {STATUS_PATH} returned no valid status") from None
+        what = f"the response is not from lbdns: {STATUS_PATH} returned no valid status"
+        raise LbdnsError(f"{server.base}: {what}") from None
 
 
 def _check_pools(asked: Sequence[str], known: Sequence[str]) -> None:

@@ -46,25 +46,25 @@ def top(interval: float, once: bool, url: str | None, config: Path) -> None:
     console = Console(highlight=False)
     if not once:
         demand_terminal(console)
-    base, credentials = http_location(url, config)
+    server = http_location(url, config)
     data = TopData()
     try:
         # At the start, a missing server is an error; later, the feed reconnects
-        _take_status(data, fetch(base, STATUS_PATH, credentials))
+        _take_status(data, fetch(server, STATUS_PATH))
         data.sample(time.monotonic())
-        for event in json.loads(fetch(base, LOG, credentials))["events"]:
+        for event in json.loads(fetch(server, LOG))["events"]:
             data.take_event(event)
         if once:
             time.sleep(interval)
-            _take_status(data, fetch(base, STATUS_PATH, credentials))
+            _take_status(data, fetch(server, STATUS_PATH))
             data.sample(time.monotonic())
             for line in frame(data, View(), _size(console), time.monotonic()):
                 console.print(line, soft_wrap=True)
         else:
-            _follow(data, console, EventFeed(base, EVENTS_PATH, credentials), interval)
+            _follow(data, console, EventFeed(server, EVENTS_PATH), interval)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise LbdnsError(
-            f"{base}: the response is not from lbdns: {STATUS_PATH} returned no valid status: {error!r}"
+            f"{server.base}: the response is not from lbdns: {STATUS_PATH} returned no valid status: {error!r}"
         ) from None
     except (KeyboardInterrupt, EOFError):
         pass  # the usual ways to quit

@@ -16,12 +16,11 @@ import click
 from rich.console import Console
 
 from lbdns.client.event_feed import LONGEST_PAUSE, EventFeed
-from lbdns.client.http_client import EVENTS_PATH, fetch
+from lbdns.client.http_client import EVENTS_PATH, HttpLocation, fetch
 from lbdns.client.server_location import http_location
 from lbdns.command_line.common_options import DURATION, config_option, url_option
 from lbdns.commands.terminal.printable import event_line
 from lbdns.events.event_log import EVENT_KINDS, KEPT
-from lbdns.secrets.http_credentials import HttpCredentials
 from lbdns_shared.errors import LbdnsError
 
 LOG: Final = "/api/v1/log"
@@ -49,12 +48,12 @@ def watch(kinds: tuple[str, ...], since: float | None, as_json: bool, url: str |
       lbdns watch
       lbdns watch --since 10m --kind state --kind override
     """
-    base, credentials = http_location(url, config)
+    server = http_location(url, config)
     printer = _Printer(frozenset(kinds), as_json)
     last = time.time()
     try:
-        _print_log(base, credentials, last - since if since is not None else last, printer)
-        _follow(base, credentials, last, printer)
+        _print_log(server, last - since if since is not None else last, printer)
+        _follow(server, last, printer)
     except KeyboardInterrupt:
         pass  # the usual way to stop it
 
@@ -83,18 +82,19 @@ class _Printer:
             self._console.print(line)
 
 
-def _print_log(base: str, credentials: HttpCredentials, since: float, printer: _Printer) -> None:
+def _print_log(server: HttpLocation, since: float, printer: _Printer) -> None:
     query = urlencode({"since": f"{since:.6f}", "limit": KEPT})
     try:
-        for event in json.loads(fetch(base, f"{LOG}?{query}", credentials))["events"]:
+        for event in json.loads(fetch(server, f"{LOG}?{query}"))["events"]:
             printer.show(event)
     except (KeyError, TypeError, ValueError) as error:
-        raise LbdnsError(f"{base}: the response is not from lbdns: {LOG} returned no valid events: {error!r}") from None
+        what = f"the response is not from lbdns: {LOG} returned no valid events: {error!r}"
+        raise LbdnsError(f"{server.base}: {what}") from None
 
 
-def _follow(base: str, credentials: HttpCredentials, begin: float, printer: _Printer) -> None:
+def _follow(server: HttpLocation, begin: float, printer: _Printer) -> None:
     """Print events from the stream. After a failed connection, read the missed events from the log."""
-    feed, failures, announced = EventFeed(base, ONLY_LOG, credentials), 0, False
+    feed, failures, announced = EventFeed(server, ONLY_LOG), 0, False
     next_look = settled = time.monotonic() + LOOK
     while True:
         now = time.monotonic()
@@ -104,7 +104,8 @@ def _follow(base: str, credentials: HttpCredentials, begin: float, printer: _Pri
             for event in map(json.loads, events):
                 printer.show(event)
         except (KeyError, TypeError, ValueError) as error:
-            raise LbdnsError(f"{base}: the response is not from lbdns: its event stream is invalid: {error}") from None
+            what = f"the response is not from lbdns: its event stream is invalid: {error}"
+            raise LbdnsError(f"{server.base}: {what}") from None
         now = time.monotonic()
         if feed.failures != failures:
             failures, settled = feed.failures, now + LONGEST_PAUSE + 3 * LOOK  # by then the feed has tried to reconnect
@@ -115,5 +116,5 @@ def _follow(base: str, credentials: HttpCredentials, begin: float, printer: _Pri
         elif now >= next_look <= settled:
             next_look = now + LOOK
             with contextlib.suppress(LbdnsError):
-                _print_log(base, credentials, max(begin, printer.last - LOOK), printer)
+                _print_log(server, max(begin, printer.last - LOOK), printer)
                 announced = False

@@ -52,13 +52,23 @@ class WebConfig:
     user: str = string()  # with ``password_file``: HTTP basic authentication (RFC 7617)
     password_file: Path | None = optional_path()
     token_file: Path | None = optional_path()  # a bearer token (RFC 6750), accepted as well
+    tls_cert: Path | None = optional_path()  # the server's certificate, then its issuers (PEM); with it, only HTTPS
+    tls_key: Path | None = optional_path()  # the certificate's private key (PEM)
     max_member_series: int = integer(2000, 0, 10**6)  # above this number, /metrics has no series for single members
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of the server's URL."""
+        return "https" if self.tls_cert else "http"
 
 
 def check_web(web: WebConfig, table: TomlTable) -> None:
     if bool(web.user) != bool(web.password_file):
         missing = "password_file" if web.user else "user"
         table.wrong(missing, "is missing; user and password_file must be set together")
+    if bool(web.tls_cert) != bool(web.tls_key):
+        missing = "tls_key" if web.tls_cert else "tls_cert"
+        table.wrong(missing, "is missing; tls_cert and tls_key must be set together")
     if ":" in web.user:
         table.wrong("user", "must not contain a colon, which HTTP basic authentication forbids (RFC 7617, section 2)")
     if web.listen and not web.allow and not ipaddress.ip_address(web.listen.host.partition("%")[0]).is_loopback:

@@ -11,6 +11,7 @@ from lbdns.config import read_config
 from lbdns.model.farm import Farm, read_farm
 from lbdns.secrets.http_credentials import read_credentials, read_tokens
 from lbdns.secrets.key_files import read_cookie_secrets, read_report_keys
+from lbdns.secrets.tls_certificate import server_context
 from lbdns.text.finding_order import in_order
 from lbdns_shared.errors import ConfigError
 from lbdns_shared.keys import MasterKey
@@ -30,7 +31,7 @@ class ConfigurationFiles:
     report_keys: tuple[MasterKey, ...]  # empty if there is no key file
     cookie_secrets: tuple[bytes, ...]  # empty if there is no file of secrets
     warnings: tuple[str, ...]  # about the files with report keys and cookie secrets
-    http_warnings: tuple[str, ...]  # about password and token files, which HTTP servers and clients read again
+    http_warnings: tuple[str, ...]  # about the files that ``[web]`` names, which HTTP servers and clients read again
 
 
 def read_files(path: Path, serves_dns: bool = True) -> ConfigurationFiles:
@@ -59,6 +60,7 @@ def read_files(path: Path, serves_dns: bool = True) -> ConfigurationFiles:
     cookie_secrets = attempt(warnings, read_cookie_secrets, secrets) if secrets and serves_dns else ()
     if "web" not in faulty:
         attempt(http_warnings, read_credentials, config.web)
+        attempt(http_warnings, server_context, config.web)
     if collector.connect_token_file and serves_dns:
         attempt(http_warnings, read_tokens, collector.connect_token_file, "[collector] connect_token_file")
     if findings or farm is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import socket
 import ssl
 import threading
@@ -11,9 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +17,7 @@ from lbdns_agent.missing_values import MissingValueError
 from lbdns_agent.webserver.status_page import DEFAULT_URL, LARGEST, ServerStatusPage, parse_status_url, status_page_body
 from tests.agent.waiting import run_to_end
 from tests.agent.web import Handler, answer, hanging, web_server
+from tests.certificates import self_signed
 
 
 def fetch(url: str, timeout: float = 5.0) -> bytes:
@@ -164,28 +161,6 @@ def test_a_literal_address_is_known_at_once() -> None:
     assert ServerStatusPage(parse_status_url("http://[2001:db8::7]/")).addresses == (
         socket.inet_pton(socket.AF_INET6, "2001:db8::7"),
     )
-
-
-def self_signed(folder: Path) -> tuple[Path, Path]:
-    """Create a self-signed certificate and its private key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "web")])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    form = serialization.PrivateFormat.PKCS8
-    (folder / "certificate").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "key").write_bytes(key.private_bytes(serialization.Encoding.PEM, form, plain))
-    return folder / "certificate", folder / "key"
 
 
 def test_https_on_the_loopback_needs_no_authority(tmp_path: Path) -> None:

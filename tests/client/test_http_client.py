@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lbdns.client import http_client
-from lbdns.client.http_client import TOKEN_VARIABLE, fetch, find_credentials, stream_events
+from lbdns.client.http_client import TOKEN_VARIABLE, HttpLocation, fetch, find_credentials, stream_events
 from lbdns.events.server_sent_events import ServerSentEvent
 from lbdns.secrets.http_credentials import NO_CREDENTIALS, HttpCredentials
 from lbdns_shared.errors import LbdnsError
@@ -64,27 +64,25 @@ def test_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1/")  # must not receive a request
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
     with server(telling) as base:
-        assert json.loads(fetch(base + "/", "/x?y=1")) == {"path": "/x?y=1", "authorization": None}
+        assert json.loads(fetch(HttpLocation.of_url(base + "/"), "/x?y=1")) == {"path": "/x?y=1", "authorization": None}
 
 
 def test_credentials_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, "fromenvironment")
     with server(telling) as base:
-        sent = [
-            json.loads(fetch(base, "/", credentials))["authorization"]
-            for credentials in (
-                None,
-                NO_CREDENTIALS,
-                HttpCredentials("sam", "x"),
-                HttpCredentials(tokens=("abc", "def")),
-            )
-        ]
+        locations = (
+            HttpLocation.of_url(base),
+            HttpLocation(base),
+            HttpLocation(base, HttpCredentials("sam", "x")),
+            HttpLocation(base, HttpCredentials(tokens=("abc", "def"))),
+        )
+        sent = [json.loads(fetch(location, "/"))["authorization"] for location in locations]
     assert sent == ["Bearer fromenvironment", None, "Basic c2FtOng=", "Bearer abc"]
 
 
 def test_credentials_do_not_follow_a_redirection() -> None:
     with server(telling) as other, server(answering(302, b"", Location=other)) as base:
-        assert json.loads(fetch(base, "/", HttpCredentials(tokens=("abc",))))["authorization"] is None
+        assert json.loads(fetch(HttpLocation(base, HttpCredentials(tokens=("abc",))), "/"))["authorization"] is None
 
 
 def test_where_credentials_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +112,7 @@ def test_where_credentials_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
 )
 def test_refusals(answer: Answer, message: str) -> None:
     with server(answer) as base, pytest.raises(LbdnsError, match=message) as raised:
-        fetch(base, "/path")
+        fetch(HttpLocation.of_url(base), "/path")
     assert str(raised.value).startswith(f"{base}: ")
 
 
@@ -122,7 +120,7 @@ def test_nobody_there() -> None:
     with closing(socket.socket()) as taken:  # bound, not listening: refused
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(LbdnsError, match="no response: Connection refused"):
-            fetch(f"http://127.0.0.1:{taken.getsockname()[1]}", "/")
+            fetch(HttpLocation.of_url(f"http://127.0.0.1:{taken.getsockname()[1]}"), "/")
 
 
 def test_a_body_that_is_cut() -> None:
@@ -130,19 +128,19 @@ def test_a_body_that_is_cut() -> None:
         server(answering(200, b"half", **{"Content-Length": "8"})) as base,
         pytest.raises(LbdnsError, match="the response is truncated"),
     ):
-        fetch(base, "/")
+        fetch(HttpLocation.of_url(base), "/")
 
 
 @pytest.mark.parametrize("base", ["", "127.0.0.1:1", "file:///etc/passwd", "http://"])
 def test_no_url(base: str) -> None:
     with pytest.raises(LbdnsError, match="is not a URL such as http"):
-        fetch(base, "/")
+        fetch(HttpLocation.of_url(base), "/")
 
 
 def test_a_stream() -> None:
     body = b": keep-alive\n\nevent: status\ndata: {}\n\nevent: log\r\ndata: [1,\r\ndata: 2]\r\n\r\ndata: unfinished\n"
     with server(answering(200, body, "text/event-stream")) as base:
-        events = stream_events(base)
+        events = stream_events(HttpLocation.of_url(base))
         assert [next(events), next(events)] == [ServerSentEvent("status", b"{}"), ServerSentEvent("log", b"[1,\n2]")]
         with pytest.raises(LbdnsError, match="closed the event stream"):
             next(events)
@@ -158,7 +156,7 @@ def test_a_silent_stream_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
         waiting.wait(20)
 
     with server(silent) as base:
-        events = stream_events(base)
+        events = stream_events(HttpLocation.of_url(base))
         assert next(events) == ServerSentEvent("log", b"1")
         with pytest.raises(LbdnsError, match="was interrupted: timed out"):
             next(events)
@@ -167,4 +165,4 @@ def test_a_silent_stream_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_stream() -> None:
     with server(answering(200, b"{}")) as base, pytest.raises(LbdnsError, match="is not an event stream"):
-        next(stream_events(base))
+        next(stream_events(HttpLocation.of_url(base)))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.client.http_client import find_credentials
-from lbdns.client.server_location import dns_server_of, serves_no_http, url_of
+from lbdns.client.http_client import TOKEN_VARIABLE, HttpLocation, find_credentials
+from lbdns.client.server_location import dns_server_of, http_location, serves_no_http, url_of
 from lbdns.command_line.common_options import control_path
 from lbdns.secrets.http_credentials import NO_CREDENTIALS
 from lbdns_shared.endpoint import Endpoint
@@ -88,3 +88,14 @@ def test_without_a_configuration_queries_go_to_the_first_name_server(
         dns_server_of(tmp_path / "lbdns.toml", tmp_path / "missing")
     with pytest.raises(ConfigError, match=r"another\.toml"):
         dns_server_of(tmp_path / "another.toml", resolv_conf)
+
+
+def test_a_server_with_a_certificate_is_asked_over_https(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
+    path = configuration(tmp_path, "127.0.0.1:8054")
+    path.write_text(path.read_text() + 'tls_cert = "web.crt"\ntls_key = "web.key"\n')
+    assert http_location(None, path) == HttpLocation("https://127.0.0.1:8054", NO_CREDENTIALS, tmp_path / "web.crt")
+    assert http_location("https://ns1:8053", path) == HttpLocation("https://ns1:8053")
+    path.write_text(path.read_text().replace('tls_key = "web.key"\n', ""))
+    with pytest.raises(ConfigError, match=r"\[web\] tls_key: is missing; tls_cert and tls_key must be set together"):
+        url_of(path)

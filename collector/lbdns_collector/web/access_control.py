@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from lbdns.config.value_readers import Network
 from lbdns.config.web_section import WebConfig
@@ -15,12 +15,18 @@ from lbdns.sockets.client_network import client_network, plain_address
 from lbdns_collector.web.host_names import is_name_of_server
 from lbdns_collector.web.refusal_log import RefusalLog
 
-RefusalReason = Literal["network", "host", "nameless", "credentials", "tries", "busy", "slow", "replaced", "malformed"]
+if TYPE_CHECKING:
+    import ssl
+
+RefusalReason = Literal[
+    "network", "handshake", "host", "nameless", "credentials", "tries", "busy", "slow", "replaced", "malformed"
+]
 REFUSAL_REASONS: Final[tuple[RefusalReason, ...]] = get_args(RefusalReason)
 #: What the log says; reasons without a text are not logged, because they are no attacks: a browser's first request has
 #: no credentials, and browsers and proxies keep idle connections
 _LOGGED: Final[dict[RefusalReason, str]] = {
     "network": "is not in a network listed in [web] allow",
+    "handshake": "failed to complete a TLS handshake",
     "host": "asked for a host that is not in [web] names",
     "credentials": "sent a wrong password or token",
     "tries": "sent too many wrong passwords or tokens",
@@ -44,12 +50,18 @@ class AccessControl:
         self._wrong: Counter[str] = Counter()  # pending refusals, by network
         self._log = RefusalLog()
 
-    def apply(self, web: WebConfig, credentials: HttpCredentials) -> None:
-        """Replace the rules in force with those in ``web``."""
+    def apply(self, web: WebConfig, credentials: HttpCredentials, tls: ssl.SSLContext | None = None) -> None:
+        """Replace the rules in force with those in ``web``. Connections already accepted keep their TLS context."""
         self.allow = web.allow
+        self.tls = tls  # None: clients connect without TLS
         self.names = frozenset(web.names)
         self.connections_per_client = web.connections_per_client
         self.credentials = credentials
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of the server's URL."""
+        return "https" if self.tls else "http"
 
     def is_allowed(self, address: str) -> bool:
         """Return whether a client at ``address`` may connect."""

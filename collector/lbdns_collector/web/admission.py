@@ -15,7 +15,8 @@ from aiohttp.http import HttpVersion11
 from lbdns_collector.web.access_control import RefusalReason
 from lbdns_collector.web.app_keys import ACCESS
 from lbdns_collector.web.gated_connection import connection_of
-from lbdns_collector.web.http_responses import RETRY, error
+from lbdns_collector.web.http_responses import error
+from lbdns_collector.web.refusal import RETRY
 from lbdns_collector.web.request_heads import PROBES
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

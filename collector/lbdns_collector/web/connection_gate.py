@@ -16,7 +16,7 @@ from lbdns.sockets.client_network import client_network
 from lbdns_collector.web.access_control import AccessControl, is_this_machine
 from lbdns_collector.web.connection_limits import ConnectionLimits
 from lbdns_collector.web.gated_connection import GatedConnection
-from lbdns_collector.web.http_responses import Refusal
+from lbdns_collector.web.refusal import Refusal
 from lbdns_collector.web.render_scheduler import QUIET_SLICE, RenderScheduler
 
 SWEEP_PERIOD: Final = 0.5  # seconds between two checks of the deadlines

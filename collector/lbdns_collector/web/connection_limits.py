@@ -17,12 +17,13 @@ from typing import Final, Protocol
 
 from lbdns_collector.web.access_control import AccessControl
 from lbdns_collector.web.event_hub import MAX_STREAMS
-from lbdns_collector.web.http_responses import Refusal
+from lbdns_collector.web.refusal import Refusal
 from lbdns_collector.web.render_scheduler import RenderLane, RenderScheduler
 
 #: Seconds of CPU time to read a request and write its response head: 0.4 ms on an idle server, and about twice that if
 #: queries evict the processor's caches in between
 REQUEST_COST: Final = 0.0008
+HANDSHAKE_COST: Final = 0.002  # the same for a TLS handshake
 MAX_WAITING: Final = 32  # requests of one client in one lane that may wait for their turn
 MAX_BUSY: Final = MAX_STREAMS + 64  # requests in progress; each takes 10 to 50 kB
 RESERVED: Final = 32  # of these for this machine; health checks have as many in addition
@@ -168,14 +169,20 @@ class ConnectionLimits:
             for connection in tuple(client.waiting):
                 connection.abort()
 
+    def close_all(self) -> None:
+        """Close all connections, including those with a request in progress."""
+        for connection in self.connections():
+            connection.abort()
+
     async def turn(self, client: WebClient, lane: RenderLane) -> None:
-        """Wait until a request from a client may be read.
+        """Wait until a request from a client may be read, or a handshake may begin.
 
         Clients take turns, regardless of how many requests each of them sends.
         """
         client.queued[lane] += 1
         try:
-            async with client.turns[lane], self._scheduler.turn(lane, REQUEST_COST):
+            cost = HANDSHAKE_COST if lane == "handshake" else REQUEST_COST
+            async with client.turns[lane], self._scheduler.turn(lane, cost):
                 pass
         finally:
             client.queued[lane] -= 1

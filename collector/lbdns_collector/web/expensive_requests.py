@@ -16,7 +16,8 @@ from aiohttp import web
 
 from lbdns_collector.web.admission import Handler
 from lbdns_collector.web.gated_connection import connection_of
-from lbdns_collector.web.http_responses import RETRY, error
+from lbdns_collector.web.http_responses import error
+from lbdns_collector.web.refusal import RETRY
 
 MAX_AT_ONCE: Final = 8
 MAX_AT_ONCE_PER_CLIENT: Final = 2

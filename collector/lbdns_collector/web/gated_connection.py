@@ -1,13 +1,14 @@
 """A gated connection: reads one request head at a time, and passes it to aiohttp when the client's turn comes.
 
 A connection without a complete request head never reaches aiohttp, and costs only a socket and a few kilobytes of
-memory.
+memory. If the server has a certificate, a connection begins with a TLS handshake, which waits for its own turn.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -15,9 +16,10 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from lbdns_collector.web.connection_limits import ConnectionLimits, WebClient
-from lbdns_collector.web.http_responses import Refusal
+from lbdns_collector.web.refusal import Refusal
 from lbdns_collector.web.render_scheduler import RenderLane
 from lbdns_collector.web.request_heads import MAX_HEAD, PROBES, HeadTooLongError, NotHttpError, RequestHeads, path_of
+from lbdns_collector.web.tls_handshake import HANDSHAKE_RECORD, perform_handshake
 
 HEAD_WITHIN: Final = 5.0  # seconds to send a head, from connecting or from the head's first byte
 IDLE_WITHIN: Final = 20.0  # seconds from a response to the next head; Prometheus scrapes every 15 s by default
@@ -34,6 +36,9 @@ class GatedConnection(asyncio.Protocol):
         self, limits: ConnectionLimits, client: WebClient, address: str, new_handler: Callable[[], RequestHandler]
     ) -> None:
         self.client, self.address = client, address
+        self._tls: ssl.SSLContext | None = limits.access.tls
+        self._awaits_handshake = self._tls is not None
+        self._shaking_hands = False
         self.deadline = asyncio.get_running_loop().time() + HEAD_WITHIN  # loop time
         self.busy = False
         self.when_lost: Callable[[], None] | None = None  # called when the client has disconnected
@@ -41,10 +46,12 @@ class GatedConnection(asyncio.Protocol):
         self._new_handler = new_handler
         self._handler: RequestHandler | None = None
         self._transport: asyncio.Transport | None = None
+        self._socket_transport: asyncio.Transport | None = None  # below TLS; otherwise the same as _transport
         self._heads = RequestHeads()
         self._ended = False  # the client sends no more
         self._closing = False  # the transport closes once the client has read everything
         self._discarding = False
+        self._is_answered = False  # only the end of the response to the current request is still unsent
         self._serving: asyncio.Task[None] | None = None
         self._settling: asyncio.TimerHandle | None = None
 
@@ -52,10 +59,21 @@ class GatedConnection(asyncio.Protocol):
     def is_closing(self) -> bool:
         return self._transport is None or self._transport.is_closing()
 
+    @property
+    def is_private(self) -> bool:
+        """Whether nobody else can read or change this connection's data: it is local, or it uses TLS."""
+        return self.client.is_local or (self._tls is not None and not self._awaits_handshake)
+
+    @property
+    def unsent(self) -> int:
+        """The number of bytes that wait in the write buffers."""
+        parts = {part for part in (self._transport, self._socket_transport) if part is not None}
+        return sum(part.get_write_buffer_size() for part in parts)
+
     def abort(self) -> None:
         """Close the connection immediately; unsent bytes are lost."""
-        if self._transport is not None:
-            self._transport.abort()
+        if self._socket_transport is not None:
+            self._socket_transport.abort()
 
     def check_deadline(self, now: float) -> None:
         """Close the connection if its deadline has passed."""
@@ -79,17 +97,21 @@ class GatedConnection(asyncio.Protocol):
 
     def finished(self) -> None:
         """Record that the response to the current request is about to be written, so that the next head may follow."""
+        self._is_answered = True
+        self.deadline = min(self.deadline, asyncio.get_running_loop().time() + READ_WITHIN)
         self._later(0.0)
 
     # The methods of asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = self._socket_transport = cast(asyncio.Transport, transport)
         self._limits.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._transport is None:  # asyncio reports some failed handshakes a second time
+            return
         self._limits.closed(self)
-        self._transport = None
+        self._transport = self._socket_transport = None
         if self._settling:
             self._settling.cancel()
         if self._serving:
@@ -102,6 +124,9 @@ class GatedConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._discarding:
             return
+        if self._awaits_handshake and not self._shaking_hands:
+            self._begin_handshake(data)
+            return
         if not len(self._heads) and not self.busy:
             self.deadline = min(self.deadline, asyncio.get_running_loop().time() + HEAD_WITHIN)
         self._heads.feed(data)
@@ -111,7 +136,7 @@ class GatedConnection(asyncio.Protocol):
         """Return True if the connection must stay open, because the client still waits for a response."""
         self._ended = True
         self.deadline = min(self.deadline, asyncio.get_running_loop().time() + CLOSE_WITHIN)
-        return self.busy
+        return self.busy and self._tls is None  # TLS has no half-closed connections
 
     def pause_writing(self) -> None:
         self.deadline = asyncio.get_running_loop().time() + READ_WITHIN
@@ -119,14 +144,46 @@ class GatedConnection(asyncio.Protocol):
             self._handler.pause_writing()
 
     def resume_writing(self) -> None:
-        if self.busy and not self._ended:
+        if self.busy and not (self._ended or self._is_answered):
             self.deadline = math.inf
         if self._handler:
             self._handler.resume_writing()
 
+    def _begin_handshake(self, data: bytes) -> None:
+        """Begin the TLS handshake with the bytes that the client has sent first."""
+        assert self._transport is not None
+        if data[0] != HANDSHAKE_RECORD:
+            self._refuse(Refusal("malformed", 400, "this port accepts only HTTPS; write https:// in the URL"))
+            return
+        self._shaking_hands = True
+        self._transport.pause_reading()
+        self.deadline = math.inf  # the wait for the turn is not the client's fault
+        self._serving = asyncio.get_running_loop().create_task(self._shake_hands(data))
+
+    async def _shake_hands(self, received: bytes) -> None:
+        await self._limits.turn(self.client, "handshake")
+        if self._transport is None or self._transport.is_closing():
+            return
+        assert self._tls is not None
+        self._serving = None  # from now on, the handshake itself reports a lost connection, with the reason
+        self.deadline = asyncio.get_running_loop().time() + HEAD_WITHIN
+        try:
+            self._transport = await perform_handshake(
+                self._transport, self, self._tls, received, HEAD_WITHIN, CLOSE_WITHIN
+            )
+        except OSError as error:
+            if isinstance(error, ssl.SSLError):
+                self._limits.access.refuse("handshake", self.address, str(error.reason))
+            elif isinstance(error, ConnectionAbortedError):  # asyncio's error for a timeout
+                self._limits.access.refuse("slow", self.address)
+            self.connection_lost(error)
+            return
+        self._awaits_handshake = False
+        self._advance()
+
     def _advance(self) -> None:
         """Start the next request if its head is complete and no other request is in progress."""
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None or self._transport.is_closing() or self._awaits_handshake:
             return
         if self.busy:
             if len(self._heads) > MAX_HEAD and self._transport.is_reading():
@@ -135,7 +192,8 @@ class GatedConnection(asyncio.Protocol):
         try:
             head = self._heads.next()
         except NotHttpError:
-            self._refuse(Refusal("malformed", 400, "this port accepts only HTTP, not HTTPS"))
+            what = "the data is not an HTTP request" if self._tls else "this port accepts only HTTP, not HTTPS"
+            self._refuse(Refusal("malformed", 400, what))
         except HeadTooLongError:
             self._refuse(Refusal("malformed", 431, f"the request head must not be longer than {MAX_HEAD} bytes"))
         else:
@@ -149,6 +207,7 @@ class GatedConnection(asyncio.Protocol):
         if refusal := self._limits.refusal(self, lane):
             self._refuse(refusal)
             return
+        self._is_answered = False
         self.busy, self.deadline = True, math.inf  # the requests that wait for their turn are limited
         self._limits.began(self)
         self._serving = asyncio.get_running_loop().create_task(self._serve(head, lane))
@@ -177,7 +236,7 @@ class GatedConnection(asyncio.Protocol):
         """After the response has been sent, wait for the next request head."""
         if self._transport is None or self._transport.is_closing() or self._discarding:
             return
-        if self._transport.get_write_buffer_size():
+        if self.unsent:
             self._later(UNSENT_CHECK_PERIOD)
             return
         within = HEAD_WITHIN if len(self._heads) else IDLE_WITHIN

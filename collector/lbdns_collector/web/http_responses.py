@@ -7,49 +7,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
 from lbdns_collector.status.status_document import to_json
-from lbdns_collector.web.access_control import RefusalReason
 from lbdns_collector.web.app_keys import SCHEDULER
+from lbdns_collector.web.gated_connection import connection_of
+from lbdns_collector.web.refusal import JSON
 from lbdns_collector.web.render_scheduler import RenderScheduler
 
-JSON: Final = "application/json"
 PIECE: Final = 32 * 1024  # bytes, which the kernel copies and sends over the loopback in about 30 us
 PATIENCE: Final = 20.0  # seconds that a client may take to read a piece
 POLL_PERIOD: Final = 0.01  # seconds between two checks of the write buffer
-RETRY: Final = "2"  # seconds
 MIN_RATE: Final = 32 * 1024  # bytes/s that a client must read on average, after the first PATIENCE seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The reason why a connection or request is refused before aiohttp reads it."""
-
-    reason: RefusalReason
-    status: int
-    what: str  # what is wrong, and how to correct it
-
-    @classmethod
-    def of_network(cls, address: str) -> Refusal:
-        """Return the refusal for a client that is in none of the permitted networks."""
-        what = f"{address} is not allowed to read this server's pages; its network must be added to [web] allow"
-        return cls("network", HTTPStatus.FORBIDDEN, what)
-
-    def response(self) -> bytes:
-        """Return a complete response, after which the connection must be closed."""
-        body = to_json({"error": self.what})
-        retry = f"Retry-After: {RETRY}\r\n" if self.status == HTTPStatus.SERVICE_UNAVAILABLE else ""
-        head = (
-            f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}\r\nContent-Type: {JSON}\r\n"
-            f"Content-Length: {len(body)}\r\n{retry}Connection: close\r\nCache-Control: no-store\r\n"
-            f"X-Content-Type-Options: nosniff\r\nServer: lbdns\r\n\r\n"
-        )
-        return head.encode() + body
 
 
 def error(status: int, what: str, **headers: str) -> web.Response:
@@ -105,11 +76,12 @@ async def _wait_until_read(request: web.Request, patience: float) -> float:
     seconds, it is disconnected.
     """
     began = asyncio.get_running_loop().time()
-    while (transport := request.transport) is not None and transport.get_write_buffer_size():
+    connection = connection_of(request)
+    while connection.unsent:
         if asyncio.get_running_loop().time() - began > patience:
-            transport.abort()
+            connection.abort()
             break
         await asyncio.sleep(POLL_PERIOD)
-    if transport is None or transport.is_closing():
+    if connection.is_closing:
         raise ConnectionResetError("the client has disconnected")
     return asyncio.get_running_loop().time() - began

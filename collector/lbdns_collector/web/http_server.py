@@ -32,7 +32,8 @@ class HttpServer:
     def __init__(self, app: web.Application, endpoint: Endpoint, sock: socket.socket) -> None:
         self.configured = self.address = endpoint
         self.sock = sock
-        self.gate = ConnectionGate(sock, app[ACCESS], app[SCHEDULER])
+        self._access, self._scheme = app[ACCESS], ""
+        self.gate = ConnectionGate(sock, self._access, app[SCHEDULER])
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -69,7 +70,17 @@ class HttpServer:
         server = self._runner.server
         assert server is not None, "set_up must be called before accept"
         self.gate.start(server)
-        log.info("serving http://%s/", self.address)
+        self._announce()
+
+    def follow_scheme(self) -> None:
+        """Close every connection if the scheme has changed, which means that TLS is now required, or no longer used."""
+        if self._scheme != self._access.scheme:
+            self.gate.limits.close_all()
+            self._announce()
+
+    def _announce(self) -> None:
+        self._scheme = self._access.scheme
+        log.info("serving %s://%s/", self._scheme, self.address)
 
     async def stop(self) -> None:
         """Close every connection, including open event streams."""

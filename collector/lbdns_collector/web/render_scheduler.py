@@ -20,8 +20,8 @@ from lbdns.process.duty_cycle import DutyCycle
 T = TypeVar("T")
 
 #: Kinds of work. Each lane gets the same CPU time, so a flood in one lane does not hold up the others
-RenderLane = Literal["work", "health", "request"]
-LANES: Final[tuple[RenderLane, ...]] = ("work", "health", "request")
+RenderLane = Literal["work", "health", "request", "handshake"]
+LANES: Final[tuple[RenderLane, ...]] = ("work", "health", "request", "handshake")
 
 QUERY_SAMPLE_PERIOD: Final = 0.25  # seconds between two measurements of the query rate
 PAUSE_DECAY: Final = 0.6  # a pause shrinks to no less than this fraction per measurement: queries may resume

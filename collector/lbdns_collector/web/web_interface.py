@@ -16,6 +16,7 @@ from lbdns.config.web_section import WebConfig
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.process.apply_configuration import PreparedChange, commit_all
 from lbdns.secrets.http_credentials import read_credentials
+from lbdns.secrets.tls_certificate import server_context
 from lbdns.sockets.binding import bind
 from lbdns_collector.web.access_control import AccessControl
 from lbdns_shared.endpoint import Endpoint
@@ -63,8 +64,8 @@ class WebInterface:
 
         If ``sock`` is given, it must already listen on the configured address.
 
-        Raises ListenError if the address is not available, or ConfigError if a password or token file cannot be read.
-
+        Raises ListenError if the address is not available, or ConfigError if a file that ``[web]`` names cannot be
+        used.
         """
         await commit_all([await self._prepare(web, sock)])
 
@@ -72,7 +73,7 @@ class WebInterface:
         """Return a change that applies the address and access rules in ``new``.
 
         This method opens the socket for a new address. New connections wait until the change is committed. Raises
-        ListenError if the address is not available, and ConfigError if a password or token file cannot be read.
+        ListenError if the address is not available, and ConfigError if a file that ``[web]`` names cannot be used.
         """
         return await self._prepare(new.farm.config.web)
 
@@ -81,23 +82,25 @@ class WebInterface:
 
     async def _prepare(self, web: WebConfig, sock: socket.socket | None = None) -> PreparedChange:
         credentials, warnings = read_credentials(web)
+        tls, more = await asyncio.to_thread(server_context, web)
         old, fresh = self._server, self._server
         if web.listen != self._configured:
             fresh = await self._set_up(web.listen, sock or open_web_socket(web.listen)) if web.listen else None
 
         def commit() -> None:
             # Set before the new server accepts connections
-            self._access.apply(web, credentials)
+            self._access.apply(web, credentials, tls)
             self._server, self._configured = fresh, web.listen
-            for warning in warnings:
+            for warning in (*warnings, *more):
                 log.warning(warning)
 
         async def finish() -> None:
-            if fresh is not old:
-                if fresh:
-                    fresh.accept()
-                if old:
-                    await old.stop()
+            if fresh and fresh is old:
+                fresh.follow_scheme()
+            elif fresh:
+                fresh.accept()
+            if old and fresh is not old:
+                await old.stop()
 
         async def rollback() -> None:
             if fresh and fresh is not old:

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from lbdns.client.http_client import EVENTS_PATH, fetch, stream_events
+from lbdns.client.http_client import EVENTS_PATH, HttpLocation, fetch, stream_events
 from lbdns_shared.errors import LbdnsError
 from lbdns_shared.keys import MasterKey
 from lbdns_shared.metric_catalogue import CATALOGUE
@@ -89,12 +89,12 @@ def send_reports(to: tuple[str, int], secret: bytes, agents: int, interval: floa
 class FollowerProbe:
     """A follower of the collector's event stream that records each reading's age on arrival, in seconds."""
 
-    def __init__(self, web: str) -> None:
+    def __init__(self, web: HttpLocation) -> None:
         self.ages: list[float] = []
         self.events = 0
         threading.Thread(target=self._read, args=(web,), daemon=True).start()
 
-    def _read(self, web: str) -> None:
+    def _read(self, web: HttpLocation) -> None:
         with contextlib.suppress(LbdnsError):  # the collector has ended
             for event in stream_events(web, f"{EVENTS_PATH}?changes=1"):
                 if event.name == "changes":
@@ -119,7 +119,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     with running("lbdns-collector", command_line, None, folder / "log") as collector, spawn.Pool(1) as pool:
         collector.await_log('"ready', START, "that it is ready")
         reports = listening_address(collector, "receiving reports on ")
-        web = "http://{}:{}".format(*listening_address(collector, "serving http://"))
+        web = HttpLocation("http://{}:{}".format(*listening_address(collector, "serving http://")))
         probe = FollowerProbe(web) if options.follow else None
         pool.apply_async(os.getpid).get(START)  # wait until the process has started
         sender = pool.apply_async(send_reports, (reports, key.secret, agents, interval, warm_up + seconds))

@@ -11,7 +11,7 @@ from typing import Final, TypeVar, cast
 
 import click
 
-from lbdns.client.server_location import url_of
+from lbdns.client.server_location import http_location
 from lbdns.command_line.common_options import config_option
 from lbdns.command_line.run_command import run
 from lbdns.scores import SCORES
@@ -120,7 +120,7 @@ def command(
         if load_command is None:
             raise click.UsageError("add --load-command 'ab ...' for a live farm, or --simulate for a simulated farm")
         live = LiveConfiguration(config, control)
-        farm = LiveFarm(live, url or url_of(live.path), load_command, settle)
+        farm = LiveFarm(live, http_location(url, live.path), load_command, settle)
         how, measure = f"the live farm of {config}, under the load of {load_command!r}", measure or "throughput"
     found = _calibrate(farm, metrics, cast(Method, method), cast(Measure, measure), rounds)
     if json_output:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lbdns.client.http_client import STATUS_PATH, fetch
+from lbdns.client.http_client import STATUS_PATH, HttpLocation, fetch
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools.calibrate.calibration_trial import CalibrationTrial, TrialOutcome, weighable
 from lbdns_tools.calibrate.live_configuration import LiveConfiguration
@@ -35,9 +35,9 @@ class LiveFarm:
     The load starts at least ``settle`` seconds after the server has loaded a trial's configuration.
     """
 
-    def __init__(self, config: LiveConfiguration, url: str, load_command: str, settle: float) -> None:
+    def __init__(self, config: LiveConfiguration, server: HttpLocation, load_command: str, settle: float) -> None:
         """Raises ConfigError if the load command is empty or contains an unmatched quote."""
-        self._config, self._url, self._settle = config, url, settle
+        self._config, self._server, self._settle = config, server, settle
         self._chance = random.Random(1)
         self._stop = _StopSignal()
         try:
@@ -99,7 +99,7 @@ class LiveFarm:
             longest = max(float(members[name]["interval_s"]) for name in late)
             if now - moment > max(LEAST_PATIENCE, PATIENCE * longest):
                 raise LbdnsError(
-                    f"{self._url}: {', '.join(late)}: no report with {COUNTER} for {now - moment:.0f} s; "
+                    f"{self._server.base}: {', '.join(late)}: no report with {COUNTER} for {now - moment:.0f} s; "
                     "check that the agent can read server-status"
                 )
             self._stop.wait(min(LOOK, longest / 4))
@@ -107,7 +107,7 @@ class LiveFarm:
     def _members(self) -> dict[str, Member]:
         """Return the usable members of all pools with their newest reports, keyed by full name."""
         try:
-            status = json.loads(fetch(self._url, STATUS_PATH))
+            status = json.loads(fetch(self._server, STATUS_PATH))
             members = {
                 f"{member['name']}.{pool['zone']}": member
                 for pool in status["pools"]
@@ -115,9 +115,10 @@ class LiveFarm:
                 if member["state"] == "usable"
             }
         except (ValueError, KeyError, TypeError):
-            raise LbdnsError(f"{self._url}: the response is not from lbdns") from None
+            raise LbdnsError(f"{self._server.base}: the response is not from lbdns") from None
         if not members:
-            raise LbdnsError(f"{self._url}: no member is usable; calibration requires members that send reports")
+            what = "no member is usable; calibration requires members that send reports"
+            raise LbdnsError(f"{self._server.base}: {what}")
         return members
 
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from lbdns.client.http_client import STATUS_PATH, fetch
-from lbdns.secrets.http_credentials import NO_CREDENTIALS
+from lbdns.client.http_client import STATUS_PATH, HttpLocation, fetch
 from lbdns_shared.endpoint import DNS_PORT, HTTP_PORT, REPORT_PORT
 from lbdns_shared.keys import agent_line, new_master_key
 from lbdns_tools.installed_programs import path_of
@@ -164,8 +163,8 @@ def serve(programs: LabPrograms, place: PlacedMachine, site: DnsServerFiles) -> 
 
 def status(place: PlacedMachine) -> dict[str, Any]:
     """Return the status document that lbdns serves at /api/v1/status. Raises LbdnsError."""
-    base = f"http://{place.machine.address}:{HTTP_PORT}"
-    found: dict[str, Any] = json.loads(inside(place.namespace, lambda: fetch(base, STATUS_PATH, NO_CREDENTIALS)))
+    server = HttpLocation(f"http://{place.machine.address}:{HTTP_PORT}")
+    found: dict[str, Any] = json.loads(inside(place.namespace, lambda: fetch(server, STATUS_PATH)))
     return found
 
 

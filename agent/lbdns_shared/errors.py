@@ -47,3 +47,7 @@ class ReportError(LbdnsError):
 
 class UnknownNameError(LbdnsError):
     """Raised if a name, pool or member doesn't exist."""
+
+
+class LastMemberError(LbdnsError):
+    """Raised if an override would leave a pool without a usable member. The sender may insist."""

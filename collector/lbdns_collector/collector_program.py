@@ -90,6 +90,7 @@ class CollectorStatus:
     """The StatusSource, CounterSource and SelectionSource of a collector that runs without a DNS server."""
 
     queries = 0
+    steering = None
 
     def __init__(self, collector: Collector, program: CollectorProgram) -> None:
         self.scoring = self._collector = collector

@@ -12,6 +12,7 @@ from lbdns.config.value_readers import (
     MAX_NAME,
     Network,
     each,
+    flag,
     integer,
     key,
     optional_path,
@@ -52,6 +53,8 @@ class WebConfig:
     user: str = string()  # with ``password_file``: HTTP basic authentication (RFC 7617)
     password_file: Path | None = optional_path()
     token_file: Path | None = optional_path()  # a bearer token (RFC 6750), accepted as well
+    steer: bool = flag(False)  # whether clients with credentials may drain, force and weight members
+    steer_token_file: Path | None = optional_path()  # bearer tokens; if set, only these may steer
     tls_cert: Path | None = optional_path()  # the server's certificate, then its issuers (PEM); with it, only HTTPS
     tls_key: Path | None = optional_path()  # the certificate's private key (PEM)
     max_member_series: int = integer(2000, 0, 10**6)  # above this number, /metrics has no series for single members
@@ -69,10 +72,27 @@ def check_web(web: WebConfig, table: TomlTable) -> None:
     if bool(web.tls_cert) != bool(web.tls_key):
         missing = "tls_key" if web.tls_cert else "tls_cert"
         table.wrong(missing, "is missing; tls_cert and tls_key must be set together")
+    _check_steering(web, table)
     if ":" in web.user:
         table.wrong("user", "must not contain a colon, which HTTP basic authentication forbids (RFC 7617, section 2)")
-    if web.listen and not web.allow and not ipaddress.ip_address(web.listen.host.partition("%")[0]).is_loopback:
+    if web.listen and not web.allow and not _is_loopback(web.listen):
         table.wrong(
             "allow",
             f'is missing, but other machines can reach {web.listen}; list your networks: allow = ["10.0.0.0/8"]',
         )
+
+
+def _check_steering(web: WebConfig, table: TomlTable) -> None:
+    if web.steer_token_file and not web.steer:
+        table.wrong("steer_token_file", "has no effect without steer = true")
+    if not web.steer:
+        return
+    if not (web.steer_token_file or web.token_file or web.password_file):
+        table.wrong("steer", "requires credentials; set steer_token_file, token_file, or user and password_file")
+    if web.listen and not web.tls_cert and not _is_loopback(web.listen):
+        what = f"requires HTTPS, because other machines can reach {web.listen}; set tls_cert and tls_key"
+        table.wrong("steer", f"{what}, or listen on a loopback address")
+
+
+def _is_loopback(listen: Endpoint) -> bool:
+    return ipaddress.ip_address(listen.host.partition("%")[0]).is_loopback

@@ -28,6 +28,7 @@ class HttpCredentials:
     user: str = ""
     password: str = field(default="", repr=False)
     tokens: tuple[str, ...] = field(default=(), repr=False)
+    steer_tokens: tuple[str, ...] = field(default=(), repr=False)  # if there are any, only these may steer
 
     def __bool__(self) -> bool:
         return bool(self.user or self.tokens)
@@ -45,22 +46,44 @@ class HttpCredentials:
 
         The duration of the comparison does not depend on the secrets.
         """
-        scheme, _, rest = header.partition(" ")
-        rest = rest.strip()
-        if scheme.lower() == "bearer":
-            return self._is_token(rest)
-        if scheme.lower() != "basic":
-            return False
-        try:
-            user, colon, password = base64.b64decode(rest, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
-            return False
-        is_user = _same(user, self.user) & _same(password, self.password) & bool(self.user and colon)
-        return bool(is_user | self._is_token(password))
+        user, secret = _user_and_secret(header)
+        found = self._is_user(user, secret), *_matches(secret, self.tokens), *_matches(secret, self.steer_tokens)
+        return sum(found) > 0
 
-    def _is_token(self, text: str) -> bool:
-        # Compare all tokens: the time must not reveal which one matches
-        return sum(_same(text, token) for token in self.tokens) > 0
+    def steerer(self, header: str) -> str:
+        """Return who may steer with an Authorization header: a user name, or the number of a token in its file.
+
+        The result is empty if the header is not valid for steering.
+        """
+        user, secret = _user_and_secret(header)
+        if self.steer_tokens:
+            matches, kind = _matches(secret, self.steer_tokens), "steer token"
+        else:
+            matches, kind = _matches(secret, self.tokens), "token"
+            if self._is_user(user, secret):
+                return self.user
+        return f"{kind} {matches.index(True) + 1}" if any(matches) else ""
+
+    def _is_user(self, user: str, password: str) -> bool:
+        return _same(user, self.user) & _same(password, self.password) & bool(self.user)
+
+
+def _user_and_secret(header: str) -> tuple[str, str]:
+    """Return the user name and the password or token in an Authorization header, or empty strings."""
+    scheme, _, rest = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return "", rest.strip()
+    try:
+        text = base64.b64decode(rest.strip(), validate=True).decode() if scheme.lower() == "basic" else ""
+    except (binascii.Error, UnicodeDecodeError):
+        return "", ""
+    user, colon, password = text.partition(":")
+    return (user, password) if colon else ("", "")
+
+
+def _matches(secret: str, tokens: tuple[str, ...]) -> list[bool]:
+    """Return for each token whether it equals ``secret``. The time does not reveal which one matches."""
+    return [_same(secret, token) for token in tokens]
 
 
 def _same(text: str, known: str) -> bool:
@@ -88,7 +111,11 @@ def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
     if web.token_file:
         tokens, more = read_tokens(web.token_file, "[web] token_file")
         warnings += more
-    return HttpCredentials(web.user, password, tokens), warnings
+    steer_tokens: tuple[str, ...] = ()
+    if web.steer_token_file:
+        steer_tokens, more = read_tokens(web.steer_token_file, "[web] steer_token_file")
+        warnings += more
+    return HttpCredentials(web.user, password, tokens, steer_tokens), warnings
 
 
 def read_tokens(path: Path, key: str) -> tuple[tuple[str, ...], list[str]]:

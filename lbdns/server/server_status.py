@@ -23,7 +23,7 @@ from lbdns.server.dns_service import Answerer
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 from lbdns_collector.reports.report_table import ReportTable
 from lbdns_collector.status.status_document import ShadowStatistics
-from lbdns_collector.status.status_source import NOT_SERVING
+from lbdns_collector.status.status_source import NOT_SERVING, Steering
 from lbdns_collector.web.single_flight import SingleFlight
 from lbdns_shared.errors import UnknownNameError
 
@@ -255,3 +255,4 @@ class ServerStatus:
         self.counters = ServerCounters(self.members, self.scoring, answerer)
         self.selection = ServerSelection(self.members, self.scoring, self.counters, answerer)
         self.program = ServerProgram(answerer, events)
+        self.steering: Steering | None = None  # set by the server

@@ -20,6 +20,7 @@ from lbdns.scores.thesis import THESIS
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 from lbdns_collector.reports.report_table import ReportTable
 from lbdns_collector.status.status_document import ShadowStatistics
+from lbdns_collector.status.status_source import Steering
 from lbdns_shared.errors import UnknownNameError
 from lbdns_shared.keys import KEY_LENGTH, MasterKey
 from lbdns_shared.report import Kind, Report, encode
@@ -127,6 +128,7 @@ class FakeSource:
         self.coming: Mapping[str, Mapping[str, Any]] = {}  # see ``upcoming``, by pool
         self.adapted: WeightSearchStatus | None = None
         self.families: list[Metric] = []
+        self.steering: Steering | None = None
         self._callbacks: list[Callable[[], None]] = []
         self.members = self.scoring = self.selection = self.counters = self.program = self
 

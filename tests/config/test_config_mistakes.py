@@ -252,3 +252,32 @@ class TestMistakes:
     @pytest.mark.parametrize("workers", [2, 256])
     def test_workers(self, load: Load, workers: int) -> None:
         assert load(f"[server]\nworkers = {workers}\n" + ZONE).server.workers == workers
+
+
+@pytest.mark.parametrize(
+    ("web", "message"),
+    [
+        ('tls_cert = "x"', "[web] tls_key: is missing; tls_cert and tls_key must be set together"),
+        ('tls_key = "x"', "[web] tls_cert: is missing; tls_cert and tls_key must be set together"),
+        ("steer = true", "[web] steer: requires credentials; set steer_token_file, token_file, or"),
+        ('steer_token_file = "x"', "[web] steer_token_file: has no effect without steer = true"),
+        (
+            'steer = true\ntoken_file = "x"\nlisten = "0.0.0.0:8053"\nallow = ["10.0.0.0/8"]',
+            "[web] steer: requires HTTPS, because other machines can reach 0.0.0.0:8053; set tls_cert and tls_key",
+        ),
+    ],
+)
+def test_certificates_and_steering(load: Load, web: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(f"{ZONE}[web]\n{web}\n")
+    assert message in str(caught.value)
+    assert len(caught.value.findings) == 1
+
+
+def test_steering_is_permitted_on_the_loopback_or_over_https(load: Load) -> None:
+    for web in (
+        'token_file = "x"',
+        'steer_token_file = "x"\nlisten = "[::1]:8053"',
+        'user = "sam"\npassword_file = "x"\nlisten = "0.0.0.0"\nallow = ["10.0.0.0/8"]\ntls_cert = "c"\ntls_key = "k"',
+    ):
+        assert load(f"{ZONE}[web]\nsteer = true\n{web}\n").web.steer

@@ -106,3 +106,17 @@ def test_no_token(text: str, what: str) -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nothing: cannot read the \[web\] token_file: No such file"):
         read_credentials(WebConfig(token_file=tmp_path / "nothing"))
+
+
+def test_steer_tokens_permit_reading_too_and_others_do_not_permit_steering() -> None:
+    both = HttpCredentials("sam", "potatoes", ("reader",), ("other", "steerer"))
+    steerer, reader = (HttpCredentials(tokens=(token,)).header() for token in ("steerer", "reader"))
+    sam = HttpCredentials("sam", "potatoes").header()
+    assert [both.accept(header) for header in (steerer, reader, sam, "")] == [True, True, True, False]
+    assert [both.steerer(header) for header in (steerer, reader, sam, "")] == ["steer token 2", "", "", ""]
+    assert [HttpCredentials("sam", "potatoes", ("reader",)).steerer(header) for header in (steerer, reader, sam)] == [
+        "",
+        "token 1",
+        "sam",
+    ]
+    assert not HttpCredentials(steer_tokens=("steerer",)), "reading needs no credentials"

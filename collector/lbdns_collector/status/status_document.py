@@ -48,6 +48,7 @@ class ProgramStatus:
     rcodes: Mapping[str, int] = field(default_factory=dict)  # responses so far by the name of their rcode
     history: Mapping[str, Any] | None = None  # the state of the history, as plain data
     fault: str = ""  # why the program does not do its work now; empty while it does
+    steer: bool = False  # whether clients with credentials may override members over HTTP
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
             "queries": server.queries,
             "workers": server.workers,
             "fault": server.fault,
+            "steer": server.steer,
             "started": round(server.started, 3),
             "types": dict(server.types),
             "rcodes": dict(server.rcodes),

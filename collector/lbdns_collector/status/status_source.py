@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from lbdns.history.live_history import LiveHistory
 
+
+#: Carries out an override command, given its fields and the name of the user, and returns the reply. Raises LbdnsError
+Steering = Callable[[Mapping[str, Any], str], Awaitable[Mapping[str, Any]]]
 
 NOT_SERVING: Final = "not serving: starting or stopping"  # the fault of a program whose sockets are not open
 
@@ -146,6 +149,9 @@ class StatusSource(Protocol):
     @property
     def program(self) -> ProgramSource: ...
 
+    @property
+    def steering(self) -> Steering | None: ...  # None if the program has no overrides
+
 
 def member_inputs(source: StatusSource) -> StatusInputs:
     """Return the inputs for metrics, a subset of ``status_inputs`` that is quick to compute even for large farms."""
@@ -164,6 +170,7 @@ def member_inputs(source: StatusSource) -> StatusInputs:
             source.program.workers,
             time.time() - uptime_s,
             fault=source.program.fault,
+            steer=farm.config.web.steer and source.steering is not None,
         ),
         capacities={pool.name: selection.capacities(pool.name) for pool in farm.pools},
         guards={pool.name: guards for pool in farm.pools if (guards := tuple(selection.guards(pool.name)))},

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     import ssl
 
 RefusalReason = Literal[
-    "network", "handshake", "host", "nameless", "credentials", "tries", "busy", "slow", "replaced", "malformed"
+    "network",
+    "handshake",
+    "host",
+    "nameless",
+    "credentials",
+    "tries",
+    "busy",
+    "slow",
+    "replaced",
+    "malformed",
+    "steering",
 ]
 REFUSAL_REASONS: Final[tuple[RefusalReason, ...]] = get_args(RefusalReason)
 #: What the log says; reasons without a text are not logged, because they are no attacks: a browser's first request has
@@ -31,6 +41,7 @@ _LOGGED: Final[dict[RefusalReason, str]] = {
     "credentials": "sent a wrong password or token",
     "tries": "sent too many wrong passwords or tokens",
     "slow": "did not send a complete request in time",
+    "steering": "sent a request for steering that was refused",
     "malformed": "sent something that is not valid HTTP",
 }
 
@@ -57,6 +68,7 @@ class AccessControl:
         self.names = frozenset(web.names)
         self.connections_per_client = web.connections_per_client
         self.credentials = credentials
+        self.steer = web.steer
 
     @property
     def scheme(self) -> str:

@@ -18,11 +18,13 @@ from lbdns_collector.web.gated_connection import connection_of
 from lbdns_collector.web.http_responses import error
 from lbdns_collector.web.refusal import RETRY
 from lbdns_collector.web.request_heads import PROBES
+from lbdns_collector.web.steering import PATHS as STEERING_PATHS
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 #: The authority of a request target in absolute form, which takes precedence over Host (RFC 9112, section 3.2.2)
 _ABSOLUTE: Final = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
+TOKEN_CHALLENGE: Final = 'Bearer realm="lbdns"'  # for steering: a browser must not prompt, because the page does
 CHALLENGE: Final = 'Basic realm="lbdns", charset="UTF-8", Bearer realm="lbdns"'
 
 
@@ -59,20 +61,24 @@ def _misdirected(request: web.Request) -> web.Response | None:
 
 async def _refusal(request: web.Request) -> web.Response | None:
     access, address = request.app[ACCESS], request.remote or ""
-    if not access.credentials or request.path in PROBES:
+    steers = access.steer and request.path in STEERING_PATHS
+    if not (access.credentials or steers) or request.path in PROBES:
         return None
     header = request.headers.get("Authorization")
+    challenge = TOKEN_CHALLENGE if steers else CHALLENGE
     if header is None:
         what = "credentials are required: a user name and password, or a token ('Authorization: Bearer TOKEN')"
-        return _refuse(request, "nameless", 401, what, WWW_Authenticate=CHALLENGE)
+        return _refuse(request, "nameless", 401, what, WWW_Authenticate=challenge)
     if not access.may_try(address):
         what = f"too many wrong passwords or tokens from {address}; retry later"
         return _refuse(request, "tries", 429, what, Retry_After=RETRY)
-    if access.credentials.accept(header):
+    if access.credentials.steerer(header) if steers else access.credentials.accept(header):
         return None
+    if steers and access.credentials and access.credentials.accept(header):
+        return _refuse(request, "steering", 403, "these credentials may only read; use a token in steer_token_file")
     async with access.delayed_refusal(address):
         what = "wrong user name, password or token; the valid credentials are in [web] password_file and token_file"
-        return _refuse(request, "credentials", 401, what, WWW_Authenticate=CHALLENGE)
+        return _refuse(request, "credentials", 401, what, WWW_Authenticate=challenge)
 
 
 def _refuse(

@@ -1,7 +1,4 @@
-"""The HTTP application: serves read-only documents, metrics and pages from a StatusSource.
-
-Only the control socket accepts commands that make changes.
-"""
+"""The HTTP application: serves documents, metrics and pages from a StatusSource, and passes on steering commands."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from aiohttp import web
 from lbdns_collector.prometheus.status_families import metrics_text
 from lbdns_collector.status.status_document import status_pieces
 from lbdns_collector.status.status_source import StatusSource, status_inputs
-from lbdns_collector.web import endpoints
+from lbdns_collector.web import endpoints, steering
 from lbdns_collector.web.access_control import AccessControl
 from lbdns_collector.web.admission import Handler, admit
 from lbdns_collector.web.app_keys import ACCESS, HUB, METRICS, SCHEDULER, SOURCE, STATUS
@@ -89,6 +86,8 @@ def make_app(source: StatusSource, access: AccessControl | None = None) -> web.A
     expensive = ExpensiveRequests()
     for path, handler in ROUTES.items():
         app.router.add_get(path, expensive.limited(handler) if path in EXPENSIVE else handler)
+    for path in steering.PATHS:
+        app.router.add_post(path, steering.steer)
     for path, (file, content_type) in FILES.items():
         app.router.add_get(path, _file(file, content_type))
     return app
@@ -148,7 +147,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
     except web.HTTPNotFound:
         return error(404, f"{request.path} does not exist; available paths: {', '.join(PATHS)}")
     except web.HTTPMethodNotAllowed as wrong:
-        what = f"{request.method} is not allowed: HTTP access is read-only; use commands such as 'lbdns drain'"
+        what = f"{request.method} is not allowed for this path; to change anything, use commands such as 'lbdns drain'"
         return error(405, what, Allow=", ".join(sorted(wrong.allowed_methods)))
     except web.HTTPException as wrong:
         return error(wrong.status, wrong.reason)

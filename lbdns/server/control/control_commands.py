@@ -14,7 +14,7 @@ from lbdns.server.control.control_socket import CommandHandler, ControlCommand
 from lbdns.server.control.override_manager import OverrideManager
 from lbdns.server.control.override_request import COMMANDS, read_override_request
 from lbdns.server.server_status import ServerStatus
-from lbdns_shared.errors import LbdnsError
+from lbdns_shared.errors import LastMemberError, LbdnsError
 
 _UID_BITS: Final = 0xFFFFFFFF
 
@@ -43,28 +43,39 @@ def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
     """Return the handlers of ``drain``, ``undrain``, ``force``, ``weight`` and ``overrides``, keyed by name."""
 
     async def change(command: ControlCommand) -> Mapping[str, Any]:
-        request = read_override_request(command.fields)
         by = await asyncio.to_thread(user_name, command.uid)
-        targets, ended = await manager.carry_out(request, by)
-        failure = await manager.store.save(manager.overrides)
-        concerned = [each for each in manager.overrides.items if each.member in targets.full_names]
-        return {
-            "members": list(targets.full_names),
-            "in_force": [document(each) for each in concerned],
-            "ended": [each.document() for each in ended],
-            "kept": not failure,
-            "notes": [*_notes(concerned), *_not_kept(failure)],
-        }
+        try:
+            return await change_overrides(manager, command.fields, by)
+        except LastMemberError as error:
+            raise LbdnsError(f"{error}. Use --force to proceed") from None
 
     async def show(command: ControlCommand) -> Mapping[str, Any]:
         failure = manager.store.failure
-        in_force = [document(each) for each in manager.overrides.items]
+        in_force = [_document(manager, each) for each in manager.overrides.items]
         return {"in_force": in_force, "kept": not failure, "notes": _not_kept(failure)}
 
-    def document(override: Override) -> dict[str, Any]:
-        return {**override.document(), "pools": manager.events.pools(override), "text": override.text()}
-
     return {**dict.fromkeys(COMMANDS, change), "overrides": show}
+
+
+async def change_overrides(manager: OverrideManager, fields: Mapping[str, Any], by: str) -> Mapping[str, Any]:
+    """Carry out the override command described by ``fields`` for the user ``by``, and return the reply.
+
+    Raises LbdnsError; in particular, LastMemberError if the sender must insist.
+    """
+    targets, ended = await manager.carry_out(read_override_request(fields), by)
+    failure = await manager.store.save(manager.overrides)
+    concerned = [each for each in manager.overrides.items if each.member in targets.full_names]
+    return {
+        "members": list(targets.full_names),
+        "in_force": [_document(manager, each) for each in concerned],
+        "ended": [each.document() for each in ended],
+        "kept": not failure,
+        "notes": [*_notes(concerned), *_not_kept(failure)],
+    }
+
+
+def _document(manager: OverrideManager, override: Override) -> dict[str, Any]:
+    return {**override.document(), "pools": manager.events.pools(override), "text": override.text()}
 
 
 def _notes(overrides: Iterable[Override]) -> list[str]:

@@ -25,7 +25,7 @@ from lbdns.server.control.override_targets import (
     why_not_spare,
 )
 from lbdns.server.dns_service import Answerer
-from lbdns_shared.errors import LbdnsError, UnknownNameError
+from lbdns_shared.errors import LastMemberError, LbdnsError, UnknownNameError
 
 MAX_OVERRIDES: Final = 10_000  # far more than anyone needs; each costs time with every report
 CHECK_PERIOD: Final = 30.0  # s between checks of the wall clock, which may jump, and between attempts to write the file
@@ -137,7 +137,7 @@ class OverrideManager:
             state = planner.snapshot, planner.guards, self._loop.time()
             warning = why_not_spare(targets, self.overrides, after, self._farm, *state)
         if warning and not request.force:
-            raise LbdnsError(f"{warning}. Use --force to proceed")
+            raise LastMemberError(warning)
         for override in new:
             self.events.placed(override, request, warning)
         self._change_to(after)

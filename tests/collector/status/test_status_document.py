@@ -41,6 +41,7 @@ def test_shape(farm: Farm) -> None:
         "queries": 9,
         "workers": 1,
         "fault": "",
+        "steer": False,
         "started": 0.0,
         "types": {},
         "rcodes": {},

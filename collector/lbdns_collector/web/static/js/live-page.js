@@ -18,6 +18,7 @@ import { RecentValues } from "./recent-values.js";
 import { RejectedReports } from "./rejected-reports.js";
 import { SPARKLINE_SECONDS, darkMode } from "./sparkline.js";
 import { SparklineValues } from "./sparkline-values.js";
+import { SteerDialog } from "./steer-dialog.js";
 import { StatusModel } from "./status-model.js";
 import { StatusStream } from "./status-stream.js";
 import { TabSign } from "./tab-sign.js";
@@ -79,6 +80,7 @@ const stream = new StatusStream({
     poolList.update(model);
     updateAnswers();
     rejectedReports.update(model);
+    document.body.classList.toggle("steerable", model.server.steer === true);
     eventLog.detectStateChanges(model);
     updateProblems();
     explainPanel.update(model);
@@ -95,6 +97,8 @@ const stream = new StatusStream({
   },
 });
 
+const steerDialog = new SteerDialog();
+document.addEventListener("steer", ({ detail }) => steerDialog.open(detail.member, detail.pool));
 const keyboardHelp = new KeyboardHelp(byId("keys"));
 listenForKeys({ showHelp: () => keyboardHelp.open(), endZoom: () => plotsPanel.endZoom() });
 stream.start();

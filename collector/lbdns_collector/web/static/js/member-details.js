@@ -1,6 +1,6 @@
 // The row that opens below a member: addresses, capacity, overrides, parts of the score and all reported metrics.
 
-import { fillList, make, setText } from "./dom-elements.js";
+import { fillList, make, makeButton, setText } from "./dom-elements.js";
 import { metricLabel, metricUnit, sortMetrics } from "./metric-labels.js";
 import { overrideDescription } from "./override-text.js";
 import { displayState, stateReason } from "./status-model.js";
@@ -13,14 +13,21 @@ export class MemberDetails {
     this.overrides = make("ul", "overrides");
     this.parts = make("dl", "figures small");
     this.metrics = make("dl", "figures small");
-    const box = make("div", "details-box", this.state, this.summary, this.overrides, make("h3", "part", "Parts of the score"), this.parts);
+    const steer = makeButton("Steer …", () => this.element.dispatchEvent(this.#steerEvent()), "steer-button");
+    const box = make("div", "details-box", steer, this.state, this.summary, this.overrides, make("h3", "part", "Parts of the score"), this.parts);
     box.append(make("h3", "part", "Reported metrics"), this.metrics);
     const cell = make("td", "", box);
     cell.colSpan = columnCount;
     this.element = make("tr", "details", cell);
   }
 
+  #steerEvent() {
+    return new CustomEvent("steer", { bubbles: true, detail: { member: this.member, pool: this.pool } });
+  }
+
   update(member, pool) {
+    [this.member, this.pool] = [member.name, pool.name];
+    this.element.querySelector(".steer-button").setAttribute("aria-label", `Steer ${member.name}`);
     const reason = stateReason(member);
     setText(this.state, `${displayState(member)}${reason ? `: ${reason}` : ""}`);
     setText(this.summary, summaryOf(member, pool, reason));

@@ -56,7 +56,7 @@ async def test_a_member_is_drained_and_undrained_from_the_page(tmp_path: Path) -
             assert await faint_texts(page) == []
             # Without a token, the dialog asks for one, and the browser does not prompt
             await page.run(f"{CONFIRM}.click()")
-            await page.until(f"{MESSAGE}.startsWith('credentials are required')")
+            await page.until(f"{MESSAGE}.startsWith('Steering requires a token')")
             assert await page.run("document.activeElement.type") == "password"
             await page.write("sesame")
             await page.run("Object.assign(document.querySelector('#steer input[type=text]'), { value: 'new kernel' })")

@@ -96,7 +96,8 @@ export class SteerDialog {
       setText(this.confirm, "Proceed anyway");
       return;
     }
-    setText(this.message, error.message);
+    const asks = error.status === 401 && !this.token.value;
+    setText(this.message, asks ? "Steering requires a token. Enter the token, then confirm." : error.message);
     if (error.status === 401 || error.status === 403) {
       setHidden(this.tokenLabel, false);
       this.token.focus();

@@ -25,7 +25,7 @@ class Endpoint:
 
     @property
     def is_address(self) -> bool:
-        """Whether the host is an IP address, not a name."""
+        """Whether the host is an IP address rather than a name."""
         return _ip_version(self.host.partition("%")[0]) is not None
 
 
@@ -60,7 +60,7 @@ def parse_endpoint(text: str, default_port: int) -> Endpoint:
 
 
 def _check_no_port(text: str) -> None:
-    """Raise ValueError if ``text`` is an IPv6 address without brackets that a port seems to follow."""
+    """Raise ValueError if ``text`` seems to be an IPv6 address without brackets, followed by a port."""
     address, _, port = text.rpartition(":")
     if _ip_version(address) != 6 or not _PORT.match(port):
         return

@@ -149,7 +149,7 @@ class _Handler(logging.Handler):
     """A handler that queues log records for writing, or suppresses them and later reports their number.
 
     The number of suppressed records is written when the first record after the window arrives. If no record arrives, a
-    timer thread writes it.
+    timer thread writes the number.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

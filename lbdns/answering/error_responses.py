@@ -1,4 +1,4 @@
-"""Zone-independent responses: errors, refusals, replies to queries for a cookie only, and CHAOS answers. Pure."""
+"""Zone-independent responses: errors, refusals, replies to cookie-only queries, and CHAOS answers. Pure."""
 
 from __future__ import annotations
 

@@ -200,19 +200,21 @@ _NEWEST_FIRST: Final = tuple(tuple((last - back) % OPEN for back in range(OPEN))
 class FamilyAffinity:
     """Groups each client's queries into lookups: the answers to all queries of a lookup name the same member.
 
-    A client sends the queries of a lookup, one for each type, before it connects. The first uses a position in the
-    plan, and the others join the lookup. No query states which lookup it belongs to. The first rule that applies is:
+    A client sends the queries of a lookup, one for each type, before it connects. The first query uses a position in
+    the plan, and the other queries join its lookup. No query states which lookup it belongs to. The first rule that
+    applies is:
 
     1. A query joins a lookup that lacks its type and has a query from its port.
-    2. If the client's lookups usually begin with the query's type, the query begins a lookup. Only if the current
-       lookup (that of the client's newest query) lacks the type and began a moment ago, the query joins it, because
-       resolvers and networks may swap queries.
+    2. If the client's lookups usually begin with the query's type, the query begins a lookup, with one exception.
+       The query joins the current lookup (that of the client's newest query) if that lookup lacks the type and began
+       a moment ago, because resolvers and networks may swap queries.
     3. A query joins the current lookup if that lookup lacks its type.
-    4. The current lookup may contain a lone query for the type. A query joins it nevertheless if a query for another
-       type came from its port, and the lone query from another port.
-    5. It also joins if it came much sooner after the newest query than the newest query after the lone query.
-    6. A query joins the newest lookup that lacks its type. Joining the oldest one would be wrong: after a lone A query,
-       each AAAA query would join the lookup before its own, for as long as lookups keep coming.
+    4. The current lookup may contain a lone query for the type. A query still joins that lookup if a query for another
+       type came from the same port, and the lone query came from another port.
+    5. The query also joins if the gap since the newest query is much shorter than the gap between the lone query and
+       the newest query.
+    6. A query joins the newest lookup that lacks its type. Joining the oldest such lookup would be wrong: after a lone
+       A query, each AAAA query would join the lookup before its own as long as the client kept starting lookups.
     7. All other queries begin a lookup.
     """
 
@@ -302,10 +304,11 @@ def _ports(cells: list[Any], number: int) -> list[int]:
 
 
 def _compare_gaps(cells: list[Any], port: int, family: int, now: float) -> int:
-    """Return what ``_find`` returns if the current lookup does not lack the type: rules 4 and 5.
+    """Apply rules 4 and 5 if the current lookup already has the type; return what ``_find`` returns.
 
-    Any query may be delayed. Unless the client's lookups certainly begin with another type, the difference must be
-    large or have occurred in the previous lookups too, and must not be explained by the client's usual pauses.
+    Any query may be delayed. Unless the client's lookups are known to begin with another type, the difference must be
+    large, or must also have occurred in the previous lookups. In addition, the client's usual pauses must not explain
+    the difference.
     """
     ports = _ports(cells, cells[_CURRENT])
     if port in ports and port != ports[family]:

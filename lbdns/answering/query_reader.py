@@ -1,6 +1,6 @@
 """Parses queries, and checks their syntax strictly.
 
-For any input, the reader raises no exception and does a bounded amount of work. Pure.
+Whatever the input, the reader raises no exceptions and does a bounded amount of work. Pure.
 
 - A response, or a message shorter than a header, is not answered.
 - A query with an opcode other than QUERY is answered with NOTIMP.

@@ -1,7 +1,7 @@
 """Zone transfers: checks permissions and writes AXFR messages (RFC 5936), including those that answer IXFR queries.
 
-Pure. A secondary does not support pools. In a secondary's copy of a zone, a pool's name has the addresses of all
-members, and the secondary rotates these addresses as any name server does.
+Pure. Secondaries do not support pools. In a secondary's copy of a zone, a pool's name has the addresses of all members,
+and the secondary rotates these addresses as any name server does.
 """
 
 from __future__ import annotations

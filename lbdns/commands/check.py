@@ -53,7 +53,7 @@ def check(config: Path) -> None:
 
 
 def with_excerpts(findings: Iterable[str], path: Path) -> Iterator[str]:
-    """Yield the error messages, each followed by its source line with the place of the error marked.
+    """Yield the error messages, each followed by its source line with the error marked.
 
     The output may end up in a log, so only files that all users can read are quoted: master files, and the
     configuration at ``path``.

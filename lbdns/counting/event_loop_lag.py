@@ -18,7 +18,7 @@ Process = Literal["main", "worker"]
 
 
 class EventLoopLag:
-    """A meter for the lag of the running event loop, from the creation of the object until ``stop`` is called."""
+    """Measures the lag of the running event loop, from creation until ``stop`` is called."""
 
     def __init__(self, process: Process, every: float = EVERY) -> None:
         self._process, self._every = process, every

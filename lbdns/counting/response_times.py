@@ -19,7 +19,7 @@ BOUNDS: Final = (
 class ResponseTimes:
     """A histogram of the time (s) between reading a query and sending the response.
 
-    Each query is counted with the mean response time of all queries that were answered in one wake-up.
+    Each query is counted with the mean response time of all queries answered in the same wake-up.
     """
 
     def __init__(self) -> None:

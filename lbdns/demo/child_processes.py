@@ -60,7 +60,7 @@ class ChildProcesses:
 
 
 def _tie_to_parent() -> Callable[[], None] | None:
-    """Return a function that makes the calling child receive SIGTERM when its parent ends (only on Linux)."""
+    """Return a function that makes the calling child receive SIGTERM when its parent ends (Linux only)."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl

@@ -1,4 +1,4 @@
-"""Reads a configuration and all files that the configuration names, and reports the errors of all files at once."""
+"""Reads a configuration and all files that the configuration names, and reports the errors in all files at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_files(path: Path, serves_dns: bool = True) -> ConfigurationFiles:
     """Read a configuration, and its zone files, key files and secret files.
 
     If ``serves_dns`` is false, the function ignores files that only a DNS server reads. Raises a ConfigError that lists
-    the errors of all files: those of the configuration first, and those of each file in the order of lines.
+    the errors in all files, the configuration first, sorted by line within each file.
     """
     config, findings = read_config(path)
     warnings: list[str] = []

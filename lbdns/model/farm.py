@@ -1,6 +1,6 @@
 """The farm: a configuration combined with its zones, after all names in the configuration have been looked up.
 
-A farm is either built completely or not at all.
+A farm is built completely, or an error is raised.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _member(name: str, agentless: bool, zone: Zone, place: _PoolPlace, findings:
 
 
 def _similar_host(name: str, zone: Zone) -> str:
-    """Return the end of an error message that suggests a similar host of the zone, or an empty string."""
+    """Return the end of an error message that suggests a similar host in the zone, or an empty string."""
     hosts = (names.to_text(owner) for owner, node in zone.nodes.items() if A in node or AAAA in node)
     return suggestion(name, [host.removesuffix(f".{zone.name}") for host in hosts])
 

@@ -76,7 +76,7 @@ class Override:
 
 
 def read_override(value: Any) -> Override:
-    """Convert the result of ``Override.document`` back to an override. Raises ValueError if ``value`` is invalid."""
+    """Convert the result of ``Override.document`` back into an override. Raises ValueError if ``value`` is invalid."""
     try:
         kind = next((known for known in KINDS if known == value["kind"]), None)
         until = value["until"]

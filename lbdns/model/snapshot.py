@@ -67,7 +67,7 @@ def write_reading(reading: Reading, now: float) -> list[Any]:
 
 
 def read_reading(value: Any, now: float) -> Reading:
-    """Convert the result of ``write_reading`` back to a reading; ``now`` is this machine's monotonic time.
+    """Convert the result of ``write_reading`` back into a reading; ``now`` is this machine's monotonic time.
 
     Raises ValueError or TypeError if ``value`` is not a valid reading.
     """

@@ -51,7 +51,8 @@ class ChangeDamper:
         return next((damped.at + WINDOW for damped in self._damped.values()), float("inf"))
 
     def admit(self, announcement: Announcement, now: float) -> Announcement | None:
-        """Return ``announcement``, a version that reports too many changes, or None if the change is only counted."""
+        """Return ``announcement``, a version of it that reports too many changes, or None if the change is only
+        counted."""
         subject = announcement.kind, announcement.pool, announcement.member
         if damped := self._damped.pop(subject, None):
             self._damped[subject] = _Damped(announcement, now, damped.unlogged + 1)

@@ -76,7 +76,7 @@ class ShadowCursor:
         self._plan = plan
 
     def totals_after(self, count: int) -> list[int]:
-        """Return the future value of ``totals`` when the live plan has made ``count`` selections."""
+        """Return what ``totals`` will be once the live plan has made ``count`` selections."""
         return [total + more for total, more in zip(self.totals, self._selections(count).counts, strict=True)]
 
     def take_over(self, old: ShadowCursor, mapping: Sequence[int | None]) -> None:

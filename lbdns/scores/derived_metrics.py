@@ -1,4 +1,4 @@
-"""Derived metrics: what a report's metrics mean relative to the host's cores, workers and capacity. Pure functions."""
+"""Derived metrics: a report's metrics relative to the host's cores, workers and capacity. Pure functions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def score_metrics() -> dict[str, MetricDescription]:
 def with_derived_metrics(metrics: Mapping[str, float], capacity: float, interval: float) -> dict[str, float]:
     """Return ``metrics`` together with the derived metrics, except those whose sources are missing.
 
-    ``capacity`` is the host's estimated capacity in requests/s, or 0 if it is unknown. The agent itself sends a status
-    request per ``interval`` (seconds), which does not count.
+    ``capacity`` is the host's estimated capacity in requests/s, or 0 if it is unknown. The agent's own status request,
+    sent once per ``interval`` (seconds), does not count.
     """
     found = dict(metrics)
     for name in DERIVED_METRICS:

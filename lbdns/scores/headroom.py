@@ -1,4 +1,5 @@
-"""Score ``headroom``: how much of a host is left, from 0 (full) to 100 (idle). The weights are those of ``thesis``."""
+"""Score ``headroom``: how much of a host's capacity is left, from 0 (full) to 100 (idle). The weights are those of
+``thesis``."""
 
 from __future__ import annotations
 

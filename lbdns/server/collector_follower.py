@@ -58,7 +58,8 @@ class CollectorFollower:
         self._task = loop.create_task(self._follow())
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that adopts ``new``'s members, URL and token. Raises ConfigError for an unreadable token."""
+        """Return a change that switches to the members, URL and token of ``new``. Raises ConfigError for an unreadable
+        token."""
         headers = _headers(new.farm.config.collector)
         old: list[asyncio.Task[None]] = []
 

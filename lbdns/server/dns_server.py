@@ -163,7 +163,7 @@ class DnsServer:
         await self._web.start(config.web, by_address(self._inherited, "web", [listen]).get(listen) if listen else None)
 
     async def _take_over(self) -> None:
-        """Start alongside a running server, and stop that server once nothing can prevent this server from starting."""
+        """Start while another server is running, and stop that server once this server is certain to start."""
         config = self.farm.config
         self._predecessor = predecessor = await Predecessor.meet(config.server.control)
         inherited = predecessor.inherited

@@ -51,7 +51,7 @@ class Answerer(Protocol):
         """Return why an answering process does not answer queries now, or an empty string if all processes answer."""
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
-        """Prepare every answering process for ``new``, and return the change that puts ``new`` into force.
+        """Prepare every answering process for ``new``, and return the change that applies ``new``.
 
         No query is lost: if ``new`` removes a socket, each process still answers the queries that it has read from that
         socket. The caller still owns the sockets, and must keep them open until the change has finished or rolled back.
@@ -78,7 +78,7 @@ class Answerer(Protocol):
 
     @property
     def queries(self) -> int:
-        """Return the number of queries read so far; this number is cheaper to compute than ``counters``."""
+        """Return the number of queries read so far, which is cheaper to compute than ``counters``."""
 
     def asked(self) -> Mapping[tuple[str, int, str, int], int]:
         """Return the number of queries answered so far, keyed by (zone, type, transport, RCODE)."""

@@ -67,7 +67,7 @@ def read_configuration(
 ) -> ServeConfiguration:
     """Read a configuration, its zones and its keys. The function blocks on disk I/O. Raises ConfigError.
 
-    ``serials`` contains the serials served so far; if it is None, they are read from the serial file.
+    ``serials`` contains the last served serials; if None, they are read from the serial file.
     """
     files = read_files(path)
     farm = replace(files.farm, config=options.applied(files.farm.config))
@@ -90,7 +90,7 @@ def new_table(farm: Farm) -> AnswerTable:
 
 
 class CurrentConfiguration:
-    """Stores the configuration in force.
+    """Holds the current configuration.
 
     This part prepares before all other parts, and rejects changes that need a restart.
     """
@@ -104,7 +104,7 @@ class CurrentConfiguration:
         return self.value.farm
 
     async def prepare(self, new: ServeConfiguration) -> PreparedChange:
-        """Return a change that puts ``new`` into force. Raises ConfigError if this change needs a restart."""
+        """Return a change that applies ``new``. Raises ConfigError if this change needs a restart."""
         before, after = self.farm.config, new.farm.config
         if bool(after.collector.connect) != bool(before.collector.connect):
             what = "switching between receiving reports and following another collector needs a restart"

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def counted(number: int, noun: str) -> str:
-    """Return ``number`` and ``noun`` as text. Unless the number is 1, the noun ends in s: ``2 zones``. Pure."""
+    """Return ``number`` and ``noun`` as text. The noun ends in s unless the number is 1: ``2 zones``. Pure."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

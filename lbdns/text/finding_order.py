@@ -11,7 +11,7 @@ FINDING: Final = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*): (?P<what>.*)", r
 
 
 def in_order(findings: Sequence[str], first: str = "") -> list[str]:
-    """Return the error messages, grouped by file, in the order of the lines in each file.
+    """Return the error messages, grouped by file and sorted by line within each file.
 
     The messages about the file ``first`` come first. The other files are in the order of their first messages.
     """

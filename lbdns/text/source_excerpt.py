@@ -1,4 +1,4 @@
-"""Quotes the source line of an error message, and marks the place of the error in the line. Pure."""
+"""Quotes the source line to which an error message refers, and marks the error. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECRET: Final = re.compile(r"\bsecret\b[\"']?\s*=")
 
 
 def excerpt(number: int, line: str, message: str) -> str:
-    """Return two lines: the source line with its number, and a line with carets below the place of the error.
+    """Return two lines: the source line with its number, and a line with carets below the error.
 
     ``message`` is the error message without FILE:LINE. The result is empty if the line is blank or contains a secret.
     """
@@ -33,7 +33,7 @@ def excerpt(number: int, line: str, message: str) -> str:
 
 
 def marked_span(line: str, message: str) -> tuple[int, int]:
-    """Return the begin and the end of the part of ``line`` that ``message`` is about.
+    """Return the start and end of the part of ``line`` that ``message`` is about.
 
     The part is the column or the quoted word in the message, otherwise the value of the key in the message, otherwise
     the whole line.

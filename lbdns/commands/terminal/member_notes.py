@@ -1,4 +1,4 @@
-"""Notes about the members of a pool that are in trouble or not in normal operation, at most one line each. Pure."""
+"""Notes about members that are in trouble or limited by an operator or slow start, at most one line each. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def problem_notes(members: Sequence[Document], now: float) -> Iterator[Text]:
 
 
 def other_notes(members: Sequence[Document], now: float) -> Iterator[Text]:
-    """Yield notes about members that an operator or slow start limits. ``now`` is in Unix seconds."""
+    """Yield notes about members limited by an operator or by slow start. ``now`` is in Unix seconds."""
     return _notes([member for member in members if condition(member) not in TROUBLE], now)
 
 
@@ -48,7 +48,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def member_note(member: Document, now: float) -> str:
-    """Return why a member is in its condition, and its overrides; empty for a member in normal operation.
+    """Return the reason for a member's condition, and its overrides; empty for a member in normal operation.
 
     ``now`` is in Unix seconds.
     """

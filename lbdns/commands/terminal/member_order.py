@@ -30,8 +30,8 @@ _STYLES: Final = {
 def condition(member: Document) -> str:
     """Return the state of a member, or a more specific condition.
 
-    A usable member can be limited by a guard rail or an override. A member in state "alarm" can be needed despite the
-    alarm, or forced down by an operator.
+    A usable member can be limited by a guard rail or an override. A member in state "alarm" may have been forced down
+    by an operator, or may be needed despite its alarm.
     """
     state, guard = str(member["state"]), str(member.get("guard") or "")
     if state == "alarm":
@@ -78,7 +78,7 @@ def pool_summary(pool: Document) -> Text:
 
 
 def condition_counts(members: Sequence[Document]) -> Text:
-    """Return a text such as ``; 3 silent, 1 drained``, or an empty text if all members are in order."""
+    """Return a text such as ``; 3 silent, 1 drained``, or an empty text if every member is in normal operation."""
     counts = Counter(map(condition, members))
     text = Text()
     for at, name in enumerate(name for name in CONDITIONS if counts[name]):

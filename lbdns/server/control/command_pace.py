@@ -13,7 +13,7 @@ CYCLE: Final = DutyCycle(49.0, shortest=0.002, longest=1.0)
 
 
 class CommandPace:
-    """Starts commands, and releases replies, one after another, with a pause after each."""
+    """Starts commands and releases replies one at a time, with a pause after each."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()

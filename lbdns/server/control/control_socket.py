@@ -57,7 +57,7 @@ CommandHandler = Callable[[ControlCommand], Awaitable[Mapping[str, Any] | None]]
 
 
 class _Client:
-    """A client's connection, which records whether one of the client's commands is being executed."""
+    """A client's connection; records whether one of its commands is being executed."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -86,7 +86,7 @@ class ControlSocket:
         return (self._file[0], self._sock.dup()) if self._file and self._sock else None
 
     async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
-        """Accept commands on ``sock``, which must already listen at ``path``, or on a new socket if ``sock`` is None.
+        """Accept commands on ``sock``, which must already be listening at ``path``; if ``sock`` is None, open a socket.
 
         A new socket's file belongs to ``owner`` (user ID and group ID). If the socket cannot be opened, only a
         warning is logged, because the server can answer queries without a control socket.

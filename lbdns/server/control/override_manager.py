@@ -72,7 +72,7 @@ class OverrideManager:
         self._check()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that adopts the farm and the state directory of ``new``. The overrides stay in force."""
+        """Return a change that switches to the farm and the state directory of ``new``. The overrides stay in force."""
 
         def commit() -> None:
             self._farm = new.farm
@@ -95,7 +95,7 @@ class OverrideManager:
         self._begun.set()
 
     async def carry_out(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
-        """Carry out a request from the user ``by``; return its targets and the overrides that it has ended.
+        """Carry out a request from user ``by``, and return its targets and the overrides that it ended.
 
         Queries that arrive after this method returns are answered according to the new overrides. Raises LbdnsError if
         the request cannot be carried out.

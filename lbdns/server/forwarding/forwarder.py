@@ -114,7 +114,7 @@ def _network(host: str) -> str:
 
 
 def check_upstreams(config: Config) -> None:
-    """Raise ConfigError if an upstream's address is an address at which this server itself answers queries."""
+    """Raise ConfigError if an upstream has an address on which this server itself answers queries."""
     if not config.forward.upstream:
         return
     import psutil  # imported here: most servers don't forward, and the import takes 20 ms

@@ -29,7 +29,7 @@ class _Upstream:
 
 
 class Upstreams:
-    """Queries the upstreams in their configured order, but queries unresponsive upstreams last."""
+    """Queries the upstreams in the configured order, except that unresponsive upstreams come last."""
 
     def __init__(self, endpoints: Iterable[Endpoint], counters: Counter[str]) -> None:
         self._upstreams = [_Upstream(endpoint) for endpoint in endpoints]
@@ -69,7 +69,7 @@ class Upstreams:
     def _in_order(self, question: UpstreamQuestion) -> list[_Upstream]:
         """Return the upstreams, with silent upstreams last.
 
-        If probes of upstreams are due, start them without waiting for results.
+        Start any upstream probes that are due, without waiting for their results.
         """
         answering = [upstream for upstream in self._upstreams if upstream.probe_at is None]
         silent = [upstream for upstream in self._upstreams if upstream.probe_at is not None]

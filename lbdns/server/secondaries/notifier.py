@@ -107,7 +107,7 @@ class Notifier:
 
 
 class Secondaries:
-    """After the zones have come into force, writes the serial file and notifies the secondaries."""
+    """Writes the serial file and notifies the secondaries once new zones are being served."""
 
     def __init__(self) -> None:
         self._serial_file, self._notifier = SerialFile(), Notifier()
@@ -115,7 +115,7 @@ class Secondaries:
     def start(self, configuration: ServeConfiguration) -> None:
         """Write the serials and notify the secondaries.
 
-        Secondaries transfer the zones immediately, so the zones must be in force.
+        Secondaries transfer the zones immediately, so the server must already be serving them.
         """
         self._serial_file.write(configuration.farm, configuration.serials)
         self._notifier.reload(configuration.farm)
@@ -133,7 +133,7 @@ class Secondaries:
 
 
 def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
-    """Return the address from which to send a NOTIFY, or an empty string if the kernel may choose the address.
+    """Return the source address for a NOTIFY, or an empty string to let the kernel choose.
 
     Secondaries accept a NOTIFY only from a server address that is in their configuration.
     """

@@ -1,4 +1,4 @@
-"""Limits the bytes that the TCP connections of a listening socket buffer together. Sans-I/O."""
+"""Limits the total number of bytes buffered by the TCP connections of a listening socket. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class BufferingConnection(Protocol):
 
 
 class BufferedBytes:
-    """Adds up the bytes that connections buffer, and closes the connections with the most bytes above the limit."""
+    """Adds up the bytes buffered by all connections; above the limit, closes the connections that buffer the most."""
 
     def __init__(self) -> None:
         self._sizes: dict[BufferingConnection, int] = {}  # at the last update; buffers may have shrunk since
         self.total = 0
 
     def update(self, connection: BufferingConnection) -> None:
-        """Record that the buffers of ``connection`` may have grown or that the connection is closed."""
+        """Record that the buffers of ``connection`` may have grown, or that it has been closed."""
         size, before = connection.buffered, self._sizes.pop(connection, 0)
         if size:
             self._sizes[connection] = size

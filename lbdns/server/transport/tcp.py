@@ -109,7 +109,7 @@ class TcpServer:
             sock.close()  # the client has already disconnected
 
     def _make_room(self) -> bool:
-        """Close the connection that has been idle longest, if that connection can be spared.
+        """Close the connection that has been idle the longest, if it can be spared.
 
         Return whether a connection is closed.
         """
@@ -122,7 +122,7 @@ class TcpServer:
     def opened(self, connection: _Connection) -> None:
         """Add a new connection.
 
-        If the number of connections exceeds a limit, close the connection that has been idle longest.
+        If the number of connections exceeds a limit, close the connection that has been idle the longest.
         """
         self.accepted += 1
         self.connections[connection] = None
@@ -245,7 +245,7 @@ class _Connection(asyncio.BufferedProtocol):
             self._take_turn()
 
     def _take_turn(self) -> None:
-        """Answer messages from the buffer immediately, or after other connections that are waiting for a turn."""
+        """Answer the buffered messages immediately or, if other connections are waiting, after their turns."""
         if self._server.turns.are_free:
             self._answer()
         else:

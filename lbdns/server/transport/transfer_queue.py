@@ -1,4 +1,5 @@
-"""The transfer queue: lets connections take turns sending zone transfers, between the queries of others."""
+"""The transfer queue: lets connections take turns sending zone transfers, without delaying other connections' queries
+for long."""
 
 from __future__ import annotations
 

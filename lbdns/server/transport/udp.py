@@ -90,7 +90,7 @@ class UdpServer:
         return self._overflows if self._closed else self._overflows + overflows(self.sock)
 
     def _drain(self) -> int:
-        """Read and answer up to ``_most`` queries, and return the number of queries.
+        """Read and answer up to ``_most`` queries, and return how many were read.
 
         Larger batches would delay other work.
         """
@@ -206,7 +206,7 @@ class UdpServer:
 
 
 def _from_ipv4(info: _Info) -> _Info:
-    """Return ancillary data that sets a response's source to the queried address; routing chooses the interface."""
+    """Return ancillary data that makes the queried address the response's source; routing selects the interface."""
     return [(level, kind, b"\0\0\0\0" + data[4:8] + b"\0\0\0\0") for level, kind, data in info if kind == IP_PKTINFO]
 
 

@@ -1,4 +1,4 @@
-"""Distinguishes a process that hangs from a process that is slow because it gets hardly any CPU time."""
+"""Distinguishes a hung process from a process that gets hardly any CPU time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TICK: Final = 1.0 / os.sysconf("SC_CLK_TCK")  # s, the unit of times in /proc
 
 
 class CpuStarvation:
-    """Observes one process from the creation of the object."""
+    """Observes one process, starting when the object is created."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -22,7 +22,7 @@ class CpuStarvation:
     def is_starved(self) -> bool:
         """Return whether the process is runnable, but has used less than ENOUGH of a processor since observation began.
 
-        A process that has been stopped, or that waits for anything other than a processor, is not starved.
+        A process that has been stopped, or is waiting for anything other than a processor, is not starved.
         """
         used, runnable = _read(self._pid)
         return runnable and used - self._used < ENOUGH * (time.monotonic() - self._since)

@@ -16,7 +16,7 @@ STARVED: Final = 24
 
 
 class Heartbeat:
-    """Counts the heartbeats of one process that have had no reply. The caller calls ``beat`` once in each period."""
+    """Counts one process's unanswered heartbeats. The caller calls ``beat`` once in each period."""
 
     def __init__(self) -> None:
         self._unanswered = 0
@@ -26,7 +26,7 @@ class Heartbeat:
         self._unanswered += 1
 
     def replied(self) -> None:
-        """Record a reply to any heartbeat; the reply shows that the process works."""
+        """Record a reply to any heartbeat; any reply shows that the process is not hung."""
         self._unanswered = 0
 
     @property
@@ -36,7 +36,8 @@ class Heartbeat:
 
     @property
     def silence(self) -> str:
-        """Return, for messages, how long the process has not replied. The text is empty unless the reply is late."""
+        """Return how long the process has not replied, as text for messages. The text is empty unless the reply is
+        late."""
         return f"{self.silent_periods * PERIOD:g} s" if self.silent_periods >= LATE else ""
 
     @property

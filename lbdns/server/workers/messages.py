@@ -54,7 +54,7 @@ class MessageReader:
 
 
 def split_message(payload: bytes, descriptors: Sequence[int]) -> Iterator[tuple[bytes, Sequence[int]]]:
-    """Yield, for each sendmsg call, the data and the descriptors to send with its first byte."""
+    """For each sendmsg call, yield the data, and the descriptors to send with the first byte."""
     data = _HEADER.pack(len(payload), len(descriptors)) + payload
     assert len(descriptors) <= AT_ONCE * len(data), "the message has too many descriptors for its length"
     at = 0

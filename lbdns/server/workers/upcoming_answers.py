@@ -1,7 +1,8 @@
-"""The next answers of each pool, as one worker plans them; the status document shows these answers.
+"""Fetches each pool's next answers from a worker, for the status document.
 
-The main process makes no plans if workers answer, so it asks a worker. A status document cannot wait for the reply, so
-it shows the newest reply, and causes the next request. Without readers, no worker is asked.
+If workers answer the queries, the main process has no plans of its own, so it asks a worker. A request for the status
+document cannot wait for the worker, so the document contains the worker's last reply, and the main process asks the
+worker again. If the status document is not requested, no worker is asked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ KEPT: Final = 5.0  # s after which a reply is too old to show
 
 
 class UpcomingAnswers:
-    """Keeps the newest reply for each pool. At most one request is open, so that a worker has little to do at once."""
+    """Keeps the newest reply for each pool. At most one request is outstanding at a time, to limit the load on the
+    workers."""
 
     def __init__(self, ask: Callable[[int, str], bool], clock: Callable[[], float] = time.monotonic) -> None:
         """``ask`` sends a request with a number and a pool's name, and returns whether any worker can reply."""
@@ -55,7 +57,7 @@ class UpcomingAnswers:
                 self._due.clear()
 
     def forget(self) -> None:
-        """Forget all replies: another configuration is in force, and its pools may differ."""
+        """Discard all replies, because the pools may differ in the new configuration."""
         self._replies.clear()
         self._due.clear()
         self._open = None

@@ -112,7 +112,7 @@ class AnswerSharing:
     def _share(self) -> None:
         """Send each worker the changed totals.
 
-        A pause follows, because 256 workers with 1000 pools must not saturate a core.
+        Then pause, so that even 256 workers with 1000 pools do not saturate a core.
         """
         began = self._loop.time()
         self._timer = None

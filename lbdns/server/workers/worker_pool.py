@@ -97,8 +97,8 @@ class WorkerPool:
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Make every worker build its answer table.
 
-        If a worker hangs or dies while it prepares, it is replaced, and the new process prepares. If the new process
-        also fails, the change is rolled back.
+        A worker that hangs or dies while preparing is replaced, and the new process prepares instead. If the new
+        process also fails, the change is rolled back.
         """
         before = self._committed
         new_farm = before is None or before.configuration.farm is not new.farm

@@ -116,7 +116,7 @@ class WorkerProcess:
         self.send(assignment, tuple(sockets[number] for number in fresh))
 
     def send_switch(self, generation: int) -> None:
-        """Make the process switch to the assignment that was sent last."""
+        """Make the process switch to the most recently sent assignment."""
         self._sockets = self._next_sockets
         self._must_switch = True
         self.send(("switch", generation))

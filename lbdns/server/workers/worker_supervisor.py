@@ -33,7 +33,7 @@ class WorkerOwner(Protocol):
     """Handles the events of worker processes. The supervisor calls these methods in the event loop."""
 
     def started(self, worker: WorkerProcess) -> None:
-        """Handle a new process that has just been connected: send the process everything that it needs."""
+        """Send a newly connected process everything that it needs."""
 
     def received(self, worker: WorkerProcess, payload: bytes) -> None:
         """Handle a message that has arrived from the worker's process."""
@@ -122,13 +122,13 @@ class WorkerSupervisor:
             self._respawn(worker)
 
     def answers(self, worker: WorkerProcess) -> None:
-        """Record that the process of ``worker`` has begun to answer."""
+        """Record that the process of ``worker`` has started to answer queries."""
         if worker.start_failure:
             worker.start_failure = ""
             self._record(f"worker {worker.number} has been started", logging.INFO)
 
     def begin_stop(self) -> None:
-        """Start no further processes; the running processes may end at their own pace."""
+        """Start no more processes, and let the running processes end on their own."""
         self._stopping = True
         self._beats.cancel()
         for timer in self._respawns.values():

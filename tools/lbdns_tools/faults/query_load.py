@@ -196,7 +196,7 @@ class QueryLoad:
         return [record for record in list(self.records) if begin <= record.sent < end]
 
     def take(self) -> list[QueryRecord]:
-        """Return the records since the last call, and discard them to save memory in long runs."""
+        """Return the records collected since the last call, and discard them to save memory in long runs."""
         taken, self.records = self.records, []
         return taken
 

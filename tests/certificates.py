@@ -21,7 +21,7 @@ def self_signed(
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
+    now = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017  tests of the agent run on Python 3.9
     certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)

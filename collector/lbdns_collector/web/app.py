@@ -147,8 +147,11 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
     except web.HTTPNotFound:
         return error(404, f"{request.path} does not exist; available paths: {', '.join(PATHS)}")
     except web.HTTPMethodNotAllowed as wrong:
-        what = f"{request.method} is not allowed for this path; to change anything, use commands such as 'lbdns drain'"
-        return error(405, what, Allow=", ".join(sorted(wrong.allowed_methods)))
+        allowed = ", ".join(sorted(wrong.allowed_methods))
+        reason = "it is read-only; to change the server, use commands such as 'lbdns drain'"
+        if "GET" not in wrong.allowed_methods:
+            reason = f"use {allowed}"
+        return error(405, f"{request.method} is not allowed for {request.path}: {reason}", Allow=allowed)
     except web.HTTPException as wrong:
         return error(wrong.status, wrong.reason)
     except ConnectionError:

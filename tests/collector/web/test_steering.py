@@ -205,4 +205,7 @@ async def test_only_post_steers(tmp_path: Path, method: str) -> None:
         with_method = aiohttp.ClientSession.request
         async with with_method(web.session, method, web.url(DRAIN), headers=headers) as response:
             assert response.status == 405
+            assert (await response.json())[
+                "error"
+            ] == f"{method} is not allowed for {DRAIN.partition('?')[0]}: use POST"
         assert orders.received == []

@@ -126,7 +126,8 @@ class ReportingAgent:
         self._sampler = HostSampler(host, self._tasks)
         watched = host.web if options.alarms else None
         self._watch = WebServerWatch(watched.is_listening, watched.port) if watched else None
-        self._sender = ReportSender(options.collectors, max(RECOVERY_TIME, 2 * options.interval))
+        recovery_time = max(RECOVERY_TIME, 2 * options.interval)
+        self._sender = ReportSender(options.collectors, recovery_time, options.addresses)
         self._boot = random.getrandbits(64)
         self._seq = 0
         token = os.environ.get(TOKEN_VARIABLE, "").strip()
@@ -239,6 +240,8 @@ class ReportingAgent:
             metrics=metrics,
             kind=kind,
             alarm=self._alarm if kind == "alarm" else "",
+            pool=self._options.pool,
+            addresses=self._options.addresses,
         )
         self._sender.send(encode(report, self._key))
 

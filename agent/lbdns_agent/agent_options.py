@@ -16,6 +16,7 @@ from lbdns_shared.report import Report, encode
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.1, 3600.0  # seconds between two reports
 DEFAULT_MAX_INTERVAL = 60.0  # seconds: the default of a collector's [collector] max_interval
+LONGEST_POOL: Final = 100  # characters: a report must fit into a datagram
 AUTO: Final = "auto"
 OFF: Final = "off"
 
@@ -36,6 +37,8 @@ class AgentOptions:
     cgroup: str = AUTO
     alarms: tuple[AlarmCondition, ...] = ()
     collector_urls: tuple[StatusUrl, ...] = ()  # of the collectors' HTTP interfaces
+    pool: str = ""  # to join; empty: the collector decides
+    addresses: tuple[str, ...] = ()  # of this host in the pool; empty: the address from which it sends reports
 
 
 def default_name() -> str:
@@ -48,6 +51,24 @@ def parse_name(text: str) -> str:
     name = text.strip().lower().rstrip(".")
     encode(Report(name, 0, 1, 0.0, 1.0, {}))  # checks the name
     return name
+
+
+def parse_pool(text: str) -> str:
+    """Return the name of the pool to join. Raises ValueError."""
+    if not 0 < len(text) <= LONGEST_POOL or not text.isprintable():
+        raise ValueError(f"must be the name of a pool with at most {LONGEST_POOL} characters, not {text!r}")
+    return text
+
+
+def parse_address(text: str) -> str:
+    """Return an address of this host in canonical form. Raises ValueError."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise ValueError(f"must be an IPv4 or IPv6 address such as 192.0.2.1, not {text!r}") from None
+    if address.is_unspecified or address.is_multicast or "%" in text:
+        raise ValueError(f"must be an address at which clients reach this host, not {text!r}")
+    return str(address)
 
 
 def parse_interval(text: str) -> float:

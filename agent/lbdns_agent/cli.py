@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from lbdns_agent.agent_loop import run
-from lbdns_agent.agent_options import OFF, AgentOptions, default_name, parse_gateway, parse_interval, parse_name
+from lbdns_agent.agent_options import (
+    OFF,
+    AgentOptions,
+    default_name,
+    parse_address,
+    parse_gateway,
+    parse_interval,
+    parse_name,
+    parse_pool,
+)
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS, parse_alarm_condition
 from lbdns_agent.collector_status import parse_collector_url
 from lbdns_agent.host_sampler import HostSample, HostSampler
@@ -22,12 +31,14 @@ from lbdns_shared import __version__, log
 from lbdns_shared.endpoint import REPORT_PORT, parse_endpoint
 from lbdns_shared.errors import LbdnsError
 from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_shared.report import MAX_ADDRESSES
 
 LONGEST_GAP: Final = 0.5  # maximum seconds between the two readings, because a person is waiting
 TIMEOUT: Final = 0.4  # seconds to wait for the web server and the gateway
 
 EXAMPLES = """examples:
   lbdns-agent --collector ns1.example.net --collector ns2.example.net --key-file /etc/lbdns/agent.key
+  lbdns-agent --collector 192.0.2.53 --key-file /etc/lbdns/agent.key --pool web       join pool web
   lbdns-agent --once                          show what this host would report
   lbdns-agent --collector 192.0.2.53 --server-status http://127.0.0.1:8080/server-status --alarm 'run_queue>100'
 """
@@ -97,6 +108,22 @@ def _add_report_options(add: Callable[..., Any]) -> None:
     )
     add("--key-file", type=Path, metavar="FILE", help="sign reports with the key in this file (default: no signature)")
     add(
+        "--pool",
+        type=_argument_type(parse_pool),
+        metavar="POOL",
+        help="the pool that this host joins, if the collector's configuration permits it "
+        "(default: the only pool that hosts with this name may join)",
+    )
+    add(
+        "--address",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        type=_argument_type(parse_address),
+        help="address of this host in the pool that it joins; reports are sent from it; may be repeated "
+        f"up to {MAX_ADDRESSES} times (default: the address from which reports are sent)",
+    )
+    add(
         "--status-url",
         action="append",
         default=[],
@@ -145,6 +172,8 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
         parser.error("--json needs --once")
     if not arguments.collector and not arguments.once:
         parser.error("no collector given; add one with --collector HOST[:PORT], or print a sample with --once")
+    if len(arguments.address) > MAX_ADDRESSES:
+        parser.error(f"--address can be given at most {MAX_ADDRESSES} times")
     alarms = arguments.alarm or list(DEFAULT_CONDITIONS)
     if OFF in alarms and len(alarms) > 1:
         parser.error("--alarm off can't be combined with alarm conditions")
@@ -166,6 +195,8 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
         cgroup=arguments.cgroup,
         alarms=conditions,
         collector_urls=tuple(dict.fromkeys(arguments.status_url)),
+        pool=arguments.pool or "",
+        addresses=tuple(dict.fromkeys(arguments.address)),
     )
 
 

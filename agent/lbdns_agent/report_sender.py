@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from lbdns_agent.background_resolver import Address, BackgroundResolver
@@ -25,12 +26,18 @@ class CollectorSocket:
     """
 
     def __init__(
-        self, endpoint: Endpoint, recovery_time: float = RECOVERY_TIME, clock: Callable[[], float] = time.monotonic
+        self,
+        endpoint: Endpoint,
+        recovery_time: float = RECOVERY_TIME,
+        clock: Callable[[], float] = time.monotonic,
+        sources: Sequence[str] = (),
     ) -> None:
+        """``sources`` are the addresses from which to send, if this host has them; empty: the kernel chooses."""
         self.endpoint = endpoint
         self.resolver = BackgroundResolver(endpoint)
         self._recovery_time = recovery_time
         self._clock = clock
+        self._sources = sources
         self._socket: socket.socket | None = None
         self._address: Address | None = None
         self._failures = 0  # consecutive reports whose first attempt failed
@@ -88,6 +95,7 @@ class CollectorSocket:
                 self._address = address
                 self._socket = socket.socket(address[0], socket.SOCK_DGRAM)
                 self._socket.setblocking(False)
+                self._bind(self._socket)
                 self._socket.connect(address[1])
             self._socket.send(datagram)
         except (BlockingIOError, ConnectionRefusedError) as error:
@@ -97,10 +105,22 @@ class CollectorSocket:
             return error.strerror or str(error)
         return ""
 
+    def _bind(self, sock: socket.socket) -> None:
+        for source in self._sources:
+            family = socket.AF_INET6 if ":" in source else socket.AF_INET
+            if family == sock.family:
+                # Behind address translation, this host may not have the address: the collector then sees another one
+                with contextlib.suppress(OSError):
+                    sock.bind((source, 0))
+                return
+
 
 class ReportSender:
-    def __init__(self, endpoints: Iterable[Endpoint], recovery_time: float = RECOVERY_TIME) -> None:
-        self._collectors = [CollectorSocket(endpoint, recovery_time) for endpoint in endpoints]
+    def __init__(
+        self, endpoints: Iterable[Endpoint], recovery_time: float = RECOVERY_TIME, sources: Sequence[str] = ()
+    ) -> None:
+        """``sources`` are the addresses from which to send, if this host has them; empty: the kernel chooses."""
+        self._collectors = [CollectorSocket(endpoint, recovery_time, sources=sources) for endpoint in endpoints]
 
     def wait_for_names(self, longest: float) -> None:
         """Wait up to ``longest`` seconds for the first lookups of the collectors' names to finish."""

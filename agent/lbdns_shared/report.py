@@ -39,13 +39,17 @@ MAX_INTERVAL: Final = 86_400.0  # seconds; a longer interval is a mistake, and i
 MIN_INTERVAL: Final = 0.02  # seconds; a collector accepts no more than 50 reports a second from one host
 #: An alarm that begins with this text states that the web server has failed; other alarms state that it is overloaded
 WEB_SERVER_FAILED: Final = "web server failed"
+MAX_ADDRESSES: Final = 8  # of a host that joins a pool
 MAX_METRICS: Final = 256  # a datagram has no room for many more
 
 Kind = Literal["data", "alarm", "bye"]
 KINDS: Final[tuple[Kind, ...]] = ("data", "alarm", "bye")
 
 #: The reasons for dropping a datagram, in the order of the checks.
-REASONS: Final = ("too_long", "malformed", "unknown_host", "bad_tag", "rate", "clock", "replay")
+REASONS: Final = (
+    "too_long", "malformed", "unknown_host", "bad_tag", "rate", "clock", "replay",
+    "join_pool", "join_name", "join_address", "join_full",
+)  # fmt: skip
 
 _HEADER_LENGTH: Final = 9
 _HOST = re.compile(rb"[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*\Z")
@@ -68,7 +72,8 @@ class Report(NamedTuple):
     """One agent's report about its host.
 
     ``time`` is in Unix seconds; ``interval`` is in seconds. ``metrics`` maps names to finite numbers, in the units of
-    the metric catalogue; metrics that the agent couldn't measure are omitted.
+    the metric catalogue; metrics that the agent couldn't measure are omitted. A host that is not in the configuration
+    joins ``pool`` with ``addresses``; both may be empty.
     """
 
     host: str
@@ -79,6 +84,8 @@ class Report(NamedTuple):
     metrics: Mapping[str, float]
     kind: Kind = "data"
     alarm: str = ""
+    pool: str = ""
+    addresses: tuple[str, ...] = ()
 
 
 class Envelope(NamedTuple):
@@ -119,6 +126,10 @@ def encode(report: Report, key: AgentKey | None = None) -> bytes:
     }
     if report.kind == "alarm":
         body["alarm"] = report.alarm
+    if report.pool:
+        body["pool"] = report.pool
+    if report.addresses:
+        body["addresses"] = list(report.addresses)
     host = report.host.encode("ascii")
     key_id = key.key_id if key else NO_KEY_ID
     signed = b"".join((MAGIC, key_id, bytes((len(host),)), host, msgpack.packb(body)))
@@ -171,6 +182,9 @@ def decode_body(envelope: Envelope) -> Report:
     alarm = body.get("alarm", "")
     if not isinstance(alarm, str):
         raise ReportError("malformed", "alarm must be a string")
+    pool = body.get("pool", "")
+    if not isinstance(pool, str):
+        raise ReportError("malformed", "pool must be a string")
     interval = _number(body, "interval")
     if not 0 < interval <= MAX_INTERVAL:
         raise ReportError("malformed", f"interval must be between 0 and {MAX_INTERVAL:.0f} s, not {interval}")
@@ -183,7 +197,15 @@ def decode_body(envelope: Envelope) -> Report:
         metrics=_metrics(body.get("metrics", {})),
         kind=kind,
         alarm=alarm,
+        pool=pool,
+        addresses=_addresses(body["addresses"]) if "addresses" in body else (),
     )
+
+
+def _addresses(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > MAX_ADDRESSES or not all(isinstance(item, str) for item in value):
+        raise ReportError("malformed", f"addresses must be a list of at most {MAX_ADDRESSES} strings")
+    return tuple(value)
 
 
 def _unsigned(body: Mapping[str, Any], name: str, least: int) -> int:

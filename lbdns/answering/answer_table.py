@@ -95,7 +95,7 @@ class AnswerEntry:
 class AnswerTable:
     """The answers for one farm, keyed by question.
 
-    ``cursors`` contains one plan cursor per pool and policy; the planner sets the cursors' plans. Names are in
+    ``cursors`` contains one plan cursor per policy and pool that has members; the planner sets the cursors' plans. Names are in
     lower-case wire form.
     """
 
@@ -108,12 +108,12 @@ class AnswerTable:
         self.cursors: dict[tuple[str, str], PlanCursor] = {}
         self.entries: dict[bytes, AnswerEntry] = {}
         self._counts: QueryCounts = {}  # queries for dropped entries, and for questions that never had one
-        self._owners: dict[bytes, tuple[Pool, PlanCursor]] = {}
+        self._owners: dict[bytes, tuple[Pool, PlanCursor | None]] = {}  # None: the pool has no members
         for pool in farm.pools:
             for owner, policy in pool.owners.items():
-                if (pool.name, policy) not in self.cursors:
+                if pool.members and (pool.name, policy) not in self.cursors:
                     self.cursors[pool.name, policy] = self._cursor(pool)
-                self._owners[owner] = (pool, self.cursors[pool.name, policy])
+                self._owners[owner] = (pool, self.cursors.get((pool.name, policy)))
         self._zones: Mapping[bytes, ZoneIndex] = {
             origin: ZoneIndex(zone, (owner for owner in self._owners if self._is_in(owner, origin)))
             for origin, zone in farm.zones.items()
@@ -178,6 +178,8 @@ class AnswerTable:
             return entry
         match = found
         pool, cursor = self._owners[match.owner]
+        if not pool.members:
+            return AnswerEntry(key, name, qtype, lambda _: write_body(_no_member_answer(index, match), qname))
         answer_for = _address_answer if _has_addresses(index, pool, match) else _alias_answer
 
         def make(member: int) -> ResponseBody:
@@ -253,8 +255,9 @@ class AnswerTable:
             now = {name: i for i, name in enumerate(members.get(pool.name, []))}
             mapping = [now.get(member.full_name) for member in pool.members]
             for policy in set(pool.owners.values()):
-                if cursor := self.cursors.get((pool.name, policy)):
-                    cursor.take_over(old.cursors[pool.name, policy], mapping)
+                cursor, before = self.cursors.get((pool.name, policy)), old.cursors.get((pool.name, policy))
+                if cursor and before:
+                    cursor.take_over(before, mapping)
 
 
 def counted_type(qtype: int) -> int:
@@ -291,6 +294,12 @@ def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch,
     assert isinstance(found, AnswerSections)
     answer = tuple(record._replace(ttl=min(ttl, record.ttl)) for record in found.answer)
     return replace(found, authoritative=True, answer=chain + answer)
+
+
+def _no_member_answer(index: ZoneIndex, match: PoolMatch) -> AnswerSections:
+    """Return the answer for a pool without members: no data. The TTL of 0 keeps resolvers from storing it."""
+    authority = tuple(record._replace(ttl=0) for record in index.negative)
+    return AnswerSections(answer=match.aliases, authority=authority)
 
 
 def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:

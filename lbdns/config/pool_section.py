@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from lbdns.config import value_readers as read
 from lbdns.config.check_setting import NO_CHECK, OFF, CheckConfig, read_check
+from lbdns.config.join_setting import JoinConfig, read_join
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import HOST_NAME
 from lbdns.policies import POLICIES
@@ -25,7 +26,7 @@ AnswerForm = Literal["cname", "address"]
 
 def _members(table: TomlTable, key: str, _: object) -> tuple[str, ...]:
     members = tuple(name.lower() for name in table.strings(key))
-    if not table.values.get(key):
+    if not table.values.get(key) and "join" not in table.values:
         table.wrong(key, "is missing; list the host names of the web servers, relative to the zone")
     for name in members:
         if not HOST_NAME.match(name):
@@ -92,6 +93,7 @@ class PoolConfig:
     black_hole: bool = read.flag(True)  # whether members that take requests and serve none are quarantined
     max_cores: float = read.number(0.0, 0.0, 1e6)  # most cores that count for a member; 0: 4 times the pool's median
     check: CheckConfig = read.key(read_check, NO_CHECK)  # how the collector checks a member whose report is overdue
+    join: JoinConfig | None = read.key(read_join, None)  # the hosts that may join by reporting; None: no host
     agentless: tuple[str, ...] = read.key(_agentless, ())  # members without an agent, which only the check watches
     weights: tuple[tuple[str, float], ...] = read.key(_weights, ())  # members, and the factors of their capacities
     max_speed_gain: float = read.number(MAX_SPEED_GAIN, 1.0, 1000.0)  # limits what the fastest member's speed brings it
@@ -118,7 +120,8 @@ def _check_members(pool: PoolConfig, table: TomlTable) -> None:
     """Report names in ``agentless`` and ``weights`` that are not members, and agentless members without a check."""
     for key, names in (("agentless", pool.agentless), ("weights", tuple(dict(pool.weights)))):
         for name in names:
-            if pool.members and name not in pool.members:
+            may_join = key == "weights" and pool.join is not None and pool.join.permits_name(name)
+            if pool.members and name not in pool.members and not may_join:
                 table.wrong(key, f"{name!r} is not in members{nearest(name, pool.members)}", name)
     if pool.agentless and pool.check.target is None and table.values.get("check", OFF) == OFF:
         table.wrong("agentless", 'members without an agent need a check; add, for example, check = "tcp:80"')

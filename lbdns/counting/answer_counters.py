@@ -132,11 +132,10 @@ def count_answers(
 ) -> AnswerCounters:
     """Return the counters of one answering process. The result contains ``named`` and ``levels`` unchanged."""
     answers: dict[tuple[str, str, str], int] = {}
-    for pool in table.farm.pools:
-        for policy in dict.fromkeys(pool.owners.values()):
-            totals = table.cursors[pool.name, policy].totals()
-            for member, count in zip(pool.members, totals, strict=True):
-                answers[pool.name, policy, member.full_name] = count
+    pools = {pool.name: pool for pool in table.farm.pools}
+    for (pool, policy), cursor in table.cursors.items():
+        for member, count in zip(pools[pool].members, cursor.totals(), strict=True):
+            answers[pool, policy, member.full_name] = count
     return AnswerCounters(
         table.queries(),
         tuple(response_times.counts),

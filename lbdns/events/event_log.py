@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, get_args
 
 EventKind = Literal[
     "state",  # a member became usable, silent, drained or in alarm
+    "membership",  # hosts joined or left a pool
     "guard",  # a member that reports well was quarantined, or returned to rotation
     "fail_open",  # a pool began or ceased to fail open
     "override",  # an operator drained, forced or reweighted a member, or such an override ended

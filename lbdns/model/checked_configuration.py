@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from lbdns.config import Config
 from lbdns.model.farm import Farm
+from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMembers
 from lbdns.scores import SCORES
 from lbdns.scores.score import Score
 from lbdns_shared.keys import MasterKey
@@ -17,6 +18,14 @@ class CheckedConfiguration:
 
     farm: Farm
     keys: tuple[MasterKey, ...]  # for reports; if empty, reports are accepted by their source address
+    _: KW_ONLY
+    joined: JoinedMembers = NO_JOINED_MEMBERS  # the joined members in the farm
+    without_joined: Farm | None = None  # the farm as configured; None if no host has joined
+
+    @property
+    def configured(self) -> Farm:
+        """Return the farm without joined members."""
+        return self.without_joined or self.farm
 
 
 def build_score(config: Config) -> Score:

@@ -31,6 +31,7 @@ class Member:
     owner: bytes  # wire form, lower case
     addresses: tuple[str, ...]  # A, then AAAA, as text
     agentless: bool = False  # sends no reports: only the pool's check watches it
+    joined: bool = False  # has joined by reporting, so the configuration does not list it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class ReportingHost:
 
     members: tuple[str, ...]  # full names
     addresses: frozenset[str]
+    joined: bool = False  # has joined by reporting: its addresses are those that its reports state
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +148,11 @@ def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
         found = Pool(pool, zone, members, owners)
         findings.extend(place.error("names", text) for text in _conflicts(found, pools))
         findings.extend(place.error("agentless", text) for text in _agent_conflicts(found, pools))
+        findings.extend(place.error("join", text) for text in _join_faults(found, config))
         pools.append(found)
     if findings:
         raise ConfigError(*findings)
-    hosts, warnings = _hosts(config, pools)
+    hosts, warnings = reporting_hosts(config, pools)
     warnings = [*(text for zone in by_name.values() for text in zone.warnings), *warnings]
     warnings = [*(text for key in config.keys for text in key.warnings), *warnings]
     return Farm(config, {zone.origin: zone for zone in by_name.values()}, tuple(pools), hosts, tuple(warnings))
@@ -193,7 +196,7 @@ def _member(name: str, agentless: bool, zone: Zone, place: _PoolPlace, findings:
         what = f"{name!r} is an alias in zone {zone.name}; use the host's own name"
     elif not addresses:
         what = f"{name!r} has no address in zone {zone.name}; add an A or AAAA record{_similar_host(name, zone)}"
-    elif why := _not_ours(owner, zone):
+    elif why := why_not_ours(owner, zone):
         what = f"{name!r} {why}"
     if what:
         findings.append(place.error("members", what, name))
@@ -218,7 +221,7 @@ def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
         taken = {A, AAAA, CNAME} & set(node) if at_name else set(node)
         if taken:
             yield f"{text} already has records in the zone file; remove them or give the pool another name"
-        if why := _not_ours(owner, pool.zone):
+        if why := why_not_ours(owner, pool.zone):
             yield f"{text} {why}"
 
 
@@ -234,7 +237,17 @@ def _agent_conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
                 )
 
 
-def _not_ours(owner: bytes, zone: Zone) -> str:
+def _join_faults(pool: Pool, config: Config) -> Iterable[str]:
+    """Yield an error if hosts may join a pool, but nothing could verify their reports."""
+    collector = config.collector
+    if pool.config.join and not collector.key_file and not collector.connect:
+        yield (
+            "hosts join only with signed reports, so [collector] key_file must be set; run 'lbdns keygen' to generate "
+            "a key"
+        )
+
+
+def why_not_ours(owner: bytes, zone: Zone) -> str:
     """Return why the zone is not authoritative for ``owner``, or an empty string if the zone is authoritative."""
     for above in names.suffixes(owner):
         node = zone.nodes.get(above, {})
@@ -247,7 +260,7 @@ def _not_ours(owner: bytes, zone: Zone) -> str:
     return ""
 
 
-def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHost], list[str]]:
+def reporting_hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHost], list[str]]:
     """Return the reporting hosts by short name and by full name, and one warning for each ambiguous short name."""
     members = {member.full_name: member for pool in pools for member in pool.members if not member.agentless}
     by_name: dict[str, list[Member]] = {}
@@ -257,9 +270,8 @@ def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHo
     warnings = []
     for name, namesakes in by_name.items():
         if len({member.addresses for member in namesakes}) == 1:
-            hosts[name] = ReportingHost(
-                tuple(member.full_name for member in namesakes), frozenset(namesakes[0].addresses)
-            )
+            full_names = tuple(member.full_name for member in namesakes)
+            hosts[name] = ReportingHost(full_names, frozenset(namesakes[0].addresses), namesakes[0].joined)
         else:
             full = " or ".join(member.full_name for member in namesakes)
             warnings.append(
@@ -267,5 +279,5 @@ def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHo
                 f"start each agent with its full name (--name {full}), because reports sent as {name!r} are dropped"
             )
     for full_name, member in members.items():
-        hosts.setdefault(full_name, ReportingHost((full_name,), frozenset(member.addresses)))
+        hosts.setdefault(full_name, ReportingHost((full_name,), frozenset(member.addresses), member.joined))
     return hosts, warnings

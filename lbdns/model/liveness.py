@@ -55,6 +55,9 @@ class Liveness:
     next_change: float  # monotonic seconds: when a state changes if no report arrives; inf if never
 
 
+NO_MEMBERS: Final = Liveness((), (), "", math.inf)  # of a pool that hosts may join and no host has joined
+
+
 def assess(
     readings: Sequence[Reading | None],
     forced: Sequence[ForcedState],
@@ -71,6 +74,8 @@ def assess(
     than all servers. While the pool fails open, members whose agents report a failed web server are excluded, unless no
     other member remains. ``min_usable`` is a fraction of the members that are not drained. ``pool`` is the pool's name.
     """
+    if not readings:
+        return NO_MEMBERS
     states = tuple(state_of(r, now, stale_after, f, pool) for r, f in zip(readings, forced, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")
     every_index = tuple(range(len(states)))

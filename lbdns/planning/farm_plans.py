@@ -80,7 +80,7 @@ class FarmPlans:
             if pool.name in before:
                 chooser.take_over(before[pool.name])
                 self._carry_over(pool, before[pool.name].members, cursors)
-            else:
+            elif pool.members:
                 self.fail_open.begin(pool.name, now)
                 self.announcer.new_pool(pool, now)
             self.choosers[pool.name] = chooser

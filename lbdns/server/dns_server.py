@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm
+from lbdns.model.joined_members import JoinedMembers
 from lbdns.process import privileges, service_manager
 from lbdns.process.apply_configuration import Part, apply
 from lbdns.process.watchdog import Watchdog, start_watchdog
@@ -30,12 +31,14 @@ from lbdns.server.server_configuration import (
     ServeConfiguration,
     ServeOptions,
     read_configuration,
+    with_members,
 )
 from lbdns.server.server_status import ServerStatus
 from lbdns.server.workers.fork_server import ForkServer
 from lbdns.server.workers.worker_pool import WorkerPool
 from lbdns.sockets.inherited_sockets import InheritedSocket, by_address, take_one
 from lbdns_collector.reports.collector import Collector
+from lbdns_collector.reports.membership import Membership
 from lbdns_collector.status.history_sampler import HistorySampler
 from lbdns_collector.status.stat_file import StatFile
 from lbdns_collector.web.web_interface import WebInterface, open_web_socket
@@ -76,6 +79,7 @@ class DnsServer:
         self._status = ServerStatus(self.farm, self._dns.answerer, self.events)
         self._history = self._status.program.recording = HistorySampler(self._status)
         self._collector: Collector | None = None
+        self._membership: Membership | None = None  # None if this server follows another collector
         self._feed = self._make_feed(configuration)
         self._web = WebInterface(self._status)
         self._stat_file = StatFile(self._status.members)
@@ -103,6 +107,9 @@ class DnsServer:
             self._secondaries,
         )
 
+        #: The parts that depend on the pools' members. The others would read their files again.
+        self._member_parts = [part for part in self._parts if part not in (self._web, self._control)]
+
     @property
     def farm(self) -> Farm:
         return self._current.farm
@@ -120,7 +127,10 @@ class DnsServer:
 
             self._status.counters.follower = CollectorFollower(self.farm, events=self.events)
             return self._status.counters.follower
-        self._collector = self._status.scoring.collector = Collector(self.farm, configuration.keys, self.events)
+        self._collector = self._status.scoring.collector = Collector(
+            self.farm, configuration.keys, self.events, configured=configuration.configured, joined=configuration.joined
+        )
+        self._membership = Membership(self._collector, configuration.joined, self._use_members, self.events)
         return self._collector
 
     async def start(self) -> None:
@@ -140,6 +150,8 @@ class DnsServer:
             raise
         if self._collector:
             self._collector.start_saving()
+        if self._membership:
+            self._membership.start()
         self._stat_file.start()
         self._secondaries.start(self._current.value)
         await self._history.start()
@@ -213,11 +225,21 @@ class DnsServer:
             service_manager.notify(service_manager.reloading())
             try:
                 # In a thread, so that queries are answered during the seconds that reading a large zone takes
-                serials = self._current.value.serials
-                new = await asyncio.to_thread(read_configuration, self._path, self._options, serials)
-                await apply(self._parts, new)
+                serials, joined = self._current.value.serials, self._current.value.joined
+                new = await asyncio.to_thread(read_configuration, self._path, self._options, serials, joined)
+                await self._apply(self._parts, new)
             finally:
                 service_manager.notify(service_manager.READY)
+
+    async def _use_members(self, joined: JoinedMembers) -> None:
+        """Serve other joined members. Raises LbdnsError."""
+        async with self._changing:
+            await self._apply(self._member_parts, await asyncio.to_thread(with_members, self._current.value, joined))
+
+    async def _apply(self, parts: Sequence[Part[ServeConfiguration]], new: ServeConfiguration) -> None:
+        await apply(parts, new)
+        if self._membership:
+            self._membership.use(new.joined)
 
     async def stop(self) -> None:
         self._status.program.serving = False
@@ -287,6 +309,8 @@ class DnsServer:
     async def _end(self) -> None:
         """Answer the queries that have been read, and then close everything except the control socket."""
         await self._overrides.stop()
+        if self._membership:
+            await self._membership.stop()
         if self._watchdog:
             self._watchdog.stop()
         await self._secondaries.stop()

@@ -13,10 +13,12 @@ from lbdns.config import Config, read_config
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.configuration_files import read_files
 from lbdns.model.farm import Farm
+from lbdns.model.joined_members import JoinedMembers, with_joined
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.server.forwarding.forwarder import check_upstreams
 from lbdns.server.secondaries.zone_serials import SerialFile, ServedSerials, advance_serials
+from lbdns_collector.joining.joined_file import joined_path, read_joined
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError
 
@@ -63,21 +65,46 @@ def read_settings(path: Path, options: ServeOptions = NO_SERVE_OPTIONS) -> Confi
 
 
 def read_configuration(
-    path: Path, options: ServeOptions = NO_SERVE_OPTIONS, serials: ServedSerials | None = None
+    path: Path,
+    options: ServeOptions = NO_SERVE_OPTIONS,
+    serials: ServedSerials | None = None,
+    joined: JoinedMembers | None = None,
 ) -> ServeConfiguration:
     """Read a configuration, its zones and its keys. The function blocks on disk I/O. Raises ConfigError.
 
-    ``serials`` contains the last served serials; if None, they are read from the serial file.
+    ``serials`` contains the last served serials, and ``joined`` the joined members in force; if one of them is None, it
+    is read from its file in the state directory.
     """
     files = read_files(path)
-    farm = replace(files.farm, config=options.applied(files.farm.config))
-    privileges.check_user(farm.config.server.user)
-    check_upstreams(farm.config)
-    farm, serials = advance_serials(farm, SerialFile().read(farm) if serials is None else serials)
-    configuration = ServeConfiguration(farm, files.report_keys, new_table(farm), files.cookie_secrets, serials)
+    configured = replace(files.farm, config=options.applied(files.farm.config))
+    privileges.check_user(configured.config.server.user)
+    check_upstreams(configured.config)
+    serials = SerialFile().read(configured) if serials is None else serials
+    joined = read_joined(joined_path(configured.config)) if joined is None else joined
+    farm, serials, joined = _with_joined(configured, joined, serials)
+    table = new_table(farm)
+    configuration = ServeConfiguration(
+        farm, files.report_keys, table, files.cookie_secrets, serials, joined=joined, without_joined=configured
+    )
     for warning in files.warnings:
         log.warning(warning)
     return configuration
+
+
+def with_members(before: ServeConfiguration, joined: JoinedMembers) -> ServeConfiguration:
+    """Return a copy of a configuration with ``joined`` instead of its joined members."""
+    farm, serials, joined = _with_joined(before.configured, joined, before.serials)
+    return replace(before, farm=farm, table=new_table(farm), serials=serials, joined=joined)
+
+
+def _with_joined(
+    configured: Farm, joined: JoinedMembers, serials: ServedSerials
+) -> tuple[Farm, ServedSerials, JoinedMembers]:
+    """Return the farm to serve, its serials, and the joined members in it. Members that do not fit are logged."""
+    farm, refused = with_joined(configured, joined)
+    for member, why in refused:
+        log.warning("%s no longer belongs to pool %s: %s", member.name, member.pool, why)
+    return *advance_serials(farm, serials), joined.changed(removed=[member for member, _ in refused])
 
 
 def new_table(farm: Farm) -> AnswerTable:
@@ -114,8 +141,9 @@ class CurrentConfiguration:
                 raise ConfigError(f"{self._path}: [server] {key}: changing it needs a restart")
 
         def commit() -> None:
+            was_read = new.configured is not self.value.configured  # False if only hosts have joined or left
             self.value = new
-            for warning in new.farm.warnings:
+            for warning in new.farm.warnings if was_read else ():
                 log.warning(warning)
 
         return PreparedChange("configuration", commit=commit)

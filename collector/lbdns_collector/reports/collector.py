@@ -18,11 +18,13 @@ from lbdns.config import Config
 from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import CheckedConfiguration, build_score, build_shadow_score
 from lbdns.model.farm import Farm
+from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMembers
 from lbdns.model.snapshot import Snapshot
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.scores.score import Score
 from lbdns.sockets.read_watch import ReadWatch
 from lbdns_collector.checks.member_checker import MemberChecker
+from lbdns_collector.joining.join_requests import JoinRequests
 from lbdns_collector.reports.adaptive_weights import WeightSearch, WeightSearchSettings, WeightSearchStatus
 from lbdns_collector.reports.report_socket import ReportSocket
 from lbdns_collector.reports.report_table import ReportTable
@@ -39,14 +41,28 @@ NO_SOCKETS: Final[Mapping[Endpoint, socket.socket]] = MappingProxyType({})
 class Collector:
     """A collector that receives reports on the configured addresses and delivers snapshots."""
 
-    def __init__(self, farm: Farm, keys: Sequence[MasterKey], events: EventLog | None = None) -> None:
-        """``events`` is the event log in which dropped reports are recorded."""
+    def __init__(
+        self,
+        farm: Farm,
+        keys: Sequence[MasterKey],
+        events: EventLog | None = None,
+        *,
+        configured: Farm | None = None,
+        joined: JoinedMembers = NO_JOINED_MEMBERS,
+    ) -> None:
+        """``events`` is the event log in which dropped reports are recorded.
+
+        ``joined`` are the joined members in ``farm``, and ``configured`` is the farm without them.
+        """
         self.farm = farm
+        #: Called after each batch of reports in which a host has requested to join
+        self.on_join_requests: Callable[[], None] = _do_nothing
         self._events = events or EventLog()
         self.table = ReportTable(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
         self.table.max_interval = farm.config.collector.max_interval
         self.table.agentless = farm.agentless
         self.table.adaptive = _adaptive(farm.config, None)
+        self.table.joins = JoinRequests(configured or farm, joined)
         self._checker = MemberChecker(self.table, self._changed)
         #: Number of checks so far by pool and result: "passed", "failed" or "not_made"
         self.check_counts: Mapping[tuple[str, str], int] = self._checker.counts
@@ -170,6 +186,7 @@ class Collector:
         self._sequences.path = sequence_path(farm.config)
         self.table.max_interval = farm.config.collector.max_interval
         self.table.agentless = farm.agentless
+        self.joins.use(new.configured, new.joined)
         adaptive = self.table.adaptive = _adaptive(farm.config, self.table.adaptive)
         score = adaptive.score if adaptive else build_score(farm.config)
         self.table.reconfigure(farm.hosts, new.keys, score, build_shadow_score(farm.config))
@@ -178,6 +195,12 @@ class Collector:
             self._log_authentication()
         self._checker.use(farm)
         self._changed()
+
+    @property
+    def joins(self) -> JoinRequests:
+        """The hosts that may join, and those that have requested it."""
+        assert self.table.joins, "the collector's table always has join requests"
+        return self.table.joins
 
     @property
     def addresses(self) -> tuple[Endpoint, ...]:
@@ -216,6 +239,8 @@ class Collector:
             self._checker.hurry(failed)
         if self._publisher is not None:
             self._publisher.changed()
+        if self.joins.requested:
+            self.on_join_requests()
 
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
         """Open sockets for all ``endpoints``, or no socket if any endpoint is unavailable. Raises ListenError.
@@ -255,6 +280,10 @@ class Collector:
             log.info("reports are accepted if their tag matches a key in the key file")
         else:
             log.warning("no key_file is set: reports from members' addresses are accepted, but addresses can be forged")
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def _adaptive(config: Config, before: WeightSearch | None) -> WeightSearch | None:

@@ -29,6 +29,10 @@ ADVICE: Final = {
     "rate": "the host sends more than 50 reports/s; check whether several agents run on that host",
     "clock": "the clocks differ by more than 30 s; check that time is synchronised on both hosts",
     "replay": "the datagram was repeated, or two agents with different clocks use the same name",
+    "join_pool": "the host may join no pool, or several; check the agent's --pool option, and [[pool]] join",
+    "join_name": "the host may not join by this name, or the name has records in the zone; check [[pool]] join.names",
+    "join_address": "the host's addresses must lie in [[pool]] join.networks, and include the source of its reports",
+    "join_full": "the pool has as many joined members as [[pool]] join.max permits",
 }
 _HEADER: Final = 9  # bytes before the host name in a datagram
 

@@ -10,6 +10,10 @@ check determines the reason. A datagram's body is decoded only after the sender 
     rate          the host sends more than 50 reports/s for some time
     clock         the report's time differs from the collector's clock by more than 30 s
     replay        the report is not newer than the last accepted report from the host
+    join_...      the host is not in the configuration, and may not join a pool (see ``joining/join_requests.py``)
+
+A host that is not in the configuration counts as unknown unless its name matches a pool's ``join`` setting. The table
+stores its readings from the first accepted report on, so that it can be selected as soon as the farm includes it.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot, read_reading
 from lbdns.scores.derived_metrics import with_derived_metrics
 from lbdns.scores.score import Score
 from lbdns.sockets import client_network
+from lbdns_collector.joining.join_requests import JoinRequests
 from lbdns_collector.reports.adaptive_weights import WeightSearch
 from lbdns_collector.reports.rejected_reports import RejectedReports
 from lbdns_collector.reports.reporting_peer import MAX_SKEW, HostRecord, ReportingPeer
@@ -35,6 +40,7 @@ ACCEPTED: Final = "accepted"
 RESULTS: Final = (ACCEPTED, *REASONS)
 
 NOBODY: Final = ReportingHost((), frozenset())  # stands for a host that is not in the farm
+STRANGER: Final = ReportingHost((), frozenset(), joined=True)  # stands for a host that has yet to join
 MAX_ABSENT: Final = 10_000  # hosts that are no longer in the farm, or not yet, whose sequence numbers are remembered
 FORGET_ABSENT: Final = 3600.0  # seconds; long before that, the clock check rejects all their recorded reports
 
@@ -60,6 +66,8 @@ class ReportTable:
         self.agentless: Collection[str] = ()
         #: the search for better weights of the score, if adaptive weights are on
         self.adaptive: WeightSearch | None = None
+        #: the hosts that may join; None: only hosts in the configuration may report
+        self.joins: JoinRequests | None = None
         self._peers: dict[str, ReportingPeer] = {}  # of known hosts only, so never more than the farm has
         self._absent: dict[str, HostRecord] = {}  # records of hosts that a reload removed and another may add
         self._readings: dict[str, Reading] = {}
@@ -135,14 +143,18 @@ class ReportTable:
     def reconfigure(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
     ) -> None:
-        """Switch to another configuration. Set ``agentless`` before calling this method.
+        """Switch to another configuration. Set ``agentless`` and ``joins`` before calling this method.
 
         If a host is in both configurations, its readings and sequence numbers remain, and its scores are recomputed.
         """
+        if self.joins:
+            # Hosts that have requested to join since the new configuration was made keep their readings
+            hosts = {**self._requested_hosts(self.joins, hosts), **hosts}
         peers = {name: peer for name, peer in self._peers.items() if name in hosts}
         for name, peer in peers.items():
             peer.host = hosts[name]
             peer.keys.clear()
+            peer.join_request = None  # the rules may have changed
         for name, peer in self._peers.items():
             if name not in hosts and peer.accepted.seq >= 0:
                 self._keep_absent(name, peer.record())
@@ -154,11 +166,19 @@ class ReportTable:
         self.score, self._shadow = score, shadow
         if must_rescore:
             readings = {name: self._rescored(reading) for name, reading in readings.items()}
-        self._hosts, self._masters = hosts, {key.key_id: key for key in keys}
+        self._hosts = hosts
+        self._masters = {key.key_id: key for key in keys}
         self._peers = peers
         self.rejected.addresses = _addresses(hosts)
         self._changed = self._changed or readings != self._readings
         self._readings = readings
+
+    def _requested_hosts(self, joins: JoinRequests, hosts: Mapping[str, ReportingHost]) -> dict[str, ReportingHost]:
+        return {
+            name: peer.host
+            for name, peer in self._peers.items()
+            if name not in hosts and peer.host.joined and any(map(joins.is_requested, peer.host.members))
+        }
 
     def _judge(self, datagram: bytes, source: str, now: float, wall: float) -> str:
         envelope = open_envelope(datagram)
@@ -166,8 +186,11 @@ class ReportTable:
         if peer is None:
             host = self._hosts.get(envelope.host)
             if host is None:
-                return "unknown_host"
-            peer = self._peers[envelope.host] = ReportingPeer(host)
+                if not (self.joins and self._masters and self.joins.may_join(envelope.host)):
+                    return "unknown_host"
+                peer = self._stranger(envelope.host)  # kept only if it may join
+            else:
+                peer = self._peers[envelope.host] = ReportingPeer(host)
         if not self._is_authentic(envelope, peer, source):
             return "bad_tag"
         if not peer.may_send(now):
@@ -177,9 +200,33 @@ class ReportTable:
             return "clock"
         if peer.has_seen(report, wall):
             return "replay"
+        if peer.host.joined and self.joins:
+            self._join(self.joins, peer, report, plain_address(source))
         peer.note(report, wall)
         self._record(peer, report, now)
         return ACCEPTED
+
+    def _stranger(self, name: str) -> ReportingPeer:
+        """Return a peer for a host that is not in the farm, which still rejects replays of earlier reports."""
+        peer = ReportingPeer(STRANGER)
+        if name in self._absent:
+            peer.adopt(self._absent[name], math.inf)
+        return peer
+
+    def _join(self, joins: JoinRequests, peer: ReportingPeer, report: Report, source: str) -> None:
+        """Make the sender of an authentic report a joined host. Raises ReportError if the host may not join.
+
+        The host must still satisfy the rules with each of its reports: its addresses may change.
+        """
+        request = report.pool, report.addresses, source
+        if request == peer.join_request:
+            return
+        wanted, full_name = joins.judge(report, source)
+        joins.request(wanted)
+        peer.join_request = request
+        peer.host = ReportingHost((full_name,), frozenset(wanted.addresses), joined=True)
+        self._peers[report.host] = peer
+        self._absent.pop(report.host, None)
 
     def _is_authentic(self, envelope: Envelope, peer: ReportingPeer, source: str) -> bool:
         if not self._masters:

@@ -42,11 +42,15 @@ NO_REPORT: Final = AcceptedReport(-1, -1, _LONG_AGO, _LONG_AGO, False)
 
 
 class ReportingPeer:
-    __slots__ = ("accepted", "capacity", "filled", "has_reported", "host", "keys", "replaced", "skew", "tokens")
+    __slots__ = (
+        "accepted", "capacity", "filled", "has_reported", "host", "join_request", "keys", "replaced", "skew", "tokens",
+    )  # fmt: skip
 
     def __init__(self, host: ReportingHost) -> None:
         self.host = host
         self.keys: dict[bytes, AgentKey] = {}  # by key id, derived on first use
+        #: of a joined host: the pool, addresses and source of the last report that satisfied the rules for joining
+        self.join_request: tuple[str, tuple[str, ...], str] | None = None
         # One immutable object, so that another thread can read a consistent state
         self.accepted = NO_REPORT
         self.replaced: dict[int, float] = {}  # earlier boots, and until when to remember them, Unix seconds

@@ -34,6 +34,7 @@ LAYERS: Final = (
     "lbdns.history",
     "lbdns.client",
     "lbdns_collector.checks",
+    "lbdns_collector.joining",
     "lbdns_collector.reports",
     "lbdns_collector.status",
     "lbdns_collector.prometheus",

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.configuration_files import read_files
 from lbdns.model.farm import Farm, Pool
+from lbdns.model.joined_members import JoinedMembers
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import Planner
@@ -23,7 +25,9 @@ from lbdns.process import privileges, program, service_manager
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
 from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.text.counts import counted
+from lbdns_collector.joining.joined_file import include_joined, joined_path, read_joined
 from lbdns_collector.reports.collector import Collector
+from lbdns_collector.reports.membership import Membership
 from lbdns_collector.status.history_sampler import HistorySampler
 from lbdns_collector.status.stat_file import StatFile
 from lbdns_collector.status.status_document import ShadowStatistics
@@ -149,7 +153,16 @@ class CollectorProgram:
         self.serving = False
         self._started = time.monotonic()
         self._watchdog: Watchdog | None = None
-        self._collector = Collector(configuration.farm, configuration.keys, self.events)
+        self._collector = Collector(
+            configuration.farm,
+            configuration.keys,
+            self.events,
+            configured=configuration.configured,
+            joined=configuration.joined,
+        )
+        self._current = configuration
+        self._changing = asyncio.Lock()  # held by a reload, and while members join or leave
+        self._membership = Membership(self._collector, self._use_members, self.events)
         self._status = CollectorStatus(self._collector, self)
         self._history_sampler = HistorySampler(self._status)
         self._web = WebInterface(self._status)
@@ -157,6 +170,7 @@ class CollectorProgram:
         self._parts: Sequence[Part[CheckedConfiguration]] = (
             self._web, self._collector, self._status.members, self._history_sampler,
         )  # fmt: skip
+        self._member_parts = self._parts[1:]  # the web interface would read its files again
 
     @property
     def user(self) -> str:
@@ -196,6 +210,7 @@ class CollectorProgram:
             await self.stop()
             raise
         self._collector.start_saving()
+        self._membership.start()
         self._stat_file.start()
         await self._history_sampler.start()
         members = {member.full_name for pool in farm.pools for member in pool.members}
@@ -208,6 +223,7 @@ class CollectorProgram:
     async def stop(self) -> None:
         self.serving = False
         service_manager.notify(service_manager.STOPPING)
+        await self._membership.stop()
         if self._watchdog:
             self._watchdog.stop()
         if self._status.lag:
@@ -227,18 +243,31 @@ class CollectorProgram:
         service_manager.notify(service_manager.reloading())
         try:
             # In a thread: reading a large zone takes seconds, and reports must be read meanwhile
-            new = await asyncio.to_thread(load_collector, self._path)
-            if new.farm.config.server.user != self.user:
-                raise ConfigError(f"{self._path}: [server] user: changing it needs a restart")
-            await apply(self._parts, new)
+            async with self._changing:
+                new = await asyncio.to_thread(load_collector, self._path, self._current.joined)
+                if new.farm.config.server.user != self.user:
+                    raise ConfigError(f"{self._path}: [server] user: changing it needs a restart")
+                await apply(self._parts, new)
+                self._current = new
         finally:
             service_manager.notify(service_manager.READY)
         for warning in new.farm.warnings:
             log.warning(warning)
 
+    async def _use_members(self, joined: JoinedMembers) -> None:
+        """Accept reports from other joined members. Raises LbdnsError."""
+        async with self._changing:
+            farm, joined = include_joined(self._current.configured, joined)
+            new = replace(self._current, farm=farm, joined=joined)
+            await apply(self._member_parts, new)
+            self._current = new
 
-def load_collector(path: Path) -> CheckedConfiguration:
-    """Read the configuration, zones and keys for a collector that runs without a DNS server. Raises ConfigError."""
+
+def load_collector(path: Path, joined: JoinedMembers | None = None) -> CheckedConfiguration:
+    """Read the configuration, zones and keys for a collector that runs without a DNS server. Raises ConfigError.
+
+    ``joined`` contains the joined members in force; if None, they are read from their file.
+    """
     files = read_files(path, serves_dns=False)
     farm = files.farm
     connect = farm.config.collector.connect
@@ -250,7 +279,9 @@ def load_collector(path: Path) -> CheckedConfiguration:
     privileges.check_user(farm.config.server.user)
     for warning in files.warnings:
         log.warning(warning)
-    return CheckedConfiguration(farm, files.report_keys)
+    joined = read_joined(joined_path(farm.config)) if joined is None else joined
+    with_members, joined = include_joined(farm, joined)
+    return CheckedConfiguration(with_members, files.report_keys, joined=joined, without_joined=farm)
 
 
 async def run(path: Path) -> None:

@@ -95,8 +95,8 @@ class AnswerEntry:
 class AnswerTable:
     """The answers for one farm, keyed by question.
 
-    ``cursors`` contains one plan cursor per policy and pool that has members; the planner sets the cursors' plans. Names are in
-    lower-case wire form.
+    For each pool with members, ``cursors`` contains one plan cursor per policy; the planner sets the cursors' plans.
+    Names are in lower-case wire form.
     """
 
     def __init__(self, farm: Farm, plane: Plane = PYTHON_PLANE) -> None:

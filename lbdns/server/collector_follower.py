@@ -17,12 +17,13 @@ from lbdns.events.event_log import EventLog
 from lbdns.events.server_sent_events import ServerSentEvent, ServerSentEventReader
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm
+from lbdns.model.joined_members import JoinedMembers
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.background_task import end_task
 from lbdns.secrets.http_credentials import HttpCredentials, read_tokens
 from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
-from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE, read_status
+from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE, read_joined_members, read_status
 
 log = logging.getLogger("lbdns.follow")
 
@@ -41,6 +42,8 @@ class CollectorFollower:
 
     def __init__(self, farm: Farm, dead_after: float = DEAD_AFTER, events: EventLog | None = None) -> None:
         self._events = events or EventLog()
+        #: Called with the collector's joined members after each whole status
+        self.on_members: Callable[[JoinedMembers], None] = lambda _: None
         self._use(farm, _headers(farm.config.collector))
         self._dead_after = dead_after
         self._seen: dict[str, Reading] = {}  # all readings that the collector has sent, by full name
@@ -149,12 +152,15 @@ class CollectorFollower:
         if event.name not in ("status", "changes"):
             return ""  # from a newer collector
         try:
-            readings = read_status(json.loads(event.data), time.monotonic())
+            document = json.loads(event.data)
+            readings = read_status(document, time.monotonic())
+            joined = read_joined_members(document) if event.name == "status" else None
         except ValueError as error:
             return f"the collector sent an invalid status: {error}"
         # Keep the readings of members for which the collector has none: after a restart it has yet to receive reports
         self._seen.update((name, reading) for name, reading in readings.items() if reading is not None)
-        if event.name == "status":
+        if joined is not None:
+            self.on_members(joined)
             self._seen = {n: r for n, r in self._seen.items() if n in readings or n in self._members}
             self._connected(self._members - readings.keys())
         if self._publisher is not None:

@@ -23,6 +23,7 @@ from lbdns.server.control.control_socket import ControlCommand, ControlSocket
 from lbdns.server.control.override_manager import OverrideManager
 from lbdns.server.control.takeover import Predecessor, Successor
 from lbdns.server.dns_service import Answerer, DnsService
+from lbdns.server.followed_members import FollowedMembers
 from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.secondaries.notifier import Secondaries
 from lbdns.server.server_configuration import (
@@ -79,7 +80,7 @@ class DnsServer:
         self._status = ServerStatus(self.farm, self._dns.answerer, self.events)
         self._history = self._status.program.recording = HistorySampler(self._status)
         self._collector: Collector | None = None
-        self._membership: Membership | None = None  # None if this server follows another collector
+        self._membership: Membership | FollowedMembers
         self._feed = self._make_feed(configuration)
         self._web = WebInterface(self._status)
         self._stat_file = StatFile(self._status.members)
@@ -125,12 +126,14 @@ class DnsServer:
             # Imported here: only a server that follows another collector needs an HTTP client
             from lbdns.server.collector_follower import CollectorFollower
 
-            self._status.counters.follower = CollectorFollower(self.farm, events=self.events)
-            return self._status.counters.follower
+            follower = self._status.counters.follower = CollectorFollower(self.farm, events=self.events)
+            members = self._membership = FollowedMembers(lambda: self.farm, self._use_members)
+            follower.on_members = members.receive
+            return follower
         self._collector = self._status.scoring.collector = Collector(
             self.farm, configuration.keys, self.events, configured=configuration.configured, joined=configuration.joined
         )
-        self._membership = Membership(self._collector, configuration.joined, self._use_members, self.events)
+        self._membership = Membership(self._collector, self._use_members, self.events)
         return self._collector
 
     async def start(self) -> None:
@@ -150,8 +153,7 @@ class DnsServer:
             raise
         if self._collector:
             self._collector.start_saving()
-        if self._membership:
-            self._membership.start()
+        self._membership.start()
         self._stat_file.start()
         self._secondaries.start(self._current.value)
         await self._history.start()
@@ -227,19 +229,15 @@ class DnsServer:
                 # In a thread, so that queries are answered during the seconds that reading a large zone takes
                 serials, joined = self._current.value.serials, self._current.value.joined
                 new = await asyncio.to_thread(read_configuration, self._path, self._options, serials, joined)
-                await self._apply(self._parts, new)
+                await apply(self._parts, new)
             finally:
                 service_manager.notify(service_manager.READY)
 
     async def _use_members(self, joined: JoinedMembers) -> None:
         """Serve other joined members. Raises LbdnsError."""
         async with self._changing:
-            await self._apply(self._member_parts, await asyncio.to_thread(with_members, self._current.value, joined))
-
-    async def _apply(self, parts: Sequence[Part[ServeConfiguration]], new: ServeConfiguration) -> None:
-        await apply(parts, new)
-        if self._membership:
-            self._membership.use(new.joined)
+            if joined != self._current.value.joined:
+                await apply(self._member_parts, await asyncio.to_thread(with_members, self._current.value, joined))
 
     async def stop(self) -> None:
         self._status.program.serving = False
@@ -309,8 +307,7 @@ class DnsServer:
     async def _end(self) -> None:
         """Answer the queries that have been read, and then close everything except the control socket."""
         await self._overrides.stop()
-        if self._membership:
-            await self._membership.stop()
+        await self._membership.stop()
         if self._watchdog:
             self._watchdog.stop()
         await self._secondaries.stop()

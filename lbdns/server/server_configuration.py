@@ -13,12 +13,12 @@ from lbdns.config import Config, read_config
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.configuration_files import read_files
 from lbdns.model.farm import Farm
-from lbdns.model.joined_members import JoinedMembers, with_joined
+from lbdns.model.joined_members import JoinedMembers
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.server.forwarding.forwarder import check_upstreams
 from lbdns.server.secondaries.zone_serials import SerialFile, ServedSerials, advance_serials
-from lbdns_collector.joining.joined_file import joined_path, read_joined
+from lbdns_collector.joining.joined_file import include_joined, joined_path, read_joined
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError
 
@@ -100,11 +100,9 @@ def with_members(before: ServeConfiguration, joined: JoinedMembers) -> ServeConf
 def _with_joined(
     configured: Farm, joined: JoinedMembers, serials: ServedSerials
 ) -> tuple[Farm, ServedSerials, JoinedMembers]:
-    """Return the farm to serve, its serials, and the joined members in it. Members that do not fit are logged."""
-    farm, refused = with_joined(configured, joined)
-    for member, why in refused:
-        log.warning("%s no longer belongs to pool %s: %s", member.name, member.pool, why)
-    return *advance_serials(farm, serials), joined.changed(removed=[member for member, _ in refused])
+    """Return the farm to serve, its serials, and the joined members in it."""
+    farm, joined = include_joined(configured, joined)
+    return *advance_serials(farm, serials), joined
 
 
 def new_table(farm: Farm) -> AnswerTable:

@@ -43,7 +43,7 @@ class JoinRequests:
 
     def use(self, configured: Farm, joined: JoinedMembers) -> None:
         """Switch to another configuration or to other joined members."""
-        self._farm, self._joined = configured, joined
+        self._farm, self.joined = configured, joined  # the joined members in force
         self._pools = [pool for pool in configured.pools if pool.config.join]
         requested = JoinedMembers(tuple(self._requested.values()))
         _, refused = with_joined(configured, requested)
@@ -87,7 +87,7 @@ class JoinRequests:
     def request(self, wanted: JoinedMember) -> None:
         """Store a request that ``judge`` has returned, unless it is already in force."""
         place = wanted.pool, wanted.name
-        if self._joined.find(*place) == wanted:
+        if self.joined.find(*place) == wanted:
             self._requested.pop(place, None)
         else:
             self._requested[place] = wanted
@@ -124,15 +124,15 @@ class JoinRequests:
         """Return why a name cannot join ``pool`` if it has already joined another pool of the same zone."""
         others = [other for other in self._pools if other.zone.origin == pool.zone.origin and other is not pool]
         taken = [
-            other for other in others if self._joined.find(other.name, name) or (other.name, name) in self._requested
+            other for other in others if self.joined.find(other.name, name) or (other.name, name) in self._requested
         ]
         return f"{name!r} has already joined pool {taken[0].name}" if taken else ""
 
     def _check_room(self, pool: Pool, name: str) -> None:
         assert pool.config.join, "only a pool with join takes requests"
-        if self._joined.find(pool.name, name) or (pool.name, name) in self._requested:
+        if self.joined.find(pool.name, name) or (pool.name, name) in self._requested:
             return
-        names = {item.name for item in self._joined.of_pool(pool.name)}
+        names = {item.name for item in self.joined.of_pool(pool.name)}
         names |= {name for pool_name, name in self._requested if pool_name == pool.name}
         if len(names) >= pool.config.join.max:
             raise ReportError("join_full", f"pool {pool.name} already has {len(names)} joined members")

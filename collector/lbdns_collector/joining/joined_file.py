@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from pathlib import Path
 from typing import Final
 
 from lbdns.config import Config
-from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMember, JoinedMembers, read_joined_member
+from lbdns.model.farm import Farm
+from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMember, JoinedMembers, read_joined_member, with_joined
 from lbdns.process.atomic_file import replace_file
 
 FILE_NAME: Final = "joined.json"  # in [server] state_dir
@@ -49,6 +51,14 @@ def read_joined(path: Path) -> JoinedMembers:
     return NO_JOINED_MEMBERS.changed(put=found)
 
 
+def include_joined(configured: Farm, joined: JoinedMembers) -> tuple[Farm, JoinedMembers]:
+    """Return the farm with ``joined``, and the joined members in it. Members that do not fit are logged."""
+    farm, refused = with_joined(configured, joined)
+    for member, why in refused:
+        log.warning("%s no longer belongs to pool %s: %s", member.name, member.pool, why)
+    return farm, joined.changed(removed=[member for member, _ in refused])
+
+
 def write_joined(path: Path, joined: JoinedMembers) -> None:
     """Replace the file; a missing file is created only if there are members. Blocks on disk I/O. Raises OSError."""
     if not joined.items and not path.exists():
@@ -56,3 +66,22 @@ def write_joined(path: Path, joined: JoinedMembers) -> None:
     path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     document = {"members": [item.document() for item in joined.items]}
     replace_file(path, json.dumps(document, indent=1) + "\n", sync=True)
+
+
+class JoinedFile:
+    """Writes the joined members to the file whenever they have changed."""
+
+    def __init__(self) -> None:
+        self._written: tuple[Path, JoinedMembers] | None = None
+
+    async def save(self, config: Config, joined: JoinedMembers) -> None:
+        """Write the members in a thread, unless they are already in the file. A failure is logged."""
+        wanted = joined_path(config), joined
+        if self._written == wanted:
+            return
+        self._written = wanted
+        try:
+            await asyncio.to_thread(write_joined, *wanted)
+        except OSError as error:
+            why = f"cannot write the file: {error.strerror}"
+            log.warning("%s: %s; after a restart, hosts must join again", wanted[0], why)

@@ -16,7 +16,7 @@ from lbdns.model.snapshot import Reading
 from lbdns.process.background_task import end_task
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns.text.times import format_duration
-from lbdns_collector.joining.joined_file import joined_path, write_joined
+from lbdns_collector.joining.joined_file import JoinedFile
 from lbdns_collector.reports.collector import Collector
 from lbdns_shared.errors import LbdnsError
 
@@ -40,18 +40,17 @@ class Membership:
     ``apply`` reconfigures the program. The caller must call ``start`` and, finally, ``stop``.
     """
 
-    def __init__(self, collector: Collector, joined: JoinedMembers, apply: Apply, events: EventLog) -> None:
-        """``joined`` are the members in force at first."""
+    def __init__(self, collector: Collector, apply: Apply, events: EventLog) -> None:
         self._collector, self._apply, self._events = collector, apply, events
-        self._joined = joined
-        self._written: JoinedMembers | None = None
+        self._file = JoinedFile()
         self._since: dict[JoinedMember, float] = {}  # when each member was first seen here, monotonic seconds
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def joined(self) -> JoinedMembers:
-        return self._joined
+    def _joined(self) -> JoinedMembers:
+        """The joined members in force."""
+        return self._collector.joins.joined
 
     def start(self) -> None:
         """Start carrying out join requests. Call this method after dropping root privileges."""
@@ -61,11 +60,6 @@ class Membership:
     async def stop(self) -> None:
         await end_task(self._task)
         self._task = None
-
-    def use(self, joined: JoinedMembers) -> None:
-        """Record the joined members that a reload has put into force."""
-        self._joined = joined
-        self._wake.set()
 
     async def _run(self) -> None:
         while True:
@@ -93,22 +87,12 @@ class Membership:
             try:
                 await self._apply(after)
             except LbdnsError as error:
-                log.error("%s; %d joined hosts and %d departures wait", error, len(joins), len(leaves))
+                log.error("%s; %d joins and %d departures wait", error, len(joins), len(leaves))
+                self._wake.set()  # so that the change is tried again after the pause
                 return RETRY
             self._record(joins, leaves)
-        await self._save()
+        await self._file.save(self._collector.farm.config, self._joined)
         return APPLYING.pause_after(time.monotonic() - began)
-
-    async def _save(self) -> None:
-        joined = self._joined
-        if self._written is joined:
-            return
-        path = joined_path(self._collector.farm.config)
-        try:
-            await asyncio.to_thread(write_joined, path, joined)
-        except OSError as error:
-            log.warning("%s: cannot write the file: %s; after a restart, hosts must join again", path, error.strerror)
-        self._written = joined
 
     def _departures(self, now: float) -> list[tuple[JoinedMember, str]]:
         farm = self._collector.farm
@@ -132,7 +116,7 @@ class Membership:
         for member in self._joined.of_pool(pool.name):
             reading = readings.get(member.name)
             last = reading.received if reading else self._since[member]
-            if now - last >= pool.config.join.leave_after:
+            if now - last >= pool.config.join.leave_after and not _reports(reading, now, stale_after):
                 if reading and reading.gone:
                     yield member, f"stopped {format_duration(now - last)} ago"
                 elif some_report:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
 from lbdns.model.farm import Farm, Pool
+from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMembers, read_joined_member
 from lbdns.model.liveness import Liveness, pool_liveness
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import FailedCheck, Reading, Snapshot
@@ -225,6 +226,7 @@ def pool_document(inputs: StatusInputs, pool: Pool) -> tuple[dict[str, Any], Ite
         {
             "name": member.name,
             "addresses": member.addresses,
+            "joined": member.joined,
             "state": state,
             "reason": reason(state, reading, overrides, inputs.now, pool.name),
             "guard": guard.text(inputs.now),
@@ -330,6 +332,17 @@ def read_status(document: object, now: float) -> dict[str, Reading | None]:
                 failed = (*failed, FailedCheck(_value(pool, "name", str), failure))
             readings[full_name] = _reading(member, now, failed)
     return readings
+
+
+def read_joined_members(document: object) -> JoinedMembers:
+    """Return the joined members in a status document. Raises ValueError if the document is invalid."""
+    found = [
+        read_joined_member({"pool": _value(pool, "name", str), **member})
+        for pool in _objects(document, "pools")
+        for member in _objects(pool, "members")
+        if member.get("joined")  # absent in older versions
+    ]
+    return NO_JOINED_MEMBERS.changed(put=found)
 
 
 def _reading(member: Mapping[str, Any], now: float, failed_checks: tuple[FailedCheck, ...]) -> Reading | None:

@@ -10,7 +10,8 @@ STARTED = 1_700_000_000.0
 
 def member(name: str, state: str = "usable", **changes: Any) -> dict[str, Any]:
     return {
-        "name": name, "addresses": ["192.0.2.1"], "state": state, "reason": "", "guard": "", "score": 66, "age_s": 0.4,
+        "name": name, "addresses": ["192.0.2.1"], "joined": False, "state": state,
+        "reason": "", "guard": "", "score": 66, "age_s": 0.4,
         "interval_s": 1.0, "answers": 10, "share": 0.25, "capacity": 100.0, "capacity_share": 0.5,
         "metrics": {"cpu_idle": 42.5, "run_queue": 3.0}, "score_parts": {"cpu_idle": 8.32, "run_queue": 17.64},
         "alarm": "", "gone": False, "overrides": [], **changes,

@@ -54,6 +54,7 @@ def test_shape(farm: Farm) -> None:
     assert members(document)["gandalf"] == {
         "name": "gandalf",
         "addresses": ("127.0.0.18",),
+        "joined": False,
         "state": "usable",
         "reason": "",
         "guard": "",

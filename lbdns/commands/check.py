@@ -21,6 +21,7 @@ from lbdns.planning.shadow import shadows_of
 from lbdns.server.forwarding.forwarder import check_upstreams
 from lbdns.text.finding_order import FINDING
 from lbdns.text.source_excerpt import excerpt
+from lbdns.text.times import format_duration
 from lbdns.zones import names
 from lbdns.zones.master_file import Zone
 from lbdns_shared.errors import ConfigError
@@ -150,6 +151,9 @@ def _about_pool(pool: Pool) -> Iterator[str]:
         yield f"  name    {names.to_text(owner):<{width}}  {policy}"
     for member in pool.members:
         yield f"  member  {member.full_name:<{width}}  {' '.join(member.addresses)}"
+    if join := config.join:
+        hosts = f"hosts {', '.join(join.names)} of {_listed(join.networks)}"
+        yield f"  join    {hosts}, at most {join.max}; they leave after {format_duration(join.leave_after)} of silence"
 
 
 def _about_reports(files: ConfigurationFiles) -> str:

@@ -121,8 +121,20 @@ def with_joined(farm: Farm, joined: JoinedMembers) -> tuple[Farm, list[tuple[Joi
     ``farm`` contains only configured members. Each joined member is appended to its pool, in the order of the names,
     and its addresses become records of the zone with the pool's TTL.
     """
-    if not joined.items:
-        return farm, []
+    members, new_nodes, refused = _sorted_out(farm, joined)
+    return (_extended(farm, members, new_nodes) if members else farm), refused
+
+
+def refused_members(farm: Farm, joined: JoinedMembers) -> list[JoinedMember]:
+    """Return those of ``joined`` that a configured farm cannot include."""
+    return [member for member, _ in _sorted_out(farm, joined)[2]]
+
+
+#: By pool name, the members that fit; by origin, the records of each owner; the members that do not fit, with reasons
+_Sorted = tuple[dict[str, list[Member]], dict[bytes, dict[bytes, Node]], list[tuple[JoinedMember, str]]]
+
+
+def _sorted_out(farm: Farm, joined: JoinedMembers) -> _Sorted:
     refused: list[tuple[JoinedMember, str]] = []
     new_nodes: dict[bytes, dict[bytes, Node]] = {}  # by origin
     members: dict[str, list[Member]] = {}
@@ -146,7 +158,7 @@ def with_joined(farm: Farm, joined: JoinedMembers) -> tuple[Farm, list[tuple[Joi
         full_name = f"{item.name}.{zone.name}" if zone.name else item.name
         members.setdefault(pool.name, []).append(Member(item.name, full_name, owner, item.addresses, joined=True))
         new_nodes.setdefault(zone.origin, {})[owner] = _node(item.addresses, pool.config.ttl)
-    return _extended(farm, members, new_nodes), refused
+    return members, new_nodes, refused
 
 
 def is_permitted(pool: Pool, address: str) -> bool:

@@ -38,6 +38,7 @@ class Override:
     reason: str = ""
     since: float = 0.0
     until: float = math.inf
+    origin: str = ""  # the URL of the collector that was given the order; empty: this server
 
     @property
     def slot(self) -> str:
@@ -59,6 +60,7 @@ class Override:
         """
         what = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": f"weight {self.factor:g}"}
         by = f" by {self.by}" if self.by else ""
+        by += f" at {self.origin}" if self.origin else ""
         return f"{what[self.kind]}{until}{by}{': ' + self.reason if self.reason else ''}"
 
     def document(self) -> dict[str, Any]:
@@ -72,6 +74,7 @@ class Override:
             "reason": self.reason,
             "since": self.since,
             "until": self.until if math.isfinite(self.until) else None,
+            "origin": self.origin,
         }
 
 
@@ -80,17 +83,24 @@ def read_override(value: Any) -> Override:
     try:
         kind = next((known for known in KINDS if known == value["kind"]), None)
         until = value["until"]
-        texts = [value[key] for key in ("member", "pool", "by", "reason")]
+        texts = [*(value[key] for key in ("member", "pool", "by", "reason")), value.get("origin", "")]
         factor, since = float(value["factor"]), float(value["since"])
         ends = math.inf if until is None else float(until)
-    except (TypeError, KeyError, ValueError, OverflowError) as error:
+    except (TypeError, KeyError, ValueError, OverflowError, AttributeError) as error:
         raise ValueError(f"not a valid override: {error!r}") from None
-    member, pool, by, reason = texts
+    member, pool, by, reason, origin = texts
     if kind is None or not all(isinstance(text, str) for text in texts) or not member:
         raise ValueError(f"not a valid override: {value!r}")
     if not LEAST_FACTOR <= factor <= GREATEST_FACTOR or not math.isfinite(since) or math.isnan(ends):
         raise ValueError(f"not a valid override: factor, since or until is out of range in {value!r}")
-    return Override(kind, member, pool, factor, by, reason, since, ends)
+    return Override(kind, member, pool, factor, by, reason, since, ends, origin)
+
+
+def merge_overrides(own: Iterable[Override], followed: Iterable[Override]) -> Overrides:
+    """Return this server's own overrides, and those of the collector that no own override replaces."""
+    own = tuple(own)
+    replaced = {o.place for o in own} | {(o.slot, o.member) for o in own if not o.pool}
+    return Overrides((*own, *(o for o in followed if o.place not in replaced and o.place[:2] not in replaced)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,16 @@ class Overrides:
         """Return a copy without the overrides in ``removed``."""
         removed = set(removed)
         return Overrides(tuple(o for o in self.items if o not in removed))
+
+    @property
+    def own(self) -> tuple[Override, ...]:
+        """Return the overrides that this server was given itself."""
+        return tuple(o for o in self.items if not o.origin)
+
+    @property
+    def followed(self) -> tuple[Override, ...]:
+        """Return the overrides that the followed collector was given."""
+        return tuple(o for o in self.items if o.origin)
 
     def ended(self, now: float) -> list[Override]:
         """Return the overrides that have expired by ``now`` (Unix seconds)."""

@@ -6,7 +6,8 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import aiohttp
@@ -18,12 +19,19 @@ from lbdns.events.server_sent_events import ServerSentEvent, ServerSentEventRead
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm
 from lbdns.model.joined_members import JoinedMembers
+from lbdns.model.overrides import Override
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.background_task import end_task
 from lbdns.secrets.http_credentials import HttpCredentials, read_tokens
 from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
-from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE, read_joined_members, read_status
+from lbdns_collector.status.status_document import (
+    FOLLOWER_KEEP_ALIVE,
+    read_all_overrides,
+    read_joined_members,
+    read_member_overrides,
+    read_status,
+)
 
 log = logging.getLogger("lbdns.follow")
 
@@ -42,6 +50,8 @@ class CollectorFollower:
 
     def __init__(self, farm: Farm, dead_after: float = DEAD_AFTER, events: EventLog | None = None) -> None:
         self._events = events or EventLog()
+        #: Called with the collector's overrides after each whole status, and whenever they change
+        self.on_overrides: Callable[[Sequence[Override]], None] = lambda _: None
         #: Called with the collector's joined members after each whole status
         self.on_members: Callable[[JoinedMembers], None] = lambda _: None
         self._use(farm, _headers(farm.config.collector))
@@ -149,23 +159,31 @@ class CollectorFollower:
 
     def _take(self, event: ServerSentEvent) -> str:
         """Handle an event. Return a description of the event's error, or an empty string if the event is valid."""
-        if event.name not in ("status", "changes"):
+        if event.name not in ("status", "changes", "overrides"):
             return ""  # from a newer collector
         try:
+            if event.name == "overrides":
+                self._follow_overrides(read_all_overrides(json.loads(event.data)))
+                return ""
             document = json.loads(event.data)
             readings = read_status(document, time.monotonic())
             joined = read_joined_members(document) if event.name == "status" else None
+            overrides = read_member_overrides(document) if event.name == "status" else ()
         except ValueError as error:
             return f"the collector sent an invalid status: {error}"
         # Keep the readings of members for which the collector has none: after a restart it has yet to receive reports
         self._seen.update((name, reading) for name, reading in readings.items() if reading is not None)
         if joined is not None:
             self.on_members(joined)
+            self._follow_overrides(overrides)
             self._seen = {n: r for n, r in self._seen.items() if n in readings or n in self._members}
             self._connected(self._members - readings.keys())
         if self._publisher is not None:
             self._publisher.changed()
         return ""
+
+    def _follow_overrides(self, overrides: Sequence[Override]) -> None:
+        self.on_overrides([replace(each, origin=self._url) for each in overrides if each.member in self._members])
 
     def _connected(self, missing: set[str]) -> None:
         """Record that a full status has arrived.

@@ -86,6 +86,8 @@ class DnsServer:
         self._stat_file = StatFile(self._status.members)
         self._secondaries = Secondaries()
         self._overrides = OverrideManager(self.farm, self._dns.answerer, self.events)
+        if self._status.counters.follower:
+            self._status.counters.follower.on_overrides = self._overrides.follow
         self._status.steering = partial(change_overrides, self._overrides)
         self._watchdog: Watchdog | None = None
         self._changing = asyncio.Lock()  # held by a reload or a take-over

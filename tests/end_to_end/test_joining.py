@@ -235,3 +235,32 @@ def test_the_agent_joins(tmp_path: Path) -> None:
         )
         with running(*command, "--address", "127.0.0.21"):
             eventually(lambda: addresses(site, "best") == ["127.0.0.21"], "the answer names the new member")
+
+
+def test_a_drain_reaches_the_followers(tmp_path: Path) -> None:
+    site = written(tmp_path)
+    other = followers(site, tmp_path / "other")
+    drain = ("drain", "web-1", "-c", str(site.config))
+
+    def override_of(name: str) -> str:
+        found = other.members_by_name().get(name, {}).get("overrides", [])
+        return found[0]["origin"] if found else ""
+
+    with serving(site), agents(site, "web-1", "web-2") as (one, two):
+        one.report()
+        two.report()
+        with serving(other) as follower:
+            eventually(lambda: addresses(other, "web-1") == ["127.0.1.1"], "the follower serves the new member")
+            with running(*python("lbdns", *drain)) as command:
+                assert command.wait() == 0
+            eventually(lambda: other.members_by_name()["web-1"]["state"] == "drained", "the drain arrives")
+            assert override_of("web-1") == f"http://127.0.0.1:{site.http_port}"
+            with running(*python("lbdns", "undrain", "web-1", "-c", str(other.config))) as command:
+                assert command.wait() == 1
+                assert "end this override on the server at" in command.errors
+            assert follower.stop() == 0
+        with serving(other):
+            assert other.members_by_name()["web-1"]["state"] == "drained", "after a restart"
+            with running(*python("lbdns", "undrain", "web-1", "-c", str(site.config))) as command:
+                assert command.wait() == 0
+            eventually(lambda: not override_of("web-1"), "its end arrives")

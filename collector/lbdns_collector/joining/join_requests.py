@@ -21,8 +21,8 @@ from lbdns.model.joined_members import (
     JoinedMembers,
     host_addresses,
     is_permitted,
+    refused_members,
     why_not_joinable,
-    with_joined,
 )
 from lbdns_shared.errors import ReportError
 from lbdns_shared.report import Report
@@ -46,8 +46,7 @@ class JoinRequests:
         self._farm, self.joined = configured, joined  # the joined members in force
         self._pools = [pool for pool in configured.pools if pool.config.join]
         requested = JoinedMembers(tuple(self._requested.values()))
-        _, refused = with_joined(configured, requested)
-        gone = {item for item, _ in refused}
+        gone = refused_members(configured, requested)
         self._requested = {
             place: wanted
             for place, wanted in self._requested.items()

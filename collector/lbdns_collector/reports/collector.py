@@ -55,7 +55,7 @@ class Collector:
         ``joined`` are the joined members in ``farm``, and ``configured`` is the farm without them.
         """
         self.farm = farm
-        #: Called after each batch of reports in which a host has requested to join
+        #: Called after each batch of reports in which a host has requested to join, and after each configuration
         self.on_join_requests: Callable[[], None] = _do_nothing
         self._events = events or EventLog()
         self.table = ReportTable(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
@@ -195,6 +195,7 @@ class Collector:
             self._log_authentication()
         self._checker.use(farm)
         self._changed()
+        self.on_join_requests()  # a reload may have changed the joined members
 
     @property
     def joins(self) -> JoinRequests:

@@ -16,7 +16,7 @@ from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMembers, read_joined_member
 from lbdns.model.liveness import Liveness, pool_liveness
-from lbdns.model.overrides import Overrides
+from lbdns.model.overrides import Override, Overrides, read_override
 from lbdns.model.snapshot import FailedCheck, Reading, Snapshot
 from lbdns.planning.explanation import ScoreParts, reason, score_parts
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
@@ -343,6 +343,29 @@ def read_joined_members(document: object) -> JoinedMembers:
         if member.get("joined")  # absent in older versions
     ]
     return NO_JOINED_MEMBERS.changed(put=found)
+
+
+def read_member_overrides(document: object) -> list[Override]:
+    """Return the overrides in a status document, each once. Raises ValueError if the document is invalid."""
+    found = (
+        read_override(override)
+        for pool in _objects(document, "pools")
+        for member in _objects(pool, "members")
+        for override in _value(member, "overrides", list, [])
+    )
+    return list(dict.fromkeys(found))
+
+
+def overrides_document(overrides: Overrides) -> dict[str, Any]:
+    """Return all overrides as plain data, for programs that follow this one."""
+    return {"overrides": [override.document() for override in overrides.items]}
+
+
+def read_all_overrides(document: object) -> list[Override]:
+    """Convert the result of ``overrides_document`` back. Raises ValueError if ``document`` is invalid."""
+    if not isinstance(document, dict):
+        raise ValueError("the overrides must be an object")
+    return [read_override(value) for value in _value(document, "overrides", list)]
 
 
 def _reading(member: Mapping[str, Any], now: float, failed_checks: tuple[FailedCheck, ...]) -> Reading | None:

@@ -27,6 +27,7 @@ from lbdns_collector.status.status_document import (
     StatusInputs,
     change_signature,
     changed_members,
+    overrides_document,
     status_json,
     to_json,
 )
@@ -158,6 +159,7 @@ class EventHub:
         self._log_waiting: deque[LoggedEvent] = deque()
         self._log_turn: asyncio.Handle | None = None
         self._sent_readings: Mapping[str, Reading] = source.members.snapshot.readings
+        self._sent_overrides: object = source.members.overrides
         self._dirty = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._unsubscribe: list[Callable[[], None]] = []
@@ -255,6 +257,8 @@ class EventHub:
         reloaded = self._source.members.farm is not self._changes.farm
         if reloaded:
             self._changes = ReportChanges(self._source.members.farm)
+        overrides = self._source.members.overrides
+        overridden, self._sent_overrides = overrides is not self._sent_overrides, overrides
         followers = self._streams["changes"]
         if not followers or reloaded:
             self._pending.clear()
@@ -263,6 +267,8 @@ class EventHub:
         if reloaded:
             self._push("changes", encode_event("status", status_json(status_inputs(self._source))))
             return
+        if overridden:
+            self._push("changes", encode_event("overrides", to_json(overrides_document(overrides))))
         if before is not self._sent_readings:
             self._pending.update(dict.fromkeys(changed_members(before, self._sent_readings)))
         some = list(itertools.islice(self._pending, AT_ONCE))

@@ -48,6 +48,14 @@ class OverrideEvents:
         reason = f": {request.reason}" if request.reason else ""
         self._record_for(override, f"{_ended(override)}, by {by}{reason}{_origin(override)}")
 
+    def followed(self, override: Override) -> None:
+        """Record that the followed collector has sent a new override."""
+        self._record_for(override, override.text())
+
+    def no_longer_followed(self, override: Override) -> None:
+        """Record that the followed collector has ended an override."""
+        self._record_for(override, f"{_ended(override)}, at {override.origin}{_origin(override)}")
+
     def expired(self, override: Override) -> None:
         """Record that an override has expired."""
         span = format_duration(override.until - override.since)

@@ -11,7 +11,7 @@ from typing import Final
 from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm
-from lbdns.model.overrides import Override, Overrides
+from lbdns.model.overrides import Override, Overrides, merge_overrides
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.server.control.override_events import OverrideEvents
 from lbdns.server.control.override_file import FILE_NAME, OverrideStore
@@ -51,6 +51,7 @@ class OverrideManager:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._begun = asyncio.Event()  # set by ``begin``, and by ``stop``
+        self._followed: Sequence[Override] | None = None  # None until the followed collector has sent its overrides
         self._over = False
 
     @property
@@ -60,6 +61,8 @@ class OverrideManager:
     async def restore(self) -> None:
         """Reinstate the overrides from the last run of the server. Call this method before any query is answered."""
         found = await self.store.load()
+        if not self._farm.config.collector.connect:
+            found = Overrides(found.own)
         if found.items:
             some = join_some((f"{each.member} {each.text()}" for each in found.items), "; ")
             self.events.record(f"overrides still in force after the restart: {some}")
@@ -70,6 +73,25 @@ class OverrideManager:
         """Start carrying out requests. After this call, no other process may write the override file."""
         self._begun.set()
         self._check()
+
+    def follow(self, overrides: Sequence[Override]) -> None:
+        """Put the overrides of the followed collector into force, in place of those that it sent before.
+
+        An own override of the same kind for the same member takes precedence.
+        """
+        now = self._clock()
+        before = set(self._followed_in_force())
+        self._followed = [override for override in overrides if override.until > now]
+        for override in before.difference(self._followed):
+            self.events.no_longer_followed(override)
+        for override in self._followed:
+            if override not in before:
+                self.events.followed(override)
+        if before != set(self._followed):
+            self._change_to(self.overrides)
+
+    def _followed_in_force(self) -> Sequence[Override]:
+        return self.overrides.followed if self._followed is None else self._followed
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change that switches to the farm and the state directory of ``new``. The overrides stay in force."""
@@ -151,14 +173,21 @@ class OverrideManager:
             if forgotten is None:
                 raise
             targets = forgotten
-        ended = overrides_to_end(targets, request, self.overrides)
+        followed = [o for o in self._followed_in_force() if o.slot == request.slot and o.member in targets.full_names]
+        try:
+            ended = overrides_to_end(targets, request, Overrides(self.overrides.own))
+        except LbdnsError:
+            if not followed:
+                raise
+            what = f"{followed[0].member} is {followed[0].text()}"
+            raise LbdnsError(f"{what}; end this override on the server at {followed[0].origin}") from None
         for override in ended:
             self.events.ended(override, request, by)
         self._change_to(self.overrides.without(ended))
         return targets, ended
 
     def _change_to(self, overrides: Overrides) -> None:
-        self._answerer.override(overrides)
+        self._answerer.override(merge_overrides(overrides.own, self._followed_in_force()))
         self._check()
 
     def _check(self) -> None:
@@ -182,4 +211,6 @@ class OverrideManager:
         for override in expired:
             self.events.expired(override)
         if expired:
+            if self._followed is not None:
+                self._followed = [override for override in self._followed if override not in expired]
             self._answerer.override(self.overrides.without(expired))

@@ -42,7 +42,7 @@ def event(number: int, text: str, kind: str = "state", level: str = "info", time
 def override(kind: str = "drain", **changes: Any) -> dict[str, Any]:
     return {
         "kind": kind, "member": "gandalf.hobbit", "pool": "", "factor": 1.0, "by": "root", "reason": "new kernel",
-        "since": STARTED + 3000.5, "until": None, **changes,
+        "since": STARTED + 3000.5, "until": None, "origin": "", **changes,
     }  # fmt: skip
 
 

@@ -60,6 +60,13 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("size", "bytes", ("bytes",), 0.05),
         Headline("recording", "% of a core", ("cpu_percent",), 0.3),
     ),
+    "joining": Benchmark(
+        "joining_hosts", "queries lost, and the time until answers name the members, if many hosts join at once",
+        "--hosts 1000",
+        Headline("lost", "queries", ("lost",), 0.0),
+        Headline("last host has joined", "s", ("all_s",), 0.5),
+        Headline("longest answer", "ms", ("longest_ms",), 1.0),
+    ),
     "load": Benchmark(
         "load_generator_speed", "request rate of lbdns-load, compared with wrk, ab and httperf",
         "--seconds 2 --repeats 1",

@@ -21,13 +21,14 @@ from lbdns_shared.report import Report, encode
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, pool_table
 from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
-from lbdns_tools.bench.queries_during_restart import QUERY, START, TARGET_TEXT, QueryLoad
+from lbdns_tools.bench.queries_during_restart import QUERY, START, QueryLoad
 from lbdns_tools.free_ports import free_ports
 
 TAKES: Final = "about 10 s"
 EXAMPLE: Final = "--hosts 1000 --rate 2000"
 BEFORE: Final = 0.5  # seconds of queries before the first report
 PATIENCE: Final = 60.0  # seconds until all hosts have joined
+TARGET_TEXT: Final = "no query lost"
 METRICS: Final = {"run_queue": 1.0, "cpu_idle": 90.0, "cpu_count": 2.0, "requests_per_s": 5.0}
 
 

@@ -6,13 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from lbdns.config import load_config
 from lbdns.model.farm import load_farm
+from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import DNS, HUB, NAMES, LabFarm, WebHost, machines
+from lbdns_tools.lab.front import dns_servers
 from lbdns_tools.lab.front.dns_servers import serve, start_resolver, status, unbound_conf, write_site
+from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.web.web_host_programs import agent_command
 from tests.end_to_end.process import eventually
 from tests.needs import needs
@@ -35,6 +39,20 @@ def test_files(tmp_path: Path) -> None:
     for key in ("report.key", "bilbo.key", "frodo.key"):
         assert (site.folder / key).stat().st_mode & 0o777 == 0o600
     write_site(FARM, every, tmp_path / "dns")  # once more, over what is there
+
+
+@pytest.mark.parametrize(("dns", "http", "ready"), [(False, True, False), (True, False, False), (True, True, True)])
+def test_the_server_is_ready_once_it_answers_dns_and_http(
+    monkeypatch: pytest.MonkeyPatch, dns: bool, http: bool, ready: bool
+) -> None:
+    def asked(_: object) -> dict[str, object]:
+        if not http:
+            raise LbdnsError("connection refused")
+        return {}
+
+    monkeypatch.setattr(dns_servers, "answers_dns", lambda *_: dns)
+    monkeypatch.setattr(dns_servers, "status", asked)
+    assert dns_servers.is_serving(cast(PlacedMachine, None)) is ready
 
 
 def test_every_host_has_both_addresses(tmp_path: Path) -> None:

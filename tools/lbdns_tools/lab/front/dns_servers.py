@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from lbdns.client.http_client import STATUS_PATH, HttpLocation, fetch
 from lbdns_shared.endpoint import DNS_PORT, HTTP_PORT, REPORT_PORT
+from lbdns_shared.errors import LbdnsError
 from lbdns_shared.keys import agent_line, new_master_key
 from lbdns_tools.installed_programs import path_of
 from lbdns_tools.lab.farm.lab_farm import NAMES, NETWORK4, NETWORK6, POOL, ZONE, LabFarm, LabMachine
@@ -156,9 +157,20 @@ def write_site(farm: LabFarm, machines: Sequence[LabMachine], folder: Path) -> D
 
 
 def serve(programs: LabPrograms, place: PlacedMachine, site: DnsServerFiles) -> LabProgram:
-    """Start ``lbdns serve`` and wait until it answers queries. Raises LbdnsError."""
+    """Start ``lbdns serve`` and wait until it answers DNS queries and HTTP requests. Raises LbdnsError."""
     command = place.command(sys.executable, "-m", "lbdns", "serve", "-c", str(site.config))
-    return programs.start("lbdns", command, ready=lambda: answers_dns(place, f"ns.{ZONE}"))
+    return programs.start("lbdns", command, ready=lambda: is_serving(place))
+
+
+def is_serving(place: PlacedMachine) -> bool:
+    """Return whether lbdns answers DNS queries and HTTP requests. lbdns opens its HTTP interface last."""
+    if not answers_dns(place, f"ns.{ZONE}"):
+        return False
+    try:
+        status(place)
+    except LbdnsError:
+        return False
+    return True
 
 
 def status(place: PlacedMachine) -> dict[str, Any]:

@@ -5,12 +5,14 @@ a report first. Then the rules of this module apply, in the order of these reaso
 
     join_pool     the report names no pool that hosts may join, or the name of the host fits several pools
     join_name     the host's name does not match the pool's names, or already means something else in the zone
-    join_address  an address is not in the pool's networks, or the datagram comes from none of the host's addresses
+    join_address  an address is not in the pool's networks, the datagram comes from none of the host's addresses, or the
+                  host has changed its addresses a moment ago
     join_full     the pool already has as many joined members as it may have
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Final
 
@@ -29,6 +31,7 @@ from lbdns_shared.report import Report
 
 __all__ = ["JOIN_REASONS", "JoinRequests"]
 
+STEADY: Final = 10.0  # s between two changes of a host's addresses, because each change rebuilds the zone's answers
 #: In the order of the checks
 JOIN_REASONS: Final = ("join_pool", "join_name", "join_address", "join_full")
 
@@ -39,6 +42,7 @@ class JoinRequests:
     def __init__(self, configured: Farm, joined: JoinedMembers = NO_JOINED_MEMBERS) -> None:
         """``configured`` is the farm without joined members; ``joined`` are the joined members in force."""
         self._requested: dict[tuple[str, str], JoinedMember] = {}  # by pool and name
+        self._changed_at: dict[tuple[str, str], float] = {}  # by pool and name: when the addresses last changed
         self.use(configured, joined)
 
     def use(self, configured: Farm, joined: JoinedMembers) -> None:
@@ -52,6 +56,7 @@ class JoinRequests:
             for place, wanted in self._requested.items()
             if joined.find(*place) != wanted and wanted not in gone
         }
+        self._changed_at = {place: at for place, at in self._changed_at.items() if self._newest(place)}
         zones = {pool.name: pool.config.zone for pool in self._pools}
         self._requested_names = {_full_name(name, zones[pool]) for pool, name in self._requested}
 
@@ -59,11 +64,11 @@ class JoinRequests:
         """Return whether the name in a report matches the names of a pool. The sender is not yet authenticated."""
         return any(join.permits_name(_relative(host, pool)) for pool in self._pools if (join := pool.config.join))
 
-    def judge(self, report: Report, source: str) -> tuple[JoinedMember, str]:
+    def judge(self, report: Report, source: str, now: float) -> tuple[JoinedMember, str]:
         """Return the member that an authentic report requests to be, and the member's full name.
 
-        ``source`` is the address from which the datagram came, in canonical form. Raises ReportError with the reason
-        for a refusal.
+        ``source`` is the address from which the datagram came, in canonical form; ``now`` is in monotonic seconds.
+        Raises ReportError with the reason for a refusal.
         """
         pool = self._pool(report)
         name = _relative(report.host, pool)
@@ -81,11 +86,14 @@ class JoinRequests:
             raise ReportError("join_address", f"the datagram comes from {source}, not from {' or '.join(addresses)}")
         wanted = JoinedMember(pool.name, name, addresses)
         self._check_room(pool, name)
+        self._check_pace(wanted, now)
         return wanted, _full_name(name, zone.name)
 
-    def request(self, wanted: JoinedMember) -> None:
-        """Store a request that ``judge`` has returned, unless it is already in force."""
+    def request(self, wanted: JoinedMember, now: float) -> None:
+        """Store a request that ``judge`` has returned at ``now`` (monotonic seconds), unless it is already in force."""
         place = wanted.pool, wanted.name
+        if self._newest(place) != wanted:
+            self._changed_at[place] = now
         if self.joined.find(*place) == wanted:
             self._requested.pop(place, None)
         else:
@@ -101,6 +109,15 @@ class JoinRequests:
     def requested(self) -> Collection[JoinedMember]:
         """Return the requests that are not yet in force."""
         return self._requested.values()
+
+    def _newest(self, place: tuple[str, str]) -> JoinedMember | None:
+        """Return the request for a pool and name or, if there is none, the member in force."""
+        return self._requested.get(place) or self.joined.find(*place)
+
+    def _check_pace(self, wanted: JoinedMember, now: float) -> None:
+        place = wanted.pool, wanted.name
+        if self._newest(place) not in (None, wanted) and now - self._changed_at.get(place, -math.inf) < STEADY:
+            raise ReportError("join_address", f"{wanted.name} has changed its addresses less than {STEADY:g} s ago")
 
     def _pool(self, report: Report) -> Pool:
         if report.pool:

@@ -201,7 +201,7 @@ class ReportTable:
         if peer.has_seen(report, wall):
             return "replay"
         if peer.host.joined and self.joins:
-            self._join(self.joins, peer, report, plain_address(source))
+            self._join(self.joins, peer, report, plain_address(source), now)
         peer.note(report, wall)
         self._record(peer, report, now)
         return ACCEPTED
@@ -213,7 +213,7 @@ class ReportTable:
             peer.adopt(self._absent[name], math.inf)
         return peer
 
-    def _join(self, joins: JoinRequests, peer: ReportingPeer, report: Report, source: str) -> None:
+    def _join(self, joins: JoinRequests, peer: ReportingPeer, report: Report, source: str, now: float) -> None:
         """Make the sender of an authentic report a joined host. Raises ReportError if the host may not join.
 
         The host must still satisfy the rules with each of its reports: its addresses may change.
@@ -221,8 +221,8 @@ class ReportTable:
         request = report.pool, report.addresses, source
         if request == peer.join_request:
             return
-        wanted, full_name = joins.judge(report, source)
-        joins.request(wanted)
+        wanted, full_name = joins.judge(report, source, now)
+        joins.request(wanted, now)
         peer.join_request = request
         peer.host = ReportingHost((full_name,), frozenset(wanted.addresses), joined=True)
         self._peers[report.host] = peer

@@ -99,7 +99,8 @@ def test_a_replay_from_another_address_moves_nobody(farm: Farm) -> None:
     first = signed(report_of())
     table.accept(first, SOURCE, NOW, WALL)
     assert table.accept(first, "10.0.0.66", NOW, WALL) == "replay"
-    assert table.accept(signed(report_of(seq=2)), "10.0.0.66", NOW + 1, WALL + 1) == "accepted", "it has moved"
+    assert table.accept(signed(report_of(seq=2)), "10.0.0.66", NOW + 1, WALL + 1) == "join_address", "too soon"
+    assert table.accept(signed(report_of(seq=3)), "10.0.0.66", NOW + 11, WALL + 11) == "accepted", "it has moved"
     assert [member.addresses for member in (table.joins.requested if table.joins else ())] == [("10.0.0.66",)]
 
 

@@ -120,7 +120,7 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         default=[],
         metavar="ADDRESS",
         type=_argument_type(parse_address),
-        help="address of this host in the pool that it joins; reports are sent from it; may be repeated "
+        help="address of this host in the pool that it joins, and the source of its reports; may be repeated "
         f"up to {MAX_ADDRESSES} times (default: the address from which reports are sent)",
     )
     add(
@@ -201,7 +201,7 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
 
 
 def take_single_sample(options: AgentOptions) -> tuple[HostSample, float]:
-    """Return a sample, and the length in seconds of the period that its rates cover.
+    """Return two values: a sample, and the length in seconds of the period that its rates cover.
 
     Raises LbdnsError if the host can't be measured.
     """

@@ -62,7 +62,8 @@ class SensorTask:
         self.resume()
 
     def resume(self, error: Exception | None = None) -> None:
-        """Run the current reading until it waits or finishes. If ``error`` is given, raise it in the reading first."""
+        """Run the current reading until it waits or finishes. If ``error`` is given, it is thrown into the reading's
+        generator."""
         assert self._steps is not None
         try:
             self.wait = self._steps.throw(error) if error else next(self._steps)
@@ -83,7 +84,8 @@ class SensorTask:
 
 
 class SensorTasks:
-    """The tasks of all non-blocking sensors. ``wait`` ends early if the file descriptor ``alert`` becomes readable."""
+    """The tasks of all non-blocking sensors. ``wait`` returns early if the file descriptor ``alert`` becomes
+    readable."""
 
     def __init__(self, alert: int | None = None) -> None:
         self.all: list[SensorTask] = []
@@ -105,7 +107,8 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait for the sensors that finished in time at the last call, but not beyond ``end`` (monotonic seconds)."""
+        """Wait until ``end`` (monotonic seconds) at the latest for the sensors that finished in time at the last
+        call."""
         while any(task.busy and task.awaited and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:

@@ -50,4 +50,4 @@ class UnknownNameError(LbdnsError):
 
 
 class LastMemberError(LbdnsError):
-    """Raised if an override would leave a pool without a usable member. The sender may insist."""
+    """Raised if an override would leave a pool without a usable member. Users can force such an override."""

@@ -21,7 +21,7 @@ HOW_TO_ALLOW: Final = (
 
 
 def open_echo_socket(family: socket.AddressFamily) -> tuple[socket.socket, bool]:
-    """Return a non-blocking socket for echo requests, and whether it is raw.
+    """Return two values: a non-blocking socket for echo requests, and whether it is a raw socket.
 
     Opens a ping socket if ping sockets are permitted, otherwise a raw socket that receives only echo replies. Raises
     PermissionError if neither kind of socket is permitted (see ``HOW_TO_ALLOW``), or OSError for any other failure.

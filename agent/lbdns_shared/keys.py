@@ -95,15 +95,17 @@ def parse_key_file(text: str, where: str) -> KeyFile:
 
 
 def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
-    """Return the keys in ``path``, and a warning if other users can read the file. Raises KeyFileError."""
+    """Return two values: the keys in ``path``, and a list with a warning if other users can read the file. Raises
+    KeyFileError."""
     text, warnings = read_private(path, "key file", "check that this is a key file")
     return parse_key_file(text, str(path)), warnings
 
 
 def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
-    """Return the text of a file that holds secrets, and a warning if other users can read it. Raises KeyFileError.
+    """Return two values: the text of a file that holds secrets, and a list with a warning if other users can read the
+    file. Raises KeyFileError.
 
-    ``what`` is the kind of file for error messages. If the file is not a text file, the error message ends with
+    ``what`` names the kind of file in error messages. If the file is not a text file, the error message ends with
     ``hint``.
     """
     try:

@@ -84,7 +84,7 @@ class _Window:
 
 
 class LogSuppressor:
-    """A filter that lets only some of many similar records pass, and counts the suppressed ones.
+    """A filter that lets only a few of many similar records through, and counts those that it suppresses.
 
     Within one minute, up to ten similar log records are written. Another line then reports the number of suppressed
     records. Records are similar if they come from the same place in the program or are events about the same member.
@@ -125,8 +125,8 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each ended window with suppressed records, and whether its records are similar or merely of the same
-        kind.
+        """Yield two values for each window that has ended and has suppressed records: the window, and whether its
+        records are similar or merely of the same kind.
 
         Each window is yielded only once.
 

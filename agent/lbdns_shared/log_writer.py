@@ -101,7 +101,7 @@ class LogWriter:
     def end_thread(self) -> None:
         """End the thread without writing the waiting lines.
 
-        A call of ``start_thread`` or the next line starts another thread.
+        A call to ``start_thread`` or the next line starts another thread.
         """
         with self._changed:
             thread, self._stopping = self._thread, True

@@ -23,7 +23,7 @@ def parse(text: bytes) -> int:
 
 
 def read(host: MeasuredHost) -> tuple[str, int]:
-    """Return the source of the count (``cgroup`` or ``host``), and the number of pages scanned so far.
+    """Return two values: the source of the count (``cgroup`` or ``host``), and the number of pages scanned so far.
 
     Raises OSError or ValueError.
     """

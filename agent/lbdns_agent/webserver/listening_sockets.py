@@ -75,7 +75,8 @@ def _address(words: bytes) -> bytes:
 
 
 def parse_sock_diag(answer: bytes) -> tuple[list[ListeningSocket], bool]:
-    """Return the sockets in one datagram of a sock_diag dump, and whether that datagram is the last. Raises OSError."""
+    """Return two values: the sockets in one datagram of a sock_diag dump, and whether that datagram is the last. Raises
+    OSError."""
     found: list[ListeningSocket] = []
     offset = 0
     while offset + _HEADER.size + 4 <= len(answer):

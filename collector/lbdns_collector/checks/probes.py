@@ -101,7 +101,7 @@ async def _connect(sock: socket.socket, address: tuple[str, int], deadline: floa
 
 
 async def _ready(sock: socket.socket, writable: bool, deadline: float) -> bool:
-    """Wait until ``sock`` is readable, or ``writable``. Return False if the deadline passes.
+    """Wait until ``sock`` is readable, or writable if ``writable`` is true. Return False if the deadline passes.
 
     An event loop handles ready sockets before timers, so an answer counts even if this program was too busy to read it
     in time.

@@ -46,7 +46,7 @@ class JoinRequests:
         self.use(configured, joined)
 
     def use(self, configured: Farm, joined: JoinedMembers) -> None:
-        """Switch to another configuration or to other joined members."""
+        """Switch to another configuration or to another set of joined members."""
         self._farm, self.joined = configured, joined  # the joined members in force
         self._pools = [pool for pool in configured.pools if pool.config.join]
         requested = JoinedMembers(tuple(self._requested.values()))
@@ -65,7 +65,8 @@ class JoinRequests:
         return any(join.permits_name(_relative(host, pool)) for pool in self._pools if (join := pool.config.join))
 
     def judge(self, report: Report, source: str, now: float) -> tuple[JoinedMember, str]:
-        """Return the member that an authentic report requests to be, and the member's full name.
+        """Return two values: the member that the sender of an authentic report asks to become, and the member's full
+        name.
 
         ``source`` is the address from which the datagram came, in canonical form; ``now`` is in monotonic seconds.
         Raises ReportError with the reason for a refusal.
@@ -102,7 +103,7 @@ class JoinRequests:
             self._requested_names.add(_full_name(wanted.name, zone))
 
     def is_requested(self, full_name: str) -> bool:
-        """Return whether a host has requested to be the member ``full_name``, which is not yet in force."""
+        """Return whether a host has asked to become the member ``full_name`` and is still waiting."""
         return full_name in self._requested_names
 
     @property

@@ -52,7 +52,8 @@ def read_joined(path: Path) -> JoinedMembers:
 
 
 def include_joined(configured: Farm, joined: JoinedMembers) -> tuple[Farm, JoinedMembers]:
-    """Return the farm with ``joined``, and the joined members in it. Members that do not fit are logged."""
+    """Return two values: the farm with ``joined``, and the joined members that it contains. Members that do not fit are
+    left out and logged."""
     farm, refused = with_joined(configured, joined)
     for member, why in refused:
         log.warning("%s no longer belongs to pool %s: %s", member.name, member.pool, why)

@@ -199,7 +199,7 @@ class Collector:
 
     @property
     def joins(self) -> JoinRequests:
-        """The hosts that may join, and those that have requested it."""
+        """The rules for joining, and the requests that are not yet in force."""
         assert self.table.joins, "the collector's table always has join requests"
         return self.table.joins
 

@@ -1,4 +1,4 @@
-"""Membership: puts the joins and departures of hosts into force, several at a time, and keeps them on disk."""
+"""Membership: applies the joins and departures of hosts, several at a time, and saves the joined members to disk."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ log = logging.getLogger("lbdns.collector")
 #: A change rebuilds the answers of all zones, so many joins at once must not take up the server's time
 APPLYING: Final = DutyCycle(4.0, shortest=0.05, longest=10.0)
 GATHERING: Final = 0.02  # s that the first of several joins waits for the others
-RETRY: Final = 5.0  # s after a change that could not be put into force
+RETRY: Final = 5.0  # s after a change that could not be applied
 CHECKS: Final = 20  # of departures within ``leave_after``: a member leaves at most a twentieth of that time late
 SHORTEST_CHECK, LONGEST_CHECK = 0.05, 5.0  # s between two checks
 SHOWN: Final = 8  # members in one event
 
-#: Puts other joined members into force. Raises LbdnsError if a part of the program cannot use them.
+#: Replaces the joined members in force. Raises LbdnsError if a part of the program cannot use them.
 Apply = Callable[[JoinedMembers], Awaitable[None]]
 
 
@@ -53,7 +53,7 @@ class Membership:
         return self._collector.joins.joined
 
     def start(self) -> None:
-        """Start carrying out join requests. Call this method after dropping root privileges."""
+        """Start processing join requests. Call this method after dropping root privileges."""
         self._collector.on_join_requests = self._wake.set
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -77,7 +77,7 @@ class Membership:
             await asyncio.sleep(GATHERING)
 
     async def _step(self) -> float:
-        """Put all pending changes into force, and return how many seconds to pause."""
+        """Apply all pending changes, and return the number of seconds to pause."""
         self._wake.clear()
         began = time.monotonic()
         joins = list(self._collector.joins.requested)
@@ -87,7 +87,7 @@ class Membership:
             try:
                 await self._apply(after)
             except LbdnsError as error:
-                log.error("%s; %d joins and %d departures wait", error, len(joins), len(leaves))
+                log.error("%s; %d joins and %d departures are waiting", error, len(joins), len(leaves))
                 self._wake.set()  # so that the change is tried again after the pause
                 return RETRY
             self._record(joins, leaves)
@@ -107,7 +107,8 @@ class Membership:
     def _departures_of(self, pool: Pool, farm: Farm, now: float) -> Iterable[tuple[JoinedMember, str]]:
         """Yield the members that leave ``pool``, each with the reason.
 
-        Silent members stay if no member reports: then it is more likely that the network or the collector has failed.
+        If no member reports, silent members stay, because the network or the collector has more likely failed than all
+        members.
         """
         assert pool.config.join, "only a pool with join has joined members"
         readings = {member.name: self._collector.table.reading(member.full_name) for member in pool.members}

@@ -216,7 +216,7 @@ class ReportTable:
     def _join(self, joins: JoinRequests, peer: ReportingPeer, report: Report, source: str, now: float) -> None:
         """Make the sender of an authentic report a joined host. Raises ReportError if the host may not join.
 
-        The host must still satisfy the rules with each of its reports: its addresses may change.
+        The rules are checked again whenever the pool, the addresses or the source in the host's reports change.
         """
         request = report.pool, report.addresses, source
         if request == peer.join_request:

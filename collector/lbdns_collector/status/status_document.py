@@ -109,7 +109,7 @@ class StatusInputs:
         return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 
     def capacities_of(self, pool: Pool) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities (empty if unknown), and whether they are in requests/s."""
+        """Return two values: the members' capacities (empty if unknown), and whether they are in requests/s."""
         found, is_measured = self.capacities.get(pool.name, ((), False))
         return (found, is_measured) if len(found) == len(pool.members) else ((), False)
 
@@ -185,7 +185,8 @@ def status_json(inputs: StatusInputs) -> bytes:
 
 
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
-    """Return a signature of everything that can change without a report, and the time of the next state change.
+    """Return two values: a signature of everything that can change without a report, and the time of the next state
+    change.
 
     If the signature equals the previous one, nothing has changed. The returned time is in monotonic seconds, and is
     infinity if no state will change by itself.
@@ -204,7 +205,7 @@ def change_signature(inputs: StatusInputs) -> tuple[object, float]:
 
 
 def pool_document(inputs: StatusInputs, pool: Pool) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """Return the document of a pool without the members, and an iterator over the members' documents.
+    """Return two values: the document of a pool without the members, and an iterator over the members' documents.
 
     The iterator lets a caller build a long document in short steps.
     """
@@ -346,7 +347,7 @@ def read_joined_members(document: object) -> JoinedMembers:
 
 
 def read_member_overrides(document: object) -> list[Override]:
-    """Return the overrides in a status document, each once. Raises ValueError if the document is invalid."""
+    """Return the overrides in a status document, without duplicates. Raises ValueError if the document is invalid."""
     found = (
         read_override(override)
         for pool in _objects(document, "pools")
@@ -362,7 +363,7 @@ def overrides_document(overrides: Overrides) -> dict[str, Any]:
 
 
 def read_all_overrides(document: object) -> list[Override]:
-    """Convert the result of ``overrides_document`` back. Raises ValueError if ``document`` is invalid."""
+    """Return the overrides in a document from ``overrides_document``. Raises ValueError if ``document`` is invalid."""
     if not isinstance(document, dict):
         raise ValueError("the overrides must be an object")
     return [read_override(value) for value in _value(document, "overrides", list)]

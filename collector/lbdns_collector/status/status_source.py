@@ -63,7 +63,7 @@ class SelectionSource(Protocol):
     """A source of data about the selection of members. Each sequence has one item per member, in the pool's order."""
 
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities (empty if unknown), and whether they are in requests/s."""
+        """Return two values: the members' capacities (empty if unknown), and whether they are in requests/s."""
 
     def answers(self, pool: str) -> Sequence[int]:
         """Return the number of answers that have named each member so far."""

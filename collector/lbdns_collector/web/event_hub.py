@@ -196,7 +196,8 @@ class EventHub:
         return self.streams < MAX_STREAMS - (0 if kind == "changes" else RESERVED_STREAMS)
 
     async def open(self, abort: Callable[[], None], kind: StreamKind) -> tuple[StreamQueue, bytes]:
-        """Return a new stream, and a first event with the whole status. Later changes are queued in the new stream.
+        """Return two values: a new stream, and a first event with the whole status. Later changes are queued in the new
+        stream.
 
         If ``kind`` is "log", the first event is empty.
         """

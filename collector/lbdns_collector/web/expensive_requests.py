@@ -31,7 +31,7 @@ class _ClientTurns:
 
 
 class ExpensiveRequests:
-    """A common limit on the requests of all handlers that ``limited`` returns."""
+    """A limit that all handlers returned by ``limited`` share."""
 
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)

@@ -150,7 +150,7 @@ class GatedConnection(asyncio.Protocol):
             self._handler.resume_writing()
 
     def _begin_handshake(self, data: bytes) -> None:
-        """Begin the TLS handshake with the bytes that the client has sent first."""
+        """Begin the TLS handshake with the first bytes that the client has sent."""
         assert self._transport is not None
         if data[0] != HANDSHAKE_RECORD:
             self._refuse(Refusal("malformed", 400, "this port accepts only HTTPS; write https:// in the URL"))

@@ -18,7 +18,7 @@ async def perform_handshake(
     within: float,
     close_within: float,
 ) -> asyncio.Transport:
-    """Perform the server's part of a handshake, and return the transport that encrypts.
+    """Perform the server's part of a handshake, and return the encrypted transport.
 
     ``received`` contains the bytes that the client has sent so far; reading is paused. After the handshake,
     ``protocol`` receives decrypted bytes, possibly before this function returns. A client has ``close_within`` seconds

@@ -15,7 +15,7 @@ _LIKE_IPV4 = re.compile(r"[0-9]+(\.[0-9]+)+\.?\Z")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A port on a host, which is either a name or an IP address without brackets."""
+    """A host and a port. The host is either a name or an IP address without brackets."""
 
     host: str
     port: int

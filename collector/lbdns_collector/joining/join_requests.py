@@ -3,10 +3,10 @@
 A host requests to join by sending signed reports. The report table checks the signature, the time and the sequence of
 a report first. Then the rules of this module apply, in the order of these reasons for a refusal:
 
-    join_pool     the report names no pool that hosts may join, or the name of the host fits several pools
-    join_name     the host's name does not match the pool's names, or already means something else in the zone
+    join_pool     the report names no pool that hosts may join, or the host's name fits several pools
+    join_name     the host's name does not match the pool's names, or is already used in the zone
     join_address  an address is not in the pool's networks, the datagram comes from none of the host's addresses, or the
-                  host has changed its addresses a moment ago
+                  host has only just changed its addresses
     join_full     the pool already has as many joined members as it may have
 """
 

@@ -52,7 +52,7 @@ def sequence_path(config: Config) -> Path:
 def read(path: Path) -> dict[Any, Any]:
     """Return the records in the file by host name, or an empty dictionary if there is no file.
 
-    This function blocks on the disk, and does not check the records. Raises LbdnsError if the file cannot be read or is
+    This function blocks on disk I/O, and does not check the records. Raises LbdnsError if the file cannot be read or is
     not a sequence file of this version.
     """
     try:
@@ -76,7 +76,7 @@ def read(path: Path) -> dict[Any, Any]:
 
 
 def write(path: Path, records: Mapping[str, HostRecord]) -> None:
-    """Replace the file. This function blocks on the disk, and pauses often so that other threads can run.
+    """Replace the file. This function blocks on disk I/O, and pauses often so that other threads can run.
 
     Raises OSError.
     """
@@ -92,7 +92,7 @@ def write(path: Path, records: Mapping[str, HostRecord]) -> None:
 def remove_leftovers(path: Path) -> None:
     """Remove the temporary files of processes that were killed while writing the sequence file.
 
-    This function blocks on the disk.
+    This function blocks on disk I/O.
     """
     with contextlib.suppress(OSError):
         for leftover in path.parent.glob(f".{path.name}.*"):

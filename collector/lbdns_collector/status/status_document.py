@@ -189,7 +189,7 @@ def change_signature(inputs: StatusInputs) -> tuple[object, float]:
     change.
 
     If the signature equals the previous one, nothing has changed. The returned time is in monotonic seconds, and is
-    infinity if no state will change by itself.
+    infinity if no state can change without a report.
     """
     signature: list[object] = []
     next_change = math.inf

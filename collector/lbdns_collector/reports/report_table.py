@@ -315,7 +315,7 @@ class ReportTable:
         return found
 
     def remember(self, records: Mapping[str, Any], now: float, wall: float) -> int:
-        """Restore the result of ``records`` from an earlier process, so that older reports are rejected.
+        """Restore what ``records`` returned in an earlier process, so that older reports are rejected.
 
         Hosts that have already reported to this process remain unchanged. A member whose last report was a "bye" is
         silent. Return the number of invalid records, which are ignored. ``now`` is in monotonic seconds, ``wall`` in

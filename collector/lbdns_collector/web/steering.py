@@ -1,8 +1,8 @@
 """Steering: HTTP requests that drain, force and weight members, if ``[web] steer`` permits them.
 
-A browser sends a site's password along with requests that another site's scripts make (cross-site request forgery).
-A request for steering must therefore have a header that such scripts cannot set without the server's consent, which
-this server never gives, and its origin, if the browser states one, must be this server.
+A browser sends a site's password along with requests that another site's scripts make (cross-site request forgery). A
+request for steering must therefore have a header that such scripts can set only with the server's consent, which this
+server never gives. If the browser states the request's origin, it must be this server.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from lbdns.command_line.run_command import run
 
 #: Command -> its line in ``lbdns --help``, kept here so that listing the commands imports none of them.
 COMMANDS: Final[Mapping[str, str]] = {
-    "serve": "Run the DNS server with an embedded collector.",
+    "serve": "Run the DNS server with a built-in collector.",
     "check": "Check a configuration and its zones, and print a summary or all errors.",
     "status": "Show each pool member's state, score and share of answers.",
     "top": "Show a continuously updated view of the pool members.",

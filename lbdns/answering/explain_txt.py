@@ -32,7 +32,7 @@ Explainer = Callable[[Pool, str], Mapping[str, Any] | None]
 class ExplanationEntry(AnswerEntry):
     """The entry for one explanation query. The answer table keeps no explanation entries.
 
-    The RCODE is set before the body is written, so a query over the rate limit causes no explanation to be generated.
+    The RCODE is set before the body is written, so no explanation is generated for a query over the rate limit.
     """
 
     __slots__ = ()

@@ -49,7 +49,7 @@ class Plane:
         return None
 
     def rate_limiter(self, rules: RateLimitConfig, share: int) -> RateLimiter | lbdns_native.RateLimiter:
-        """Return the rate limiter for one of ``share`` processes across which the kernel spreads queries."""
+        """Return a rate limiter for one process; the kernel spreads queries across ``share`` processes."""
         return RateLimiter(rules, share)
 
     def member_selector(self) -> MemberSelector:

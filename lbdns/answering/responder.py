@@ -121,7 +121,7 @@ class Responder:
         return {**self._counters_since_start(), "too_long_cut": self.truncated}
 
     def _counters_since_start(self) -> dict[str, int]:
-        """Return the counters of the limiter and the selector, including earlier objects that ``use`` has replaced."""
+        """Return the counters of the limiter and the selector, including those of objects that ``use`` has replaced."""
         limiter, selector = self.limiter, self.selector
         now = (limiter.dropped, limiter.cut, selector.retransmissions.repeated, selector.affinity.coherent)
         return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}

@@ -1,4 +1,5 @@
-"""The answer tally: a pool's answer rates, each member's charge (the requests expected there), and arriving crowds."""
+"""The answer tally: a pool's answer rates, each member's charge (the requests expected there), and any arriving
+crowd."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ class AnswerTally:
                 self.charges[i] += count * multiplier
 
     def multiplier(self, now: float) -> float:
-        """Return how many answers all processes of all servers send for each answer from this process."""
+        """Return the number of answers from all processes of all servers, divided by the number from this process."""
         own = self._own.count(now)
         every = sum(answers.count(now) for answers in self._by_policy.values())
         return self.servers * max(1.0, every / own) if own else float(self.servers)
@@ -73,7 +74,7 @@ class AnswerTally:
         return self.answers(policy).rate(now) * self.servers
 
     def recent_rate(self, policy: str, now: float) -> float:
-        """Return all servers' answers/s of ``policy``, averaged over 1 s if a crowd is arriving, else over 10 s."""
+        """Return the answer rate of ``policy`` as ``rate`` does, but average over 1 s if a crowd is arriving."""
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:

@@ -36,8 +36,8 @@ def capacities(
 ) -> tuple[float, ...]:
     """Return each member's capacity in requests/s, or its number of cores if the pool has served too few requests.
 
-    The fastest member's share of the pool's capacity is limited to ``max_speed_gain`` times its share at the speed of
-    the next fastest member.
+    The fastest member's share of the pool's capacity is limited to ``max_speed_gain`` times the share that it would
+    have at the speed of the next fastest member.
     """
     if not enough_observed(costs):
         return tuple(cores)
@@ -152,7 +152,8 @@ def _common_change(costs: Sequence[RequestCost], speeds: Sequence[float]) -> flo
 
 
 def forget_changed(costs: Sequence[RequestCost]) -> None:
-    """Discard the earlier observations of each member whose cost per request has changed by more than chance explains.
+    """Discard the earlier observations of each member whose cost per request has changed by more than chance can
+    explain.
 
     If all members' costs change in the same way, no observations are discarded (see ``_recent_speed_factor``). When a
     member's false reports end, its speed is therefore estimated correctly again within seconds.
@@ -188,11 +189,11 @@ def _limited_to_others(found: Sequence[float], all_proven: Sequence[float], gain
 def proven_capacities(
     capacity: Sequence[float], cores: Sequence[float], costs: Sequence[RequestCost]
 ) -> tuple[float, ...]:
-    """Return each member's capacity; the fastest member counts with the speed of the next fastest member.
+    """Return each member's capacity; the fastest member counts only as fast as the next fastest member.
 
-    Only a member's own reports show its speed, but another member's reports confirm that cores of the next fastest
-    speed exist. A member that reports no requests confirms no speed, because its own speed is inferred from the other
-    members.
+    The speed of the fastest member is known only from its own reports. The speed of the next fastest member is
+    confirmed, because two members report at least this speed. A member that reports no requests confirms no speed,
+    because its own speed is inferred from the other members.
     """
     observed = zip(capacity, cores, costs, strict=True)
     speeds = sorted((c / m for c, m, cost in observed if cost.counted), reverse=True)

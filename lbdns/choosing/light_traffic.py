@@ -20,7 +20,7 @@ FOLLOWED: Final = 0.5  # ... and more than this share of the requests went where
 
 
 def answers_allowed(answered: int, span: float, interval: float, servers: int) -> int:
-    """Return how many more answers this server may send before the next plan while traffic stays light.
+    """Return how many more answers this server may send before the next plan without exceeding light traffic.
 
     ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
     If the average is within the limit, the result allows at least one interval's worth of answers, because old answers

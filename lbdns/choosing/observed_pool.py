@@ -124,7 +124,8 @@ class ObservedPool:
     def interval(self) -> float:
         """Return the median of the intervals between members' reports, in seconds; 1 if no member has an agent.
 
-        No single member changes it much. Members that are silent now count too: of two, one alone could change it.
+        No single member changes it much. Members that are currently silent count too; if only two members counted,
+        either of them could change it.
         """
         intervals = [m.interval for m in self.members if m.reading and m.reading.score is not None]
         return statistics.median(intervals) if intervals else 1.0
@@ -160,7 +161,7 @@ class ObservedPool:
         return [None if r is None else min(r, margin * c) for r, c in zip(rates, capacity, strict=True)]
 
     def factor(self, name: str) -> float:
-        """Return the factor of a member's capacity and score: the configured weight times an operator's weight."""
+        """Return the factor for a member's capacity and score: the configured weight times an operator's weight."""
         return self._weights.get(name, 1.0) * self.overrides.factors.get(name, 1.0)
 
     def weighted(self, capacities: tuple[float, ...]) -> tuple[float, ...]:

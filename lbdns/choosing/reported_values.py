@@ -21,8 +21,8 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
     """Return each member's load: its unfinished requests or its runnable tasks, whichever number is greater.
 
     A member that reports no load is assumed to have the same ratio of load to capacity as the other members combined.
-    If three or more members report loads, no single member decides this ratio; with two members, the less loaded member
-    decides. A false load must not keep all requests away from members that report no load.
+    If three or more members report loads, no single member determines this ratio; with two members, the less loaded
+    member determines it. A false load must not keep all requests away from members that report no load.
     """
     known = [load_of(member) for member in metrics]
     if None not in known:
@@ -72,7 +72,7 @@ def counted_cores(reported: Sequence[float | None], most: float = 0.0) -> list[f
 
     At most ``most`` cores count for each member; if ``most`` is 0, the limit is ``MORE_CORES`` times the pool's median.
     If a member reports no cores, the other members' mean counts, or 1 core if no member reports its cores. If three or
-    more members report their cores, no single member decides the median or the mean.
+    more members report their cores, no single member determines the median or the mean.
     """
     known = [cores for cores in reported if cores is not None and cores > 0]
     if not known:

@@ -1,4 +1,4 @@
-"""Robust estimates over a pool's members: among three or more members, no single member decides the result.
+"""Robust estimates over a pool's members: among three or more members, no single member determines the result.
 
 Pure functions.
 """

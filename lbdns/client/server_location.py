@@ -60,7 +60,7 @@ def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:
         if len(words) > 1 and words[0] == "nameserver":
             return Endpoint(words[1], DNS_PORT)
     raise ConfigError(
-        f"{config} does not exist and {resolv_conf} names no server; specify a server, such as @127.0.0.1:5300"
+        f"{config} does not exist and {resolv_conf} lists no name server; specify a server, such as @127.0.0.1:5300"
     )
 
 

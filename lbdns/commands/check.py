@@ -1,4 +1,4 @@
-"""``lbdns check``: read a configuration and every file that it names, and print a summary or all errors."""
+"""``lbdns check``: read a configuration and every file that it refers to, and print a summary or all errors."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _about_pool(pool: Pool) -> Iterator[str]:
     for member in pool.members:
         yield f"  member  {member.full_name:<{width}}  {' '.join(member.addresses)}"
     if join := config.join:
-        hosts = f"hosts {', '.join(join.names)} of {_listed(join.networks)}"
+        hosts = f"hosts {', '.join(join.names)} from {_listed(join.networks)}"
         yield f"  join    {hosts}, at most {join.max}; they leave after {format_duration(join.leave_after)} of silence"
 
 

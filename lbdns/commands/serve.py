@@ -21,7 +21,7 @@ SIGHUP and 'lbdns reload' reread the configuration; SIGTERM and SIGINT stop the 
 @click.command(epilog=EPILOG)
 @config_option
 @click.option("--listen", multiple=True, type=ParsedValue(lambda text: parse_listen(text, DNS_PORT), "HOST:PORT"),
-              help="Answer DNS queries at this address; overrides [server] listen. Can be repeated.")  # fmt: skip
+              help="Answer DNS queries on this address; overrides [server] listen. Can be repeated.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Number of answering processes.")
 @click.option(
     "--take-over", is_flag=True,
@@ -31,7 +31,7 @@ SIGHUP and 'lbdns reload' reread the configuration; SIGTERM and SIGINT stop the 
 def serve(
     config: Path, listen: tuple[Endpoint, ...], workers: int | None, take_over: bool, log_format: str, log_level: str
 ) -> None:
-    """Answer DNS queries, using master files and the reports that the embedded collector receives."""
+    """Answer DNS queries, using master files and the reports that the built-in collector receives."""
     log.set_up(log_format, log_level)
     # Imported late, since 'lbdns serve --help' needs neither
     from lbdns.server.server_configuration import ServeOptions

@@ -154,7 +154,7 @@ def _rejected(reports: Mapping[str, Any]) -> Iterator[Text]:
     """Yield a line for each sender of rejected reports, with advice about the newest reason."""
     senders = reports.get("rejected", ())
     if senders:
-        yield Text("rejected reports of the last 10 minutes:", "bold red")
+        yield Text("rejected reports in the last 10 minutes:", "bold red")
     for sender in senders[:MOST_SENDERS]:
         claimed = f" as {printable(sender['host'])}" if sender["host"] else ""
         key = f", key {printable(sender['key_id'])}" if sender["key_id"] else ""

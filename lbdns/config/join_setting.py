@@ -65,7 +65,7 @@ class JoinConfig:
 
 
 def read_join(table: TomlTable, key: str, _: object) -> JoinConfig | None:
-    """Return who may join the pool, or None if joining is off. Add errors to the table's findings."""
+    """Return the settings for joining the pool, or None if joining is off. Add errors to the table's findings."""
     inner = table.table(key)
     if inner is None:
         return None

@@ -1,4 +1,4 @@
-"""Starts, watches and stops child processes, and ends all child processes if their parent ends."""
+"""Starts, watches and stops child processes, and terminates all child processes if their parent exits."""
 
 from __future__ import annotations
 

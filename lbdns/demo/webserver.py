@@ -142,7 +142,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
 
 def burn(seconds: float) -> None:
-    """Consume CPU time in this thread, like a program that generates a dynamic page."""
+    """Consume CPU time in this thread, as a program that generates a dynamic page would."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(1000))

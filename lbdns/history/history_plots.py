@@ -1,4 +1,4 @@
-"""Reads the data of several plots of one pool at once, with the members that have no line of their own combined.
+"""Reads the data of several plots of one pool at once, and combines the members that have no line of their own.
 
 A pool of a thousand members has a thousand series for each metric, more than a plot can show or a browser can read
 quickly. ``read_plots`` returns the series of a few members, and one summary of all others.
@@ -30,7 +30,7 @@ class PlotRequest:
     """The data that a viewer's plots need.
 
     ``metrics`` are metrics of the pool's members, and ``server_metrics`` are metrics of the server: queries, types or
-    rcodes. ``members`` have a series of their own. ``start`` and ``end`` are in Unix seconds; ``step`` is the wanted
+    rcodes. ``members`` have a series of their own. ``start`` and ``end`` are in Unix seconds; ``step`` is the requested
     number of seconds between points.
     """
 
@@ -89,7 +89,7 @@ def read_plots(path: Path, wanted: PlotRequest, rest: Callable[[], None] = lambd
 
 
 class _PlotReading:
-    """A reading of the same chunks for several metrics."""
+    """Reads the same chunks for several metrics."""
 
     def __init__(
         self, db: HistoryDatabase, tier: HistoryTier, chunks: Sequence[PlannedChunk], points: int,

@@ -1,4 +1,5 @@
-"""The points of a plot: the tier and the recorded moments that each point is read from, and means at points."""
+"""The points of a plot: the tier and the recorded moments from which each point is read, and the means at these
+points."""
 
 from __future__ import annotations
 

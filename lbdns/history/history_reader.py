@@ -93,7 +93,7 @@ class HistoryReader:
     ) -> HistorySeries:
         """Return a metric of ``members`` (all members if empty) from ``start`` to ``end`` (Unix seconds).
 
-        The series has no more than about ``points`` points. If ``pool`` is empty, the metric is one of the server's:
+        The series has at most about ``points`` points. If ``pool`` is empty, the metric is one of the server's:
         queries, types or rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):

@@ -1,4 +1,4 @@
-"""Reads a configuration and all files that the configuration names, and reports the errors in all files at once."""
+"""Reads a configuration and all files that it refers to, and reports the errors in all files at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationFiles:
-    """The contents of a configuration and of the zone, key and secret files that the configuration names.
+    """The contents of a configuration and of the zone, key and secret files that it refers to.
 
     ``farm.warnings`` are about the configuration and the zone files. All other warnings are about files that other
     users can read.

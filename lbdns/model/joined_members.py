@@ -172,7 +172,9 @@ def is_permitted(pool: Pool, address: str) -> bool:
 def _why_not_room(pool: Pool, already: Sequence[Member]) -> str:
     assert pool.config.join, "only a pool with join has joined members"
     most = pool.config.join.max
-    return f"pool {pool.name} already has {most} joined members, as many as join.max permits" * (len(already) >= most)
+    return f"pool {pool.name} already has {most} joined members, the maximum that join.max permits" * (
+        len(already) >= most
+    )
 
 
 def _node(addresses: Iterable[str], ttl: int) -> Node:

@@ -97,7 +97,7 @@ def read_override(value: Any) -> Override:
 
 
 def merge_overrides(own: Iterable[Override], followed: Iterable[Override]) -> Overrides:
-    """Return this server's own overrides, and those of the collector that no own override replaces."""
+    """Return this server's own overrides, and the collector's overrides that none of its own replaces."""
     own = tuple(own)
     replaced = {o.place for o in own} | {(o.slot, o.member) for o in own if not o.pool}
     return Overrides((*own, *(o for o in followed if o.place not in replaced and o.place[:2] not in replaced)))
@@ -138,12 +138,12 @@ class Overrides:
 
     @property
     def own(self) -> tuple[Override, ...]:
-        """Return the overrides that this server was given itself."""
+        """Return the overrides that were set on this server."""
         return tuple(o for o in self.items if not o.origin)
 
     @property
     def followed(self) -> tuple[Override, ...]:
-        """Return the overrides that the followed collector was given."""
+        """Return the overrides that were set on the followed collector."""
         return tuple(o for o in self.items if o.origin)
 
     def ended(self, now: float) -> list[Override]:

@@ -196,8 +196,9 @@ def probabilities(plan: Plan, taken: int) -> Mapping[int, float]:
     """Return each member's share of the plan's next selections, keyed by member index.
 
     When traffic is light, the next selections are all remaining selections for light traffic. Otherwise, the next
-    selections are one full round of the plan, so the result does not depend on the current position in the round.
-    Selections for the expected answers have the plan's shares, because there may be too few to show small shares.
+    selections are one full round of the plan, so the result does not depend on the current position in the round. For
+    the answers expected before the next report, the result is the shares in the plan itself, because a few selections
+    cannot show small shares.
     """
     begin = plan.repeat_from
     if begin > max(taken, plan.probes) and not plan.light:

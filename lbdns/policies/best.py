@@ -72,7 +72,8 @@ BEST: Final = PolicySpec(
 
 
 def heavy_plan(view: PoolView, shares: Sequence[float], previous: Selections | None) -> Plan:
-    """Return a plan that gives the expected answers by ``shares``, and further answers in proportion to capacity."""
+    """Return a plan that distributes the expected answers by ``shares``, and further answers in proportion to
+    capacity."""
     expected = expected_answers(view)
     if not view.measured or expected > MAX_LENGTH:
         return smooth_plan(view, shares, previous)
@@ -87,7 +88,7 @@ def heavy_plan(view: PoolView, shares: Sequence[float], previous: Selections | N
 
 
 def expected_answers(view: PoolView) -> int:
-    """Return how many answers a plan should give at most until the next plan, unless a crowd of clients arrives."""
+    """Return the maximum number of answers expected until the next plan, unless a crowd of clients arrives."""
     # Every report leads to a new plan; the reports of few members may be close together
     until_next_plan = min(view.interval, max(MIN_PLAN, PLAN_REPORTS * view.interval / len(view.members)))
     expected = until_next_plan * view.recent_answers_per_s / view.multiplier
@@ -95,7 +96,8 @@ def expected_answers(view: PoolView) -> int:
 
 
 def usable_capacity(member: MemberView) -> float:
-    """Return the requests/s that ``member`` can serve beside the other programs on its host, and during slow start."""
+    """Return the requests/s that ``member`` can serve alongside the other programs on its host, less during slow
+    start."""
     return member.capacity * member.available_share * member.ramp
 
 

@@ -82,7 +82,7 @@ def parallel_requests(cores: float) -> float:
 
 
 def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
-    """Return the smaller of the relative gaps to the wanted rate and load; negative if a target is exceeded."""
+    """Return the smaller of the relative gaps to the target rate and load; negative if a target is exceeded."""
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 

@@ -86,7 +86,8 @@ class Plan:
     the policy; each probe tests whether a quarantined member works again.
 
     If ``light`` is true, the selections between the probes and ``repeat_from`` are for light traffic. If it is false,
-    they are for the answers expected until the next plan; the plan needs the others if more queries arrive.
+    these selections are for the answers expected until the next plan, and the selections after them are used only if
+    more queries arrive.
     """
 
     order: Sequence[int]

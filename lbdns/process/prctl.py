@@ -34,7 +34,7 @@ def name_process(name: str) -> None:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of descendants whose own parents end, so that it can wait for them.
+    """Make this process the parent of descendants whose own parents exit, so that it can wait for them.
 
     Raises OSError.
     """

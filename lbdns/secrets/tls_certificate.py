@@ -1,4 +1,4 @@
-"""TLS certificates: loads the certificate and key that ``[web]`` names, for the server and for its own clients.
+"""TLS certificates: loads the certificate and key that ``[web]`` specifies, for the server and for its own clients.
 
 The ``ssl`` module is imported on demand, because most servers and commands do not use TLS.
 """
@@ -23,7 +23,7 @@ _BEGIN_OF_CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
 
 
 def server_context(web: WebConfig) -> tuple[ssl.SSLContext | None, list[str]]:
-    """Return the TLS context of the server, or None if ``[web]`` names no certificate, and warnings.
+    """Return the TLS context of the server, or None if ``[web]`` specifies no certificate; and any warnings.
 
     Warnings concern a key file that other users can read, and a certificate that clients reject or soon will reject.
     Raises ConfigError if a file cannot be used. Error messages never contain any part of the key.
@@ -53,7 +53,7 @@ def client_context(certificate: Path) -> ssl.SSLContext:
     """Return a TLS context that accepts only the server with the first certificate in the file ``certificate``.
 
     The server's name is not compared: commands on the server's machine connect to the configured address, which
-    certificates rarely name. Raises ConfigError.
+    certificates rarely contain. Raises ConfigError.
     """
     import ssl
 

@@ -72,7 +72,7 @@ class ServerMembers:
 
 
 class ServerScoring:
-    """Implements ScoreSource for ``lbdns serve``. The server sets ``collector`` if it has an embedded collector."""
+    """Implements ScoreSource for ``lbdns serve``. The server sets ``collector`` if it has a built-in collector."""
 
     def __init__(self, members: ServerMembers) -> None:
         self.collector: Collector | None = None

@@ -84,7 +84,7 @@ def test_without_a_configuration_queries_go_to_the_first_name_server(
     resolv_conf = tmp_path / "resolv.conf"
     resolv_conf.write_text("# none\nsearch hobbit\nnameserver 192.0.2.53\nnameserver ::1\n")
     assert dns_server_of(tmp_path / "lbdns.toml", resolv_conf) == Endpoint("192.0.2.53", 53)
-    with pytest.raises(ConfigError, match="names no server; specify a server, such as @"):
+    with pytest.raises(ConfigError, match="lists no name server; specify a server, such as @"):
         dns_server_of(tmp_path / "lbdns.toml", tmp_path / "missing")
     with pytest.raises(ConfigError, match=r"another\.toml"):
         dns_server_of(tmp_path / "another.toml", resolv_conf)

@@ -334,7 +334,7 @@ def rejected_sender(**changes: Any) -> dict[str, Any]:
 def test_rejected_reports_stand_above_the_tables() -> None:
     senders = [rejected_sender(), rejected_sender(source="\x1b[31m", host="", key_id="", counts={"malformed": 1})]
     lines = shown({**STATUS, "reports": {"counts": {}, "rejected": senders}})
-    after = lines[lines.index("rejected reports of the last 10 minutes:") + 1 :]
+    after = lines[lines.index("rejected reports in the last 10 minutes:") + 1 :]
     assert [line.rstrip() for line in after[:6]] == [
         "192.0.2.9 as typo, key 0badc0de: 2 unknown_host, 7 bad_tag, last 2s ago",
         "  bad_tag: check the key",

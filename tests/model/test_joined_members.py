@@ -82,7 +82,9 @@ def test_no_more_than_max(tmp_path: Path) -> None:
     many = joined(*(JoinedMember("web", f"web-{n}", (f"10.0.1.{n}",)) for n in range(5)))
     farm, refused = with_joined(joinable(tmp_path), many)
     assert len(farm.pools[0].members) == 1 + 3
-    assert [why for _, why in refused] == ["pool web already has 3 joined members, as many as join.max permits"] * 2
+    assert [why for _, why in refused] == [
+        "pool web already has 3 joined members, the maximum that join.max permits"
+    ] * 2
 
 
 def test_one_host_in_two_pools_of_a_zone(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def history_families(history: Mapping[str, Any] | None) -> Iterator[Metric]:
 
 
 def collector_families(collector: Collector) -> Iterator[Metric]:
-    """Yield the metric families of an embedded collector, except the report counters."""
+    """Yield the metric families of a built-in collector, except the report counters."""
     text = "Checks of members by the collector, by result (passed, failed, not_made)"
     yield from families("lbdns_checks", "counter", text, ("pool", "result"), list(collector.check_counts.items()))
     text = "Datagrams that the kernel dropped because the receive buffer was full"

@@ -98,7 +98,8 @@ class GuardRails:
             self._suspected.discard(member)
 
     def count_selections(self, counts: Sequence[int], now: float, servers: int) -> None:
-        """Record how often this server has selected each member since the last call; pass the number of ``servers``."""
+        """Record how often this server has selected each member since the last call; ``servers`` is the number of DNS
+        servers."""
         for watch, count in zip(self._watches, counts, strict=False):
             if count:
                 watch.selections += count * servers

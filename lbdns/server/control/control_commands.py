@@ -60,7 +60,7 @@ def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
 async def change_overrides(manager: OverrideManager, fields: Mapping[str, Any], by: str) -> Mapping[str, Any]:
     """Carry out the override command described by ``fields`` for the user ``by``, and return the reply.
 
-    Raises LbdnsError; in particular, LastMemberError if the sender must insist.
+    Raises LbdnsError, and in particular LastMemberError if the command requires ``--force``.
     """
     targets, ended = await manager.carry_out(read_override_request(fields), by)
     failure = await manager.store.save(manager.overrides)

@@ -198,7 +198,7 @@ class ControlSocket:
         name = fields.get("command")
         command = self._commands.get(name) if isinstance(name, str) else None
         if command is None:
-            return _failed(f"command: there is no {str(name)[:_SHOWN]!r}{nearest(str(name)[:_SHOWN], self._commands)}")
+            return _failed(f"unknown command {str(name)[:_SHOWN]!r}{nearest(str(name)[:_SHOWN], self._commands)}")
         try:
             answer = await command(ControlCommand(fields, sock, uid))
         except LbdnsError as error:

@@ -14,7 +14,7 @@ from lbdns.text.times import format_duration
 
 _PLACED: Final = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": "given weight {factor:g}"}
 _ENDED: Final = {"drain": "no longer drained", "up": "no longer forced up", "down": "no longer forced down",
-                 "weight": "no longer of weight {factor:g}"}  # fmt: skip
+                 "weight": "no longer has weight {factor:g}"}  # fmt: skip
 
 
 class OverrideEvents:

@@ -76,7 +76,7 @@ async def test_force_and_weight(tmp_path: Path) -> None:
             f"pool web: frodo forced down by {user}: no",
             f"pool web: bilbo given weight 3 by {user}",
             f"pool web: frodo no longer forced down, by {user} (ordered by {user}: no)",
-            f"pool web: bilbo no longer of weight 3, by {user} (ordered by {user})",
+            f"pool web: bilbo no longer has weight 3, by {user} (ordered by {user})",
         ]
 
 

@@ -27,7 +27,7 @@ def page(tmp_path: Path) -> Path:
 
 def test_rows() -> None:
     assert reliability_page.row(HELD) == (
-        "| `a.held` | this | that | yes | 3 / 0 of 100 | 0 | 1.2 s | 50, at most 60, then 51 MB |"
+        "| `a.held` | this | that | yes | 3 / 0 of 100 | 0 | 1.2 s | start 50, peak 60, end 51 MB |"
     )
     assert "| **no**: two lines |" in reliability_page.row(FAILED)
     assert "a \\| b" in reliability_page.row(FAILED)

@@ -18,7 +18,7 @@ from lbdns_tools.faults import isolation, reliability_page
 from lbdns_tools.faults.fault import Fault, FaultOutcome
 from lbdns_tools.faults.fault_runner import run_fault
 from lbdns_tools.faults.fault_table import select
-from lbdns_tools.faults.soak import SoakOutcome, run_soak
+from lbdns_tools.faults.soak import MOST, SoakOutcome, run_soak
 from lbdns_tools.progress_bar import count_bar
 
 MODULE: Final = "lbdns_tools.faults"
@@ -117,11 +117,11 @@ def soak_lines(outcome: SoakOutcome) -> list[str]:
     losses = ", ".join(f"{name} {count}" for name, count in outcome.lost_by_event.items() if count)
     rows = {
         "duration, seed": f"{outcome.seconds / 60:g} min, seed {outcome.seed}",
-        "load": f"{outcome.rate:g} queries/s (half of {outcome.maximum:g} or the limit); {outcome.sent} queries",
+        "load": f"{outcome.rate:g} queries/s (half of {outcome.maximum:g}, at most {MOST:g}), {outcome.sent} queries",
         "events": events or "none",
         "queries lost (after one retry), wrong": f"{outcome.lost} ({outcome.lost_after_retry}), {outcome.wrong}",
         "lost, by event": losses or "none",
-        "lost or wrong outside all events": str(outcome.unexplained),
+        "lost or wrong outside any event": str(outcome.unexplained),
         "memory, first and last quarter (maximum)": f"{memory[0]:g}, {memory[1]:g} ({memory[2]:g}) MB",
         "descriptors, first and last quarter (maximum)": f"{descriptors[0]:g}, {descriptors[1]:g} ({descriptors[2]})",
         "log lines": str(outcome.log_lines),

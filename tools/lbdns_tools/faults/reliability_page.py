@@ -60,7 +60,7 @@ def row(outcome: FaultOutcome) -> str:
         f"{outcome.lost} / {outcome.lost_after_retry} of {outcome.sent}" if measured else "",
         str(outcome.wrong) if measured else "",
         f"{outcome.recover_s:.1f} s" if outcome.recover_s is not None else "",
-        f"{before:.0f}, at most {most:.0f}, then {after:.0f} MB" if measured else "",
+        f"start {before:.0f}, peak {most:.0f}, end {after:.0f} MB" if measured else "",
     )  # fmt: skip
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 

@@ -125,7 +125,7 @@ FAULTS: Final = (
     Fault("client.slow-http-here", f"{SLOW} HTTP clients on the server's machine send a request header byte by byte",
           "/healthz responds within 3 s; no query is lost", http_clients(SLOW, True, _HEAD, b"x")),
     Fault("client.http-no-descriptors",
-          "the main process cannot open more descriptors for 3 s, while 50 HTTP clients connect",
+          "for 3 s, the main process cannot open more descriptors, while 50 HTTP clients connect",
           "the server logs at most 15 lines during the fault, and serves pages again afterwards",
           http_out_of_descriptors),
     Fault("client.control-never-reads",

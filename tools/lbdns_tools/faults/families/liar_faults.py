@@ -185,6 +185,6 @@ FAULTS: Final = (
           "member's share; 30 s after its last lie, the lying member receives an equal share", all_lies,
           Limits(recover_s=60, log_lines=120), FARM, quick=True),
     Fault("liar.interval", "a member reports an interval of one day and sends no more reports (max_interval = 2)",
-          "the member becomes silent within 8 s; a member with a killed agent becomes silent as usual", long_interval,
+          "the member becomes silent within 8 s; a member whose agent is killed becomes silent as usual", long_interval,
           Limits(recover_s=15), FarmPlan(collector="max_interval = 2\n")),
 )  # fmt: skip

@@ -79,7 +79,7 @@ def worker_killed_for_memory(bed: FaultBed) -> None:
 
 FAULTS: Final = (
     Fault("memory.reload",
-          f"each process may allocate {MARGIN >> 20} MB more (RLIMIT_AS); then a zone of {RECORDS} names is loaded",
+          f"each process may allocate only {MARGIN >> 20} MB more (RLIMIT_AS); a zone with {RECORDS} names is loaded",
           "the server keeps the old zone, or exits and is restarted by a service manager", reload_without_memory,
           Limits(queries(6), queries(6), recover_s=8, growth_mb=80, log_lines=1000, has_clean_log=False)),
     Fault("memory.worker-killed", "the largest worker is killed every second, as if by the kernel's OOM killer",

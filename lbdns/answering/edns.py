@@ -63,7 +63,7 @@ NO_OPTIONS: Final = EdnsOptions()
 
 
 def read_options(rdata: bytes) -> tuple[tuple[int, bytes], ...] | None:
-    """Return an OPT record's options, or None if the options are malformed or more than MAX_OPTIONS."""
+    """Return an OPT record's options, or None if they are malformed or there are more than MAX_OPTIONS."""
     options: list[tuple[int, bytes]] = []
     at = 0
     while at < len(rdata):

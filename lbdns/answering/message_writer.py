@@ -70,8 +70,8 @@ class AnswerSections:
 class ResponseBody:
     """A response to one question, without the parts that depend on the query (id, copied flags and OPT record).
 
-    For each optional RRset, ``cuts`` contains the number of additional records before the RRset, and the number of
-    bytes of ``records`` before the RRset.
+    For each optional RRset, ``cuts`` contains two values: the number of additional records and the number of bytes of
+    ``records`` that precede the RRset.
     """
 
     flags: int  # AA and RCODE

@@ -283,7 +283,8 @@ class Responder:
         return answer_options(query.edns, client[0], transport == TCP, identity, self.cookies, self.wall)
 
     def _over_limit(self, options: EdnsOptions, client: Client, transport: int, kind: bytes) -> int:
-        """Count a response of ``kind`` unless the client's address is verified; return the number over the limit."""
+        """Count a response of ``kind`` unless the client's address is verified; return the number of responses over the
+        limit."""
         return 0 if transport == TCP or options.valid_cookie else self.limiter.count(client[0], kind)
 
     def _limit(self, query: Query, body: ResponseBody, options: EdnsOptions, client: Client, over: int) -> bytes | None:

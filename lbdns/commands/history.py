@@ -209,9 +209,9 @@ def _means(values: Sequence[float | None]) -> list[float | None]:
 def _scale(means: Sequence[float], low: float) -> tuple[float, bool]:
     """Return the value of a full bar, and whether any bar exceeds it.
 
-    Usually, the highest bar is full. If a few bars are much higher than a high percentile, the highest of the other
-    bars is full, because the other bars would otherwise look the same. The percentile excludes bars at ``low``, because
-    a metric may be 0 most of the time.
+    Usually, the highest bar is a full bar. If a few bars are much higher than a high percentile, the highest of the
+    other bars is full, because the other bars would otherwise look the same. The percentile excludes bars at ``low``,
+    because a metric may be 0 most of the time.
     """
     highest = max(means)
     raised = sorted(mean for mean in means if mean > low)

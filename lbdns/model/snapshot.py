@@ -49,7 +49,7 @@ class Reading:
         return bool(self.alarm) and self.alarm.startswith(WEB_SERVER_FAILED)
 
     def failure(self, pool: str) -> str:
-        """Return the error with which the check of ``pool`` fails, or an empty string if the check succeeds."""
+        """Return the error from the check of ``pool``, or an empty string if the check succeeds."""
         if not self.failed_checks:  # the usual case, which is asked about for every member and plan
             return ""
         return next((check.reason for check in self.failed_checks if check.pool == pool), "")

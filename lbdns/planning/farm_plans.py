@@ -46,7 +46,7 @@ class FailOpenTimes:
         self._since.pop(pool, None)
 
     def seconds(self, pool: str, now: float) -> float:
-        """Return the total time for which ``pool`` has failed open, in seconds."""
+        """Return the total time that ``pool`` has spent failing open, in seconds."""
         return self._seconds.get(pool, 0.0) + now - self._since.get(pool, now)
 
 

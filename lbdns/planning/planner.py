@@ -190,7 +190,7 @@ class Planner:
         return {name: bool(chooser.liveness.fail_open) for name, chooser in self._plans.choosers.items()}
 
     def fail_open_seconds(self, pool: str) -> float:
-        """Return the total time for which ``pool`` has failed open, in seconds."""
+        """Return the total time that ``pool`` has spent failing open, in seconds."""
         return self._plans.fail_open.seconds(pool, self._loop.time())
 
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:

@@ -23,7 +23,7 @@ ALL_AT_ONCE: Final = 3.0  # s: servers that seem to fail within this time probab
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The reason why a usable member gets less than its full share of the answers."""
+    """The reason that a usable member gets less than its full share of the answers."""
 
     why: str = ""  # the evidence against it; empty if none
     since: float = 0.0  # monotonic seconds: when the evidence began

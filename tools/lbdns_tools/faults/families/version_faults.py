@@ -117,18 +117,18 @@ _NEEDS: Final = ("old version",)
 _FARM: Final = FarmPlan(server='plane = "python"\n')
 _RESTART: Final = Limits(queries(5), queries(3), recover_s=25)
 FAULTS: Final = (
-    Fault("version.old-agents", "the agents are replaced by agents of an older version, one by one",
+    Fault("version.old-agents", "the agents are replaced by agents running an older version, one by one",
           "all members stay usable", old_agents, Limits(), _FARM, needs=_NEEDS),
-    Fault("version.new-agents", "a server of an older version receives reports from agents of this version",
+    Fault("version.new-agents", "a server running an older version receives reports from agents running this version",
           "all members are usable", new_agents, Limits(), _FARM, needs=_NEEDS),
-    Fault("version.upgrade", "a server of this version starts with the state_dir of an older version",
+    Fault("version.upgrade", "a server running this version starts with the state_dir of an older version",
           "the override and the history are kept", upgrade, _RESTART, _FARM, needs=_NEEDS),
-    Fault("version.downgrade", "a server of an older version starts with the state_dir of this version",
+    Fault("version.downgrade", "a server running an older version starts with the state_dir of this version",
           "the override and the history are kept", downgrade, _RESTART, _FARM, needs=_NEEDS),
-    Fault("version.take-over", "a server of this version takes over from an older version",
+    Fault("version.take-over", "a server running this version takes over from one running an older version",
           "no query is lost; the override is kept", take_over_from_old, Limits(recover_s=10), _FARM, quick=True,
           needs=_NEEDS),
-    Fault("version.take-over-back", "a server of an older version takes over from this version",
+    Fault("version.take-over-back", "a server running an older version takes over from one running this version",
           "no query is lost; the override is kept, or the take-over is rejected", take_over_by_old,
           Limits(recover_s=10), _FARM, needs=_NEEDS),
 )  # fmt: skip

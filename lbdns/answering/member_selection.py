@@ -207,7 +207,7 @@ class FamilyAffinity:
     1. A query joins a lookup that lacks its type and has a query from its port.
     2. If the client's lookups usually begin with the query's type, the query begins a lookup, with one exception.
        The query joins the current lookup (that of the client's newest query) if that lookup lacks the type and began
-       a moment ago, because resolvers and networks may swap queries.
+       a moment ago, because resolvers and networks may reorder queries.
     3. A query joins the current lookup if that lookup lacks its type.
     4. The current lookup may contain a lone query for the type. A query still joins that lookup if a query for another
        type came from the same port, and the lone query came from another port.

@@ -1,13 +1,13 @@
 """The responder: turns one query into one response, via the fast path or the slow path. Sans-I/O.
 
 On the fast path, the lower-cased bytes of the question identify an entry of the answer table, and the bytes around the
-question determine the response kind. On the fast path, the responder then selects a member, and joins the precompiled
-parts of the response. Every other query takes the slow path, which consists of a strict reader, a zone lookup and a
-message writer. The slow path produces the same answers, and precompiles them for the fast path.
+question determine the response kind. The responder then selects a member, and joins the precompiled parts of the
+response. Every other query takes the slow path, which consists of a strict reader, a zone lookup and a message writer.
+The slow path produces the same answers, and precompiles them for the fast path.
 
 A rotation advances only when a new response names a member. A rotation does not advance for a retransmitted query, a
-client's query for another type of the same name, or a query over the rate limit. A rotation also does not advance if a
-response is truncated because it is too long.
+client's query for another type of the same name, a query over the rate limit, or a response that is truncated because
+it is too long.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class ObservedPool:
 
     @property
     def cores(self) -> list[float]:
-        """Return the number of cores that counts for each member."""
+        """Return the number of cores counted for each member."""
         return counted_cores([member.metrics.get("cpu_count") for member in self.members], self._max_cores)
 
     def request_rates(self, capacity: Sequence[float], margin: float = RATE_MARGIN) -> list[float | None]:

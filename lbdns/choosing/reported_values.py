@@ -68,11 +68,11 @@ def load_of(metrics: Mapping[str, float]) -> float | None:
 
 
 def counted_cores(reported: Sequence[float | None], most: float = 0.0) -> list[float]:
-    """Return the number of cores that counts for each member.
+    """Return the number of cores counted for each member.
 
     At most ``most`` cores count for each member; if ``most`` is 0, the limit is ``MORE_CORES`` times the pool's median.
-    If a member reports no cores, the other members' mean counts, or 1 core if no member reports its cores. If three or
-    more members report their cores, no single member determines the median or the mean.
+    A member that reports no cores is assumed to have the mean of the other members' cores, or 1 core if no member
+    reports its cores. If three or more members report their cores, no single member determines the median or the mean.
     """
     known = [cores for cores in reported if cores is not None and cores > 0]
     if not known:

@@ -132,7 +132,7 @@ def _open(server: HttpLocation, path: str, timeout: float) -> http.client.HTTPRe
 def _no_response(base: str, error: Exception) -> LbdnsError:
     reason = getattr(error, "reason", error)
     if isinstance(reason, ssl.SSLCertVerificationError):
-        how = f"set {CERTIFICATE_VARIABLE} to a file with the certificate, or with the certificate of its authority"
+        how = f"set {CERTIFICATE_VARIABLE} to a file that contains this certificate or its CA's certificate"
         return LbdnsError(f"{base}: the server's certificate is not trusted: {reason.verify_message}; {how}")
     if isinstance(reason, ssl.SSLError):
         return LbdnsError(f"{base}: the TLS handshake failed: {reason.reason}; does the server use http://?")

@@ -117,7 +117,8 @@ def read_pools(root: TomlTable) -> tuple[PoolConfig, ...]:
 
 
 def _check_members(pool: PoolConfig, table: TomlTable) -> None:
-    """Report names in ``agentless`` and ``weights`` that are not members, and agentless members without a check."""
+    """Record an error for each name in ``agentless`` or ``weights`` that is not a member, and for each agentless member
+    without a check."""
     for key, names in (("agentless", pool.agentless), ("weights", tuple(dict(pool.weights)))):
         for name in names:
             may_join = key == "weights" and pool.join is not None and pool.join.permits_name(name)

@@ -46,7 +46,7 @@ def has_ipv6_loopback() -> bool:
 
 
 def check(plan: DemoPlan) -> None:
-    """Raise a ListenError that lists all unavailable ports, and all ports that the demo needs for two purposes."""
+    """Raise a ListenError that lists all unavailable ports, and all ports that were chosen for two purposes."""
     findings = []
     with contextlib.ExitStack() as held:
         for port in required_ports(plan):

@@ -109,7 +109,7 @@ class HistoryChunk:
 
 
 class Downsampler:
-    """A collector of one tier's moments, which are combined into one moment per step of the next coarser tier."""
+    """Collects one tier's moments, and combines them into one moment per step of the next coarser tier."""
 
     def __init__(self, step: float) -> None:
         self._step = step

@@ -116,7 +116,8 @@ def why_not_joinable(pool: Pool, zone: Zone, pools: Iterable[Pool], name: str) -
 
 
 def with_joined(farm: Farm, joined: JoinedMembers) -> tuple[Farm, list[tuple[JoinedMember, str]]]:
-    """Return a copy of ``farm`` that includes ``joined``, and the members that it cannot include, each with the reason.
+    """Return two values: a copy of ``farm`` that includes ``joined``, and the members that it cannot include, each with
+    the reason.
 
     ``farm`` contains only configured members. Each joined member is appended to its pool, in the order of the names,
     and its addresses become records of the zone with the pool's TTL.
@@ -126,7 +127,7 @@ def with_joined(farm: Farm, joined: JoinedMembers) -> tuple[Farm, list[tuple[Joi
 
 
 def refused_members(farm: Farm, joined: JoinedMembers) -> list[JoinedMember]:
-    """Return those of ``joined`` that a configured farm cannot include."""
+    """Return the members of ``joined`` that a configured farm cannot include."""
     return [member for member, _ in _sorted_out(farm, joined)[2]]
 
 

@@ -70,9 +70,10 @@ def assess(
 
     Unless the pool fails open, the candidates are its usable members. A pool fails open if no member is usable. A pool
     also fails open if too few members are usable because reports from many members stopped at the same time. If the
-    pool fails open, every member that is not drained is a candidate, because monitoring is more likely to have failed
-    than all servers. While the pool fails open, members whose agents report a failed web server are excluded, unless no
-    other member remains. ``min_usable`` is a fraction of the members that are not drained. ``pool`` is the pool's name.
+    pool fails open, every member that is not drained is a candidate, because a failure of monitoring is more likely
+    than a failure of all servers. While the pool fails open, members whose agents report a failed web server are
+    excluded, unless no other member remains. ``min_usable`` is a fraction of the members that are not drained. ``pool``
+    is the pool's name.
     """
     if not readings:
         return NO_MEMBERS

@@ -1,4 +1,4 @@
-"""The table of policies. A policy decides the order in which members are selected.
+"""The table of policies. A policy determines the order in which members are selected.
 
 To add a policy, write a module that contains its ``PolicySpec``, add the spec to ``POLICIES``, and add a test and a row
 in the documentation.

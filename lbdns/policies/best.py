@@ -47,8 +47,8 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     the highest score. Selections by level filling follow, in case more answers are needed before the next report.
 
     When traffic is not light, the plan begins with selections by level filling for the answers expected before the next
-    report. Selections in proportion to capacity follow. If they are needed, a crowd of clients has just arrived, and
-    the loads in the reports say nothing about the crowd.
+    report. Selections in proportion to capacity follow. These are needed only if a crowd of clients has just arrived,
+    about which the loads in the reports say nothing.
     """
     shares = level_filling_shares(view)
     light = rotation(fastest(view, nearly_highest(view)), previous)
@@ -65,7 +65,7 @@ BEST: Final = PolicySpec(
     best,
     why="traffic is not light: requests are distributed so that the total response time is lowest",
     why_light=lambda view: f"traffic is light: {why_fastest(view)}",
-    why_overflow="more queries than expected have arrived since the last report: in proportion to capacity",
+    why_overflow="more queries than expected have arrived since the last report: members are selected by capacity",
     weighs_load=True,
     uses_score=True,
 )
@@ -214,7 +214,7 @@ def with_backlog(
 
     The backlog consists of all other requests in progress. The members share the backlog in the way that clears the
     backlog fastest. Members that are busy even without a backlog take parts of the backlog in proportion to their
-    capacities. An idle member takes a part of the backlog only if other members' queues would delay requests by more
+    capacities. An idle member takes on part of the backlog only if other members' queues would delay requests by more
     than the idle member's service time.
     """
     backlog = sum(loads) - sum(point.loads)

@@ -1,4 +1,5 @@
-"""Orders a pool's members by trouble, filters members by state, and summarizes a pool in one line. Pure."""
+"""Sorts members so that those in trouble come first, filters members by state, and summarizes a pool in one line.
+Pure."""
 
 from __future__ import annotations
 

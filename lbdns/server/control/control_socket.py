@@ -305,7 +305,7 @@ def _must_be_dead(path: Path) -> None:
             return
         except BlockingIOError:
             pass  # its backlog is full: a server is running
-    raise OSError(0, "another server listens at this path; each server needs its own path")
+    raise OSError(0, "another server is listening on this path; each server needs its own path")
 
 
 def _give(path: Path, owner: tuple[int, int]) -> None:

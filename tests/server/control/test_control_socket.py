@@ -238,7 +238,7 @@ async def test_an_unavailable_path_is_a_warning_at_start(
             assert record.getMessage().startswith(f"[server] control: {where}: ")
         assert (tmp_path / "file").read_text() == "precious"
         if trouble == "alive":
-            assert "another server listens at this path" in caplog.text
+            assert "another server is listening on this path" in caplog.text
             assert (await reply_to(path, "echo"))["ok"], "the other one's is not touched"
 
 

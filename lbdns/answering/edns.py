@@ -88,8 +88,8 @@ def answer_options(
 ) -> EdnsOptions:
     """Return the effect of a query's options on the response to a client at address ``host``.
 
-    ``identity`` is the response to the NSID option; if ``identity`` is empty, NSID is ignored. If ``jar`` is None, the
-    COOKIE option is treated as unknown. ``wall`` is in Unix seconds.
+    ``identity`` is the response to the NSID option; if it is empty, NSID is ignored. If ``jar`` is None, the COOKIE
+    option is treated as unknown. ``wall`` is in Unix seconds.
     """
     if not edns.options:
         return NO_OPTIONS

@@ -85,7 +85,7 @@ class ResponseBody:
         return self.with_dnssec if self.with_dnssec and edns and edns.dnssec_ok else self
 
     def shortened(self, length: int) -> ResponseBody:
-        """Return the body; omit the last optional RRsets if the body would exceed ``length`` bytes.
+        """Return the body; omit the last optional RRsets if it would exceed ``length`` bytes.
 
         If the body does not fit even without optional RRsets, the result is longer than ``length``.
         """
@@ -196,9 +196,9 @@ class ResponseWriter:
     def write_within(
         self, limit: int, query: Query, body: ResponseBody, options: EdnsOptions, wall: float
     ) -> bytes | None:
-        """Return the response; omit the last optional RRsets if the response would exceed ``limit`` bytes.
+        """Return the response; omit the last optional RRsets if it would exceed ``limit`` bytes.
 
-        Return None if the response does not fit even without optional RRsets. ``wall`` is in Unix seconds.
+        Return None if it does not fit even without optional RRsets. ``wall`` is in Unix seconds.
         """
         body = body.for_query(query.edns)
         response = self.write(query, body, options, wall)

@@ -63,7 +63,7 @@ PYTHON_PLANE: Final = Plane()
 
 
 class NativePlanCursor(PlanCursor):
-    """A plan cursor whose counter is stored in the native table, where the native fast path advances the counter."""
+    """A plan cursor whose counter is stored in the native table, where the native fast path advances it."""
 
     __slots__ = ("cursor", "store")
 

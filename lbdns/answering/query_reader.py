@@ -33,9 +33,9 @@ MAX_ADDITIONAL: Final = 8  # records: a query has an OPT and perhaps a TSIG reco
 class Query:
     """A query as received.
 
-    ``error`` is the response's RCODE if the reader rejects the query; otherwise, ``error`` is NOERROR. ``question``
-    contains the question's bytes as received, because the response must repeat the question. ``question`` is empty if
-    there is no well-formed question.
+    ``error`` is the response's RCODE if the reader rejects the query; otherwise, it is NOERROR. ``question`` contains
+    the question's bytes as received, because the response must repeat them. ``question`` is empty if there is no
+    well-formed question.
     """
 
     id: bytes

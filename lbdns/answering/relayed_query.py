@@ -110,7 +110,7 @@ def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> Re
 
     If no upstream answered, ``response`` is None and the RCODE is SERVFAIL. RA is set; AA is set only if the answer
     begins with aliases from our zones. CD is copied from the query. The upstream's AD bit is passed on only if the
-    client's query requests the AD bit (RFC 6840 section 5.8).
+    client's query requests it (RFC 6840 section 5.8).
     """
     query = relayed.query
     flags = RA | (query.flags & CD)

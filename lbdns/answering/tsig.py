@@ -178,7 +178,7 @@ def _append(message: bytes, record: TsigRecord) -> bytes:
 
 
 def _read(message: bytes, at: int) -> TsigRecord | None:
-    """Return the TSIG record at offset ``at``, or None if the record is malformed or not at the end of the message."""
+    """Return the TSIG record at offset ``at``, or None if it is malformed or not at the end of the message."""
     owner, at = _name(message, at, pointers=True)
     if not owner or at + _RR_FIXED.size > len(message):
         return None

@@ -66,7 +66,7 @@ class TransferResponder:
     ) -> Rcode | AnswerSections | Iterator[bytes]:
         """Return the answer to an AXFR or IXFR query in ``zone``: an error, one response, or an iterator of messages.
 
-        ``key`` is the name of the TSIG key that signed the query, or an empty string if the query is unsigned.
+        ``key`` is the name of the TSIG key that signed the query, or an empty string if it is unsigned.
         """
         if not is_permitted(self._permits.get(zone.name, ()), host, key):
             return Rcode.REFUSED

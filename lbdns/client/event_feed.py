@@ -1,4 +1,4 @@
-"""Read the event stream of a running server in a thread, and reconnect whenever the stream ends."""
+"""Read the event stream of a running server in a thread, and reconnect whenever it ends."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class HttpLocation:
         return self.base.rstrip("/") + path
 
     def tls(self) -> ssl.SSLContext | None:
-        """Return a TLS context for this server, or None if the server has no certificate of its own.
+        """Return a TLS context for this server, or None if it has no certificate of its own.
 
         Raises ConfigError.
         """

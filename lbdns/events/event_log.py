@@ -37,9 +37,9 @@ KEPT: Final = 1000  # events kept in memory; the history keeps more
 class LoggedEvent:
     """An event at ``time`` (Unix seconds).
 
-    ``pool`` is empty if the event concerns no pool, and ``member`` is empty if the event concerns no member. ``member``
-    is a name relative to the zone, or a full name if ``pool`` is empty. ``id`` increases with each event, and restarts
-    at 1 when the program restarts.
+    ``pool`` is empty if the event concerns no pool, and ``member`` is empty if it concerns no member. ``member`` is a
+    name relative to the zone, or a full name if ``pool`` is empty. ``id`` increases with each event, and restarts at 1
+    when the program restarts.
     """
 
     id: int

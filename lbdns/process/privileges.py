@@ -70,7 +70,7 @@ def read_ahead_for_workers() -> None:
 
 
 def own_folder(path: Path, user: str) -> None:
-    """Create the state directory for ``user`` if the directory is missing and this process may create it.
+    """Create the state directory for ``user`` if it is missing and this process may create it.
 
     Errors are ignored, because they occur again when a file is written to the directory.
     """
@@ -97,8 +97,8 @@ def become(user: str) -> None:
     The process cannot regain lost privileges. The user and group IDs do not change if ``user`` is empty or this process
     is not root. A process that remains root keeps its capabilities.
 
-    After the switch, ports below 1024 cannot be bound. CAP_NET_BIND_SERVICE is dropped too, because the capability
-    would let a compromised server impersonate another server.
+    After the switch, ports below 1024 cannot be bound. CAP_NET_BIND_SERVICE is dropped too, because it would let a
+    compromised server impersonate another server.
     """
     if will_become(user):
         entry = _entry(user)

@@ -1,4 +1,4 @@
-"""Runs a long-lived program: starts the program, reloads it on SIGHUP, and stops it on SIGTERM or SIGINT."""
+"""Runs a long-lived program: starts it, reloads it on SIGHUP, and stops it on SIGTERM or SIGINT."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _user_and_secret(header: str) -> tuple[str, str]:
 
 
 def _matches(secret: str, tokens: tuple[str, ...]) -> list[bool]:
-    """Return for each token whether it equals ``secret``. The time does not reveal which one matches."""
+    """Return, for each token, whether it equals ``secret``. The time does not reveal which one matches."""
     return [_same(secret, token) for token in tokens]
 
 

@@ -84,7 +84,7 @@ def _first_certificate(path: Path) -> str:
         raise ConfigError(f"{path}: cannot read the [web] tls_cert: {error.strerror}") from None
     begin, end = text.find(_BEGIN_OF_CERTIFICATE), text.find(_END_OF_CERTIFICATE)
     if not 0 <= begin < end:
-        what = "the file contains no certificate; it must contain the server's certificate, then those of its issuers (PEM)"
+        what = "the file contains no certificate; it must contain the server's certificate and its issuers' (PEM)"
         raise ConfigError(f"{path}: [web] tls_cert: {what}")
     return text[begin : end + len(_END_OF_CERTIFICATE)] + "\n"
 

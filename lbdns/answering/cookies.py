@@ -33,7 +33,7 @@ class ServerCookies:
         self._known: dict[tuple[bytes, str], tuple[bytes, bool, float]] = {}
 
     def answer(self, cookie: bytes, host: str, wall: float) -> tuple[bytes, bool]:
-        """Return the data of the response's COOKIE option, and whether the query's cookie was valid.
+        """Return two values: the data of the response's COOKIE option, and whether the query's cookie was valid.
 
         ``cookie`` contains the data of the query's COOKIE option; its length must be in LENGTHS. ``host`` is the
         client's address. ``wall`` is the time in Unix seconds.

@@ -85,7 +85,8 @@ class PlanCursor:
         return self.order[at]
 
     def _position(self) -> tuple[int, int]:
-        """Return the current position in the plan's order, and how many times the end of the order has been reached."""
+        """Return two values: the current position in the plan's order, and how often the end of the order has been
+        reached."""
         return self._at, self._passes
 
     @property

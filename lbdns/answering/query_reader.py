@@ -101,7 +101,8 @@ def _error(edns: Edns | None, sound: bool) -> Rcode:
 
 
 def _read_soa(message: bytes, at: int) -> tuple[int, int]:
-    """Return the serial of the SOA record at offset ``at``, and the record's end offset (0 if malformed)."""
+    """Return two values: the serial of the SOA record at offset ``at``, and the record's end offset (0 if
+    malformed)."""
     at = skip_name(message, at)
     if not at or at + _RR_FIXED.size > len(message):
         return NO_SERIAL, 0
@@ -113,7 +114,8 @@ def _read_soa(message: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_additional(message: bytes, at: int, count: int) -> tuple[Edns | None, int, bool]:
-    """Return the OPT record, the TSIG record's offset (0 if none), and whether the whole section is well-formed."""
+    """Return three values: the OPT record, the TSIG record's offset (0 if none), and whether the section is
+    well-formed."""
     edns, tsig_at = None, 0
     for _ in range(count):
         owner = at

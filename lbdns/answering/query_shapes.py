@@ -61,7 +61,8 @@ COOKIE_QUERY_SHAPES: Final[Mapping[bytes, int]] = dict(_cookie_shapes())
 
 
 def query_parameters(kind: int) -> tuple[int, Edns | None]:
-    """Return the query flags that a response of this kind copies, and the query's OPT record (None if absent)."""
+    """Return two values: the query flags that a response of this kind copies, and the query's OPT record (None if
+    absent)."""
     form, recurse = divmod(kind, 2)
     edns = Edns(0, 0, dnssec_ok=form % 2 == 0) if form else None
     return RD if recurse else 0, edns

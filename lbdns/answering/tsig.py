@@ -203,7 +203,7 @@ def _read(message: bytes, at: int) -> TsigRecord | None:
 
 
 def _name(message: bytes, at: int, pointers: bool) -> tuple[bytes, int]:
-    """Return the name at offset ``at`` in lower case, and its end offset; the result is empty if the name is malformed.
+    """Return two values: the lower-cased name at offset ``at`` (empty if the name is malformed), and its end offset.
 
     Compression pointers must point backwards.
     """

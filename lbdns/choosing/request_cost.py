@@ -108,7 +108,8 @@ class RequestCost:
 def served_between(
     last: Mapping[str, float], now: Mapping[str, float], seconds: float, status_requests: float = 0.0
 ) -> tuple[float, float] | None:
-    """Return the requests of clients and their CPU seconds between two reports, or None if either number is unknown.
+    """Return the clients' requests between two reports, and the CPU seconds that they used, or None if either is
+    unknown.
 
     If a counter has decreased (because of a restart) or has increased more than is possible, its value is used only as
     the new baseline. ``status_requests`` (the number of the agent's own server-status requests) is subtracted from the

@@ -207,11 +207,11 @@ def _means(values: Sequence[float | None]) -> list[float | None]:
 
 
 def _scale(means: Sequence[float], low: float) -> tuple[float, bool]:
-    """Return the value of a full bar, and whether any bar exceeds it.
+    """Return two values: the value that a full bar represents, and whether any bar exceeds this value.
 
     Usually, the highest bar is a full bar. If a few bars are much higher than a high percentile, the highest of the
-    other bars is full, because the other bars would otherwise look the same. The percentile excludes bars at ``low``,
-    because a metric may be 0 most of the time.
+    other bars becomes the full bar; otherwise, the other bars would all look the same. The percentile excludes bars at
+    ``low``, because a metric may be 0 most of the time.
     """
     highest = max(means)
     raised = sorted(mean for mean in means if mean > low)

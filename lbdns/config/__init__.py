@@ -94,7 +94,7 @@ def load_sections(path: Path, *sections: str) -> Config:
 
 
 def read_config(path: Path) -> tuple[Config, list[str]]:
-    """Return the configuration at ``path``, and all errors in the file.
+    """Return two values: the configuration at ``path``, and all errors in the file.
 
     Invalid values are replaced by their defaults. ``Config.source.faulty`` contains the tables with invalid values.
     Raises ConfigError if the file cannot be read or is not valid TOML.

@@ -42,7 +42,8 @@ def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
 
 
 def _read_secret(table: TomlTable) -> tuple[bytes, list[str]]:
-    """Return one key's secret (from the table or a secret file) and any warnings. Messages never quote a secret."""
+    """Return two values: one key's secret (from the table or a secret file), and any warnings. Messages never quote a
+    secret."""
     value = table.values.get("secret", "")
     inline = table.get("secret", type(value), value, "")  # of any type: an error must not quote it
     file = table.string("secret_file")

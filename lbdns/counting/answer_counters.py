@@ -147,7 +147,7 @@ def count_answers(
 
 
 def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[Counter[str], Counter[str]]:
-    """Return the numbers of queries by type name and the numbers of responses by RCODE name.
+    """Return two counters: the number of queries by type name, and the number of responses by RCODE name.
 
     Types that are not in TYPE_NAMES are counted as "other".
     """

@@ -32,7 +32,8 @@ class PlannedChunk:
 def plan_chunks(
     db: HistoryDatabase, tier: HistoryTier, start: float, end: float, step: float
 ) -> tuple[tuple[float, ...], list[PlannedChunk]]:
-    """Return the times of the points from ``start`` to ``end``, and the chunks that contain the points' moments."""
+    """Return two values: the times of the points from ``start`` to ``end``, and the chunks that contain their
+    moments."""
     chunks = [
         (milliseconds, times.values)
         for milliseconds in db.chunks(tier, start, end)

@@ -150,7 +150,8 @@ def _gather(
     step: float,
     rest: Callable[[], None],
 ) -> tuple[tuple[float, ...], Mapping[str, tuple[float | None, ...]]]:
-    """Return the times and the values (keyed by member) of a series' points. ``place`` is a (pool, column) pair."""
+    """Return two values: the times of a series' points, and their values, keyed by member. ``place`` is a (pool,
+    column) pair."""
     times, chunks = plan_chunks(db, tier, start, end, step)
     sums = PointSums(len(times))
     for chunk in chunks:

@@ -261,7 +261,8 @@ def why_not_ours(owner: bytes, zone: Zone) -> str:
 
 
 def reporting_hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHost], list[str]]:
-    """Return the reporting hosts by short name and by full name, and one warning for each ambiguous short name."""
+    """Return two values: the reporting hosts, keyed by short name and by full name, and one warning for each ambiguous
+    short name."""
     members = {member.full_name: member for pool in pools for member in pool.members if not member.agentless}
     by_name: dict[str, list[Member]] = {}
     for member in members.values():

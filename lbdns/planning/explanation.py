@@ -36,7 +36,8 @@ ScoreParts = Callable[[Mapping[str, float]], Mapping[str, float]]
 
 
 def find_owner(farm: Farm, name: str) -> tuple[Pool, str] | None:
-    """Return the pool that serves ``name`` (case-insensitive), and the owner name as written in the configuration.
+    """Return two values: the pool that serves ``name`` (case-insensitive), and the owner name as written in the
+    configuration.
 
     A name with a final dot is absolute. A name without a final dot may also be relative to a zone, provided that only
     one pool matches. Returns None if no pool matches.

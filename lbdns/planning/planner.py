@@ -194,7 +194,8 @@ class Planner:
         return self._plans.fail_open.seconds(pool, self._loop.time())
 
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities in the pool's order, and whether they are observed rates in requests/s."""
+        """Return two values: the members' capacities in the pool's order, and whether they are observed rates in
+        requests/s."""
         chooser = self._plans.choosers.get(pool)
         if chooser is None:
             return (), False

@@ -193,7 +193,7 @@ def fill_to_level(
 
 
 def expected_rates(view: PoolView) -> tuple[float, float]:
-    """Return the currently expected requests/s and answers/s.
+    """Return two values: the requests/s and the answers/s that are currently expected.
 
     When a crowd of clients arrives, answers increase immediately, but completed requests and averages increase only
     some seconds later. Each answer to the crowd is assumed to bring the usual number of requests, or one request if the

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def round_robin(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Return a plan for policy ``round_robin``; the plan continues where the previous plan stopped."""
+    """Return a plan for policy ``round_robin``, which continues where the previous plan stopped."""
     return rotation(view.candidates, previous)
 
 

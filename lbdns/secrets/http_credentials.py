@@ -94,7 +94,8 @@ NO_CREDENTIALS: Final = HttpCredentials()
 
 
 def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
-    """Return the credentials that ``[web]`` requires of clients, and warnings about files that other users can read.
+    """Return two values: the credentials that ``[web]`` requires of clients, and warnings about files that other users
+    can read.
 
     Raises ConfigError. Error messages never contain any part of a secret.
     """
@@ -119,7 +120,7 @@ def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
 
 
 def read_tokens(path: Path, key: str) -> tuple[tuple[str, ...], list[str]]:
-    """Return the tokens in a file, and a warning if other users can read the file.
+    """Return two values: the tokens in a file, and a warning if other users can read the file.
 
     Raises ConfigError. Error messages contain ``key``, the configuration key of the file.
     """

@@ -25,7 +25,7 @@ def new_cookie_secret() -> bytes:
 
 
 def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
-    """Return the secrets in ``path``, and a warning if other users can read the file.
+    """Return two values: the secrets in ``path``, and a warning if other users can read the file.
 
     New cookies are made with the first secret. Cookies that were made with any secret in the file are accepted. Raises
     a ConfigError that lists every invalid line.
@@ -55,7 +55,8 @@ def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
 
 
 def read_report_keys(path: Path) -> tuple[tuple[MasterKey, ...], list[str]]:
-    """Return the master keys in a key file, and a warning if other users can read the file. Raises ConfigError."""
+    """Return two values: the master keys in a key file, and a warning if other users can read the file. Raises
+    ConfigError."""
     keys, warnings = read_key_file(path)
     if not keys.masters:
         raise ConfigError(

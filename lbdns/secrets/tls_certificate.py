@@ -23,7 +23,7 @@ _BEGIN_OF_CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
 
 
 def server_context(web: WebConfig) -> tuple[ssl.SSLContext | None, list[str]]:
-    """Return the TLS context of the server, or None if ``[web]`` specifies no certificate; and any warnings.
+    """Return two values: the server's TLS context (None if ``[web]`` specifies no certificate), and any warnings.
 
     Warnings concern a key file that other users can read, and a certificate that clients reject or soon will reject.
     Raises ConfigError if a file cannot be used. Error messages never contain any part of the key.

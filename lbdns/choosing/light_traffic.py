@@ -1,4 +1,4 @@
-"""Light traffic: the query rate is low enough for every answer to name the best member, unless answers bring crowds.
+"""Light traffic: a query rate so low that every answer can name the best member, unless answers bring crowds.
 
 Even a few answers can reach many clients. If two resolvers cache an answer for one second, they send two queries per
 second, regardless of the number of their clients. If each answer determines where hundreds of requests go, always

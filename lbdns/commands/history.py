@@ -186,10 +186,10 @@ def _number(value: float) -> str:
 
 def _resolution(series: HistorySeries) -> str:
     """Return a line that states the time span of each value and of each bar."""
-    recorded = {"raw": "recorded every second", "10s": "recorded as means of 10 s"}
+    recorded = {"raw": "recorded every second", "10s": "recorded as 10 s averages"}
     bar = series.step_s * len(series.times) / min(WIDTH, len(series.times))
     return (
-        f"resolution: {_span(series.step_s)} per value ({recorded.get(series.tier, 'recorded as means of 1 min')}), "
+        f"resolution: {_span(series.step_s)} per value ({recorded.get(series.tier, 'recorded as 1 min averages')}), "
         f"{_span(bar)} per bar"
     )
 
@@ -209,9 +209,9 @@ def _means(values: Sequence[float | None]) -> list[float | None]:
 def _scale(means: Sequence[float], low: float) -> tuple[float, bool]:
     """Return two values: the value that a full bar represents, and whether any bar exceeds this value.
 
-    Usually, the highest bar is a full bar. If a few bars are much higher than a high percentile, the highest of the
-    other bars becomes the full bar; otherwise, the other bars would all look the same. The percentile excludes bars at
-    ``low``, because a metric may be 0 most of the time.
+    Usually, the highest bar has the full height. If a few bars are much higher than a high percentile, the highest of
+    the other bars has the full height; otherwise, the other bars would all look the same. The percentile excludes bars
+    at ``low``, because a metric may be 0 most of the time.
     """
     highest = max(means)
     raised = sorted(mean for mean in means if mean > low)

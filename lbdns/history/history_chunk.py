@@ -133,7 +133,8 @@ class Downsampler:
 
 
 def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
-    """Combine ``moments`` into one moment at ``time``: sum counts, keep the last value of counters, average others.
+    """Combine ``moments`` into one moment at ``time``: sum counts, keep the last value of counters, and average all
+    other values.
 
     If members were added or removed, only moments with the last moment's members are used.
 

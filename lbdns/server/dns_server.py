@@ -179,7 +179,7 @@ class DnsServer:
         await self._web.start(config.web, by_address(self._inherited, "web", [listen]).get(listen) if listen else None)
 
     async def _take_over(self) -> None:
-        """Start while another server is running, and stop that server once this server is certain to start."""
+        """Take over from a running server, which is stopped once this server is certain to start."""
         config = self.farm.config
         self._predecessor = predecessor = await Predecessor.meet(config.server.control)
         inherited = predecessor.inherited
@@ -236,7 +236,7 @@ class DnsServer:
                 service_manager.notify(service_manager.READY)
 
     async def _use_members(self, joined: JoinedMembers) -> None:
-        """Serve other joined members. Raises LbdnsError."""
+        """Replace the joined members in force with ``joined``. Raises LbdnsError."""
         async with self._changing:
             if joined != self._current.value.joined:
                 await apply(self._member_parts, await asyncio.to_thread(with_members, self._current.value, joined))

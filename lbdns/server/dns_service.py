@@ -48,7 +48,7 @@ class Answerer(Protocol):
 
     @property
     def fault(self) -> str:
-        """Return why an answering process does not answer queries now, or an empty string if all processes answer."""
+        """Return why an answering process is not answering queries, or an empty string if all processes are."""
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Prepare every answering process for ``new``, and return the change that applies ``new``.
@@ -73,12 +73,13 @@ class Answerer(Protocol):
     def upcoming(self, pool: Pool) -> Mapping[str, Any]:
         """Return the next answers of one answering process for ``pool``, keyed by policy (see ``Planner.upcoming``).
 
-        If other processes answer, the result is at most a few seconds old; it is empty until a process has replied.
+        If other processes answer queries, the result is at most a few seconds old; it is empty until a process has
+        replied.
         """
 
     @property
     def queries(self) -> int:
-        """Return the number of queries read so far, which is cheaper to compute than ``counters``."""
+        """Return the number of queries read so far. This call is cheaper than ``counters``."""
 
     def asked(self) -> Mapping[tuple[str, int, str, int], int]:
         """Return the number of queries answered so far, keyed by (zone, type, transport, RCODE)."""
@@ -90,7 +91,7 @@ class Answerer(Protocol):
         """
 
     def shadow_counters(self) -> AnswerCounters:
-        """Return the counters of shadow policies, which are cheaper to compute than ``counters``."""
+        """Return the counters of shadow policies. This call is cheaper than ``counters``."""
 
     def counters(self) -> AnswerCounters:
         """Return all counters, which never decrease. Other processes send their counters a few times a second."""

@@ -19,13 +19,13 @@ RETRY: Final = 5.0  # s after a change that could not be put into force
 
 
 class FollowedMembers:
-    """Puts the newest joined members that the collector has sent into force, one change at a time.
+    """Applies the collector's newest list of joined members, one change at a time.
 
     The members are kept in a file, so that this server knows them after a restart even if the collector is unreachable.
     """
 
     def __init__(self, farm: Callable[[], Farm], apply: Callable[[JoinedMembers], Awaitable[None]]) -> None:
-        """``farm`` returns the farm in force; ``apply`` serves other joined members, and may raise LbdnsError."""
+        """``farm`` returns the farm in force; ``apply`` puts joined members into force, and may raise LbdnsError."""
         self._farm, self._apply = farm, apply
         self._newest: JoinedMembers | None = None
         self._wake = asyncio.Event()
@@ -40,7 +40,7 @@ class FollowedMembers:
         self._task = None
 
     def receive(self, joined: JoinedMembers) -> None:
-        """Record the joined members that the collector has sent, of all its pools."""
+        """Record the joined members of all the collector's pools, which the collector has sent."""
         if joined != self._newest:
             self._newest = joined
             self._wake.set()
@@ -50,12 +50,12 @@ class FollowedMembers:
             await self._wake.wait()
             self._wake.clear()
             pools = {pool.name for pool in self._farm().pools if pool.config.join}
-            assert self._newest is not None, "something wakes this task only after members have arrived"
+            assert self._newest is not None, "this task is woken only after members have arrived"
             joined = JoinedMembers(tuple(member for member in self._newest.items if member.pool in pools))
             try:
                 await self._apply(joined)
             except LbdnsError as error:
-                log.error("the joined members of the collector wait: %s", error)
+                log.error("the collector's joined members cannot be applied yet: %s", error)
                 self._wake.set()
                 await asyncio.sleep(RETRY)
                 continue

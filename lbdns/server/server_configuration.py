@@ -54,7 +54,7 @@ class ServeConfiguration(CheckedConfiguration):
 def read_settings(path: Path, options: ServeOptions = NO_SERVE_OPTIONS) -> Config:
     """Return the configuration without its zones and keys, for use before the event loop starts.
 
-    Raises ConfigError. If the configuration contains errors, the ConfigError also lists those of all other files.
+    Raises ConfigError. If the configuration contains errors, the ConfigError also lists the errors in all other files.
     """
     config, findings = read_config(path)
     if findings:
@@ -92,7 +92,7 @@ def read_configuration(
 
 
 def with_members(before: ServeConfiguration, joined: JoinedMembers) -> ServeConfiguration:
-    """Return a copy of a configuration with ``joined`` instead of its joined members."""
+    """Return a copy of a configuration in which ``joined`` replaces the joined members."""
     farm, serials, joined = _with_joined(before.configured, joined, before.serials)
     return replace(before, farm=farm, table=new_table(farm), serials=serials, joined=joined)
 

@@ -1,7 +1,7 @@
 """Accepts connections, even if the process has run out of file descriptors, without wasting CPU time on retries.
 
-accept(2) fails without a free descriptor, but the connection stays in the queue and the socket stays readable. A server
-that retries immediately therefore wastes all its CPU time.
+Without a free descriptor, accept(2) fails, but the connection stays in the queue and the socket stays readable. A
+server that retries immediately therefore wastes all its CPU time.
 """
 
 from __future__ import annotations

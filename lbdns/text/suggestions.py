@@ -1,4 +1,4 @@
-"""Suggests known words that are similar to an unknown word. The suggestion is the end of an error message. Pure."""
+"""Suggests known words that are similar to an unknown word. The suggestion is appended to an error message. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MOST_LISTED: Final = 20  # words
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return the end of an error message that suggests the most similar known word, or "" if no word is similar."""
+    """Return text for the end of an error message: the most similar known word, or "" if no word is similar."""
     close = difflib.get_close_matches(word, _candidates(word, list(known)), n=1, cutoff=0.6)
     return f". Perhaps you meant {close[0]!r}?" if close else ""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the end of an error message: a suggestion, a list of known words, or "" if no words are known."""
+    """Return text for the end of an error message: a suggestion, a list of known words, or "" if no words are known."""
     names = list(known)
     if close := suggestion(word, names):
         return close

@@ -35,14 +35,14 @@ MIN_TIMER_WAIT: Final = 0.01  # s; the wall clock and the event loop's clock nev
 class OverrideManager:
     """Manages operators' overrides: passes them to the answerer and stores them on disk.
 
-    The caller must first call ``restore``, or pass another server's overrides to the answerer. Then, the caller must
-    call ``begin`` and, finally, ``stop``.
+    The caller must first call ``restore``, or pass another server's overrides to the answerer. It must then call
+    ``begin`` and, at the end, ``stop``.
     """
 
     def __init__(
         self, farm: Farm, answerer: Answerer, events: EventLog, clock: Callable[[], float] = time.time
     ) -> None:
-        """``clock`` returns Unix seconds."""
+        """``clock`` returns the Unix time in seconds."""
         #: Held while a successor receives the overrides: they must not change then.
         self.handing_over = asyncio.Lock()
         self._farm, self._answerer, self._clock = farm, answerer, clock
@@ -77,7 +77,7 @@ class OverrideManager:
     def follow(self, overrides: Sequence[Override]) -> None:
         """Put the overrides of the followed collector into force, in place of those that it sent before.
 
-        An own override of the same kind for the same member takes precedence.
+        This server's own override of the same kind for the same member takes precedence.
         """
         now = self._clock()
         before = set(self._followed_in_force())

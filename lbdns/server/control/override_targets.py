@@ -86,7 +86,7 @@ def in_pools(names: Iterable[str]) -> str:
 
 
 def join_some(texts: Iterable[str], between: str = ", ") -> str:
-    """Join the first SHOWN texts. If there are more texts, append the number of omitted texts."""
+    """Join the first SHOWN texts. If there are more, append how many are omitted."""
     found = list(texts)
     more = f"{between}and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return between.join(found[:SHOWN]) + more

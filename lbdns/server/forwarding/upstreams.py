@@ -135,7 +135,7 @@ class Upstreams:
             length = int.from_bytes(await reader.readexactly(2), "big")
             response = read_upstream_response(query, await reader.readexactly(length))
         except EOFError:
-            raise ConnectionResetError(f"{endpoint} closed the connection without an answer") from None
+            raise ConnectionResetError(f"{endpoint} closed the connection without answering") from None
         finally:
             writer.transport.abort()
         if response is None:

@@ -194,7 +194,7 @@ class _LogFile:
         else:
             if self._failed:
                 self._failed = False
-                log.info("query log: writing to %s succeeds again", self.path)
+                log.info("query log: lines are written to %s again", self.path)
         had_torn, part = self._torn, data[:written]
         self._torn = not part.endswith(b"\n") if part else had_torn
         return max(0, part.count(b"\n") - had_torn)

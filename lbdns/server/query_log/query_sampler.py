@@ -49,7 +49,7 @@ class QueryLogTap:
         self._deferred: tuple[DeferredAnswer, Callable[[bytes], None]] | None = None
 
     def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
-        """Respond like ``Responder.respond``, and log the query if it is sampled."""
+        """Respond as ``Responder.respond`` does, and log the query if it is sampled."""
         if self._gap:
             self._gap -= 1
             return self._respond(query, client, transport)

@@ -77,7 +77,7 @@ class Notifier:
             log.exception("%s: failed", what)
         else:
             if rcode is None:
-                tries = f"{f' signed with key {target.key!r}' if target.key else ''} to {TRIES} tries"
+                tries = f"{f' signed with key {target.key!r}' if target.key else ''} after {TRIES} tries"
                 log.warning("%s: no answer%s; the secondary will detect the change at its next refresh", what, tries)
             elif rcode:
                 log.warning(

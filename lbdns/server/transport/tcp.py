@@ -111,7 +111,7 @@ class TcpServer:
     def _make_room(self) -> bool:
         """Close the connection that has been idle the longest, if it can be spared.
 
-        Return whether a connection is closed.
+        Return whether a connection was closed.
         """
         oldest = next(iter(self.connections), None)
         spared = oldest is not None and oldest.deadline <= asyncio.get_running_loop().time() + IDLE - SPARED
@@ -183,7 +183,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     @property
     def buffered(self) -> int:
-        """The number of bytes of queries and responses in this process."""
+        """The number of bytes of queries and responses that this process has buffered for the connection."""
         return len(self._buffer) + self.transport.get_write_buffer_size()
 
     def close_early(self) -> None:

@@ -23,8 +23,8 @@ class TransferSender(Protocol):
 class TransferQueue:
     """Lets connections take turns sending zone transfers, one message per iteration of the event loop.
 
-    Because of the turns, a query waits for at most one transfer message. At most TRANSFERS_AT_ONCE transfers are in
-    progress at a time; all other transfers wait.
+    A query therefore waits for at most one transfer message. At most TRANSFERS_AT_ONCE transfers are in progress at a
+    time; all other transfers wait.
     """
 
     def __init__(self) -> None:

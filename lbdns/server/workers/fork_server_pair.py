@@ -67,7 +67,8 @@ class ForkServerPair:
         return self._request("worker", number, theirs)
 
     def beat(self) -> None:
-        """Request replies from both fork servers, replace ended and hung fork servers, and reap ended processes.
+        """Request a reply from each fork server, replace those that have ended or hung, and reap processes that have
+        ended.
 
         Call this method once in each heartbeat period.
         """

@@ -36,13 +36,13 @@ class Heartbeat:
 
     @property
     def silence(self) -> str:
-        """Return how long the process has not replied, as text for messages. The text is empty unless the reply is
-        late."""
+        """Return how long the process has gone without replying, as text for messages. The text is empty unless the
+        reply is late."""
         return f"{self.silent_periods * PERIOD:g} s" if self.silent_periods >= LATE else ""
 
     @property
     def is_hung(self) -> bool:
-        """Return whether to replace the process unless it is starved.
+        """Return whether the process has been silent for so long that it must be replaced, unless it is starved.
 
         Check this property immediately before a heartbeat.
         """
@@ -50,5 +50,5 @@ class Heartbeat:
 
     @property
     def is_starved_too_long(self) -> bool:
-        """Return whether to replace the process even if it is starved."""
+        """Return whether the process must be replaced even if it is starved."""
         return self._unanswered >= STARVED

@@ -36,7 +36,7 @@ class WorkerCounters:
         self._sum = self._by_pool = None
 
     def end(self, number: int) -> None:
-        """Add the counters of the ended process of worker ``number`` to the counters of past processes."""
+        """Add the counters of worker ``number``'s process, which has ended, to those of past processes."""
         self._past += self._by_worker.pop(number, NO_COUNTS).ended()
         self._sum = self._by_pool = None
 
@@ -90,7 +90,7 @@ class AnswerSharing:
         return number in self._sent
 
     def lose(self, number: int) -> None:
-        """Remove the ended process of worker ``number``. The totals still include the answers of that process."""
+        """Remove worker ``number``'s process, which has ended. The totals still include its answers."""
         self._own.pop(number, None)
         self._sent.pop(number, None)
 

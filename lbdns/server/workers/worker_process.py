@@ -60,7 +60,7 @@ class WorkerProcess:
 
     @property
     def fault(self) -> str:
-        """Return why the worker does not answer queries now, or an empty string if it answers queries."""
+        """Return why the worker is not answering queries, or an empty string if it is."""
         if self.start_failure:
             return f"cannot be started: {self.start_failure}"
         if self.channel is None:
@@ -83,7 +83,7 @@ class WorkerProcess:
         return not starved or self.heartbeat.is_starved_too_long
 
     def beat(self) -> None:
-        """Request a heartbeat reply from the process, if there is a process."""
+        """Request a heartbeat reply from the process, if there is one."""
         if self.channel:
             if not self.heartbeat.silence:
                 self._starvation = None

@@ -44,7 +44,7 @@ class WorkerOwner(Protocol):
     def ended(self, worker: WorkerProcess) -> None:
         """Handle the end of a process, which has ended or will end soon.
 
-        Unless the server stops, the supervisor then calls ``started``.
+        Unless the server is stopping, the supervisor then starts another process and calls ``started``.
         """
 
 

@@ -271,17 +271,17 @@ class Pretender:
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
-        ((b"HTTP/1.1 400 Bad Request\n",), "is not lbdns, or not a compatible version"),
-        ((b"[]\n",), "is not lbdns, or not a compatible version"),
+        ((b"HTTP/1.1 400 Bad Request\n",), "is not lbdns, or is an incompatible version"),
+        ((b"[]\n",), "is not lbdns, or is an incompatible version"),
         ((b'{"ok": false, "error": "no"}\n',), "no"),
         ((b'{"ok": true}\n',), "has ended"),
         ((b'{"ok": true}\n', b"\xc1"), "sent an invalid message"),
         ((b'{"ok": true}\n', msgpack.packb({"version": 99})), "another protocol version"),
         (
             (b'{"ok": true}\n', msgpack.packb({"version": 2, "sockets": [["dns", "::", 53]]})),
-            "is not lbdns, or not a compatible version",
+            "is not lbdns, or is an incompatible version",
         ),
-        ((b'{"ok": true}\n', msgpack.packb([1])), "is not lbdns, or not a compatible version"),
+        ((b'{"ok": true}\n', msgpack.packb([1])), "is not lbdns, or is an incompatible version"),
     ],
 )
 async def test_a_take_over_from_an_incompatible_program(tmp_path: Path, answers: tuple[bytes, ...], said: str) -> None:

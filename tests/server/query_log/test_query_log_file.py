@@ -59,7 +59,7 @@ async def test_a_disk_that_is_full_costs_lines_and_one_line_of_the_log(
     lines = file.read_text().splitlines()
     assert len(lines) == 100 - lost + 1 + 3, "the torn line stands alone"
     assert all(json.loads(line) for line in lines[-3:])
-    assert caplog.messages[1:] == [f"query log: writing to {file} succeeds again"]
+    assert caplog.messages[1:] == [f"query log: lines are written to {file} again"]
 
 
 @pytest.mark.parametrize("what", ["folder", "nowhere", "pipe"])

@@ -172,7 +172,7 @@ async def test_it_is_given_up_with_one_warning(caplog: pytest.LogCaptureFixture)
                 await one.hears()
             await until(lambda: caplog.records)
             assert [record.getMessage() for record in caplog.records] == [
-                f"NOTIFY hobbit serial 7 to {one.target()}: no answer to 5 tries; "
+                f"NOTIFY hobbit serial 7 to {one.target()}: no answer after 5 tries; "
                 "the secondary will detect the change at its next refresh"
             ]
             assert one.is_silent()

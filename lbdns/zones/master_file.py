@@ -259,7 +259,7 @@ class _Reader(dns.zonefile.Reader):
     def _generate_line(self) -> None:
         """Read the rest of a $GENERATE line, and add its records.
 
-        This method replaces a method of dnspython that allows no quoted data.
+        This method replaces a method of dnspython that does not accept quoted data.
         """
         words = []
         while not (token := self.tok.get()).is_eol_or_eof():
@@ -282,7 +282,7 @@ class _Reader(dns.zonefile.Reader):
             self._records.add(self.last_name, ttl, rdata)
 
     def read_all(self, what: str) -> None:
-        """Read to the end of the file. Raises ZoneFileError. The message uses ``what`` as the name of the zone."""
+        """Read to the end of the file. Raises ZoneFileError. Its message calls the zone ``what``."""
         try:
             self.read()
         except dns.exception.DNSException as error:

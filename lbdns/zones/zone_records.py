@@ -72,8 +72,8 @@ class ZoneRecords:
     def manager(self) -> ZoneRecords:
         """Return this object, which also implements the zone methods that the reader calls.
 
-        ``manager`` is a property, because an attribute that refers to its own object is a reference cycle. Only the
-        garbage collector frees objects in a reference cycle.
+        ``manager`` is a property, because an attribute that refers to its own object would create a reference cycle.
+        Only the garbage collector frees objects in a reference cycle.
         """
         return self
 

@@ -152,7 +152,8 @@ class Predecessor:
                 raise LbdnsError(f"--take-over: {path}: {why}. Is a server using this control socket?") from None
             if isinstance(error, (ValueError, KeyError, TypeError)):
                 raise LbdnsError(
-                    f"--take-over: {path}: the program that uses this socket is not lbdns, or is an incompatible version"
+                    f"--take-over: {path}: the program that uses this socket is not lbdns, "
+                    "or is an incompatible version"
                 ) from None
             raise
 

@@ -61,11 +61,11 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("recording", "% of a core", ("cpu_percent",), 0.3),
     ),
     "joining": Benchmark(
-        "joining_hosts", "queries lost, and the time until answers name the members, if many hosts join at once",
+        "joining_hosts", "queries lost when many hosts join at once, and the time until answers name the new members",
         "--hosts 1000",
         Headline("lost", "queries", ("lost",), 0.0),
         Headline("last host has joined", "s", ("all_s",), 0.5),
-        Headline("longest answer", "ms", ("longest_ms",), 1.0),
+        Headline("slowest answer", "ms", ("longest_ms",), 1.0),
     ),
     "load": Benchmark(
         "load_generator_speed", "request rate of lbdns-load, compared with wrk, ab and httperf",
@@ -79,7 +79,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("p99 with readers / without", "ratio", ("farms", "3 members", "kernel_p99_ratio"), 0.5),
     ),
     "plots": Benchmark(
-        "plot_speed", "time from a click on a time range of the live page to the plots",
+        "plot_speed", "time from a click on a time range in the live page until the plots are drawn",
         "--members 200 --minutes 5 --rounds 2",
         Headline("click to picture", "ms", ("farms", "200 members", "total_ms"), 0.5),
     ),
@@ -88,7 +88,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         "queries lost while the server reloads, is replaced by a new process, or loses workers",
         "--queries 40000 --reloads 2 --take-over",
         Headline("lost", "queries", ("lost",), 0.0),
-        Headline("longest answer", "ms", ("longest_ms",), 1.0),
+        Headline("slowest answer", "ms", ("longest_ms",), 1.0),
     ),
     "scrape": Benchmark(
         "scrape_cost", "cost of scraping /metrics on a server with many members", "",

@@ -1,4 +1,4 @@
-"""Measures what happens when many hosts join a pool at once: lost queries, the longest answer, and the time until the
+"""Measures what happens when many hosts join a pool at once: lost queries, the slowest answer, and the time until
 answers name the new members.
 """
 
@@ -38,7 +38,8 @@ def address_of(number: int) -> str:
 
 
 def write_farm(folder: Path, key: MasterKey, ports: Sequence[int], hosts: int) -> Path:
-    """Write the files of a server whose pool ``hosts`` hosts may join, and return the path of its configuration."""
+    """Write the files of a server with a pool that up to ``hosts`` hosts may join, and return the configuration's
+    path."""
     dns_port, report_port = ports
     (folder / "bench.zone").write_text(ZONE_HEAD + address_records(("web1", "web2")))
     (folder / "report.key").write_text(key.line() + "\n")
@@ -70,7 +71,7 @@ class JoiningHosts:
         self._seq = 0
 
     def report(self) -> None:
-        """Send one report of every host, all at once."""
+        """Send one report from every host, all at once."""
         self._seq += 1
         now = time.time()
         datagrams = [encode(Report(key.host, 1, self._seq, now, 1.0, METRICS), key) for key in self._keys]

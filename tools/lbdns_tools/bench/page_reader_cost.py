@@ -42,7 +42,7 @@ TARGET_TEXT: Final = f"kernel p99 with lbdns at most {TARGET:g} times the kernel
 
 
 def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[BenchmarkFarm, int, list[str]]:
-    """Return a farm that serves web pages, its HTTP port, and the names of its extra members."""
+    """Return three values: a farm that serves web pages, its HTTP port, and the names of its extra members."""
     farm, port = BenchmarkFarm(folder, plane=plane), free_port()
     names = [[f"p{pool}m{member}" for member in range(members)] for pool in range(pools)]
     flat = [name for pool in names for name in pool]

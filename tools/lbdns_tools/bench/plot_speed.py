@@ -1,10 +1,10 @@
-"""Measures the time from a click on a plot's time range to the picture, with large pools, in a real browser.
+"""Measures, in a real browser, the time from a click on a time range until the plots of a large pool are drawn.
 
 The benchmark records a history of synthetic members, starts lbdns with this history and with agents for all members,
 and opens the live page in Chromium. In each round, the benchmark loads the page again and selects the range of one
-hour. The time ends with the first frame in which every visible plot shows the whole range. The figure 'server' is the
-time from the first request for history until the page has all responses; the figure 'drawing' is the remaining time
-until the picture. The page requests history only for visible plots.
+hour. The measurement ends with the first frame in which every visible plot shows the whole range. The figure 'server'
+is the time from the first request for history until the page has all responses; the figure 'drawing' is the remaining
+time until that frame. The page requests history only for visible plots.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lbdns_tools.bench.history_size import BEGIN, samples
 from lbdns_tools.bench.page_reader_cost import page_readers_part
 from lbdns_tools.free_ports import free_port
 
-TAKES: Final = "about 5 minutes, most of which the benchmark spends on recording the history"
+TAKES: Final = "about 5 minutes, mostly spent recording the history"
 EXAMPLE: Final = "--members 200 --minutes 20"
 TARGETS: Final = {200: 1.0, 1000: 2.0}  # seconds, by the number of members
 TARGET_TEXT: Final = "from click to picture in at most 1 s with up to 200 members, and in at most 2 s with more"
@@ -83,7 +83,7 @@ _SELECT: Final = """(async (span, recorded) => {
 
 
 def plot_farm(folder: Path, members: int) -> tuple[BenchmarkFarm, int, list[str]]:
-    """Return a farm with a large pool, its HTTP port, and the names of the pool's members."""
+    """Return three values: a farm with a large pool, the farm's HTTP port, and the names of the pool's members."""
     folder.mkdir()
     farm, port = BenchmarkFarm(folder), free_port()
     names = [f"web{number}" for number in range(members)]
@@ -95,7 +95,7 @@ def plot_farm(folder: Path, members: int) -> tuple[BenchmarkFarm, int, list[str]
 
 
 def record_until_now(path: Path, members: int, seconds: int) -> None:
-    """Record a history of ``seconds`` that ends at the present time."""
+    """Record a history that covers the last ``seconds``."""
     path.parent.mkdir(exist_ok=True)
     recorder, found = HistoryRecorder(path, HistoryConfig()), samples(1, members, seconds)
     begin = time.time() - seconds
@@ -113,7 +113,7 @@ class PlotRounds:
         self._page, self._server, self._url, self._recorded = page, server, url, recorded
 
     async def measure(self) -> dict[str, float]:
-        """Load the page, select the range, and return the figures of one click."""
+        """Load the page, select the range, and return the figures for one click."""
         page = self._page
         await page.call("Page.navigate", url="about:blank")
         await page.call("Page.navigate", url=self._url)
@@ -133,7 +133,7 @@ class PlotRounds:
 async def measure_farm(folder: Path, members: int, options: argparse.Namespace) -> command.Results:
     farm, port, names = plot_farm(folder, members)
     seconds = round(60 * options.minutes)
-    command.progress(f"recording {options.minutes:g} minutes of {members} members")
+    command.progress(f"recording {options.minutes:g} minutes of history for {members} members")
     record_until_now(folder / "state" / "history.db", members, seconds)
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(serving_lbdns(farm, options.server_core))

@@ -1,4 +1,4 @@
-"""Compares the simulator's CPU time per million requests with that of a bare event loop based on a heap."""
+"""Compares the simulator's CPU time per million requests with that of a bare, heap-based event loop."""
 
 from __future__ import annotations
 

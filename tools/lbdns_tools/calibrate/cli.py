@@ -121,7 +121,7 @@ def command(
             raise click.UsageError("add --load-command 'ab ...' for a live farm, or --simulate for a simulated farm")
         live = LiveConfiguration(config, control)
         farm = LiveFarm(live, http_location(url, live.path), load_command, settle)
-        how, measure = f"the live farm of {config}, under the load of {load_command!r}", measure or "throughput"
+        how, measure = f"the live farm in {config}, under load from {load_command!r}", measure or "throughput"
     found = _calibrate(farm, metrics, cast(Method, method), cast(Measure, measure), rounds)
     if json_output:
         click.echo(json.dumps(as_json(found, name), indent=2))

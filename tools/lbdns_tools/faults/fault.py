@@ -1,4 +1,4 @@
-"""Classes for a fault, the limits of its cost, and the outcome of one run."""
+"""Classes for a fault, the limits on its cost, and the outcome of one run."""
 
 from __future__ import annotations
 

@@ -96,7 +96,8 @@ class FaultBed:
         return bool(pools and pools[0]["fail_open"])
 
     def answers(self) -> bool:
-        """Return whether no query from the last second is lost, ignoring queries that may still be answered."""
+        """Return whether queries were sent and none was lost in the last second, ignoring those that may still be
+        answered."""
         now = time.monotonic()
         newest = self.load.between(now - 1.0, now - 0.1)
         return bool(newest) and all(record.tries == 1 for record in newest)

@@ -94,7 +94,7 @@ def run(
 @LOGS_OPTION
 @SEED_OPTION
 def soak(minutes: float, update: bool, json_path: Path | None, logs: Path | None, seed: int) -> int:
-    """Send half of the maximum load for a long time while random faults occur.
+    """Apply half the maximum load for a long time while random faults occur.
 
     Example: python -m lbdns_tools.faults soak --minutes 5
     """
@@ -111,7 +111,7 @@ def soak(minutes: float, update: bool, json_path: Path | None, logs: Path | None
 
 
 def soak_lines(outcome: SoakOutcome) -> list[str]:
-    """Return the figures of a soak as the rows of a Markdown table."""
+    """Return the figures of a soak test as the rows of a Markdown table."""
     memory, descriptors = outcome.memory_mb, outcome.descriptors
     events = ", ".join(f"{count} x {name}" for name, count in outcome.events.items())
     losses = ", ".join(f"{name} {count}" for name, count in outcome.lost_by_event.items() if count)

@@ -1,4 +1,4 @@
-"""Requests /healthz repeatedly from a thread over one open connection, like a load balancer or a watchdog."""
+"""Requests /healthz repeatedly from a thread over one open connection, as a load balancer or a watchdog does."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The process (``python -m lbdns_tools.faults.query_load``) exits when its standard input is closed. A separate process
 keeps the rate steady while the harness is busy with a fault. Each query has its own ID. The process resends an
-unanswered query once from another port, like a resolver. Before it checks for time-outs, the process reads all answers
-that have arrived. Its own delays therefore do not count as lost queries.
+unanswered query once from another port, as a resolver would. Before it checks for time-outs, the process reads all
+answers that have arrived. Its own delays therefore do not count as lost queries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Pending:
 
 
 class LoadSender:
-    """A sender of queries for ``names`` in turn, which writes a QueryRecord for each query."""
+    """Sends queries for each of ``names`` in turn, and writes a QueryRecord for each query."""
 
     def __init__(self, port: int, rate: float, names: Sequence[str], members: Mapping[str, int]) -> None:
         """``rate`` is in queries/s. ``members`` maps each member's address to its position."""

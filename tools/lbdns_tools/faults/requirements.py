@@ -1,4 +1,4 @@
-"""The requirements of faults on this machine, and the reasons why faults are skipped."""
+"""What the faults require of this machine, and the reasons why faults are skipped."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class ResourceSample:
 
 
 class ResourceSampler:
-    """A sampler of the server's memory and descriptors that runs in a thread for the duration of a with statement."""
+    """Samples the server's memory and descriptors in a thread for the duration of a with statement."""
 
     def __init__(self, processes: Callable[[], ServerProcesses], period: float = SAMPLE_S) -> None:
         self.samples: list[ResourceSample] = []

@@ -23,7 +23,7 @@ CONNECT_S: Final = 20.0  # s within which the connections of a batch should be e
 
 
 def allow_descriptors() -> None:
-    """Raise this process's limit of open files to DESCRIPTORS, or to the hard limit if that is lower."""
+    """Raise this process's limit on open files to DESCRIPTORS, or to the hard limit if that is lower."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < DESCRIPTORS:
         wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
@@ -101,7 +101,7 @@ class Connections:
 
 @contextlib.contextmanager
 def held(connections: Connections, beginning: bytes, dribble: bytes, period: float) -> Iterator[None]:
-    """Keep connections open from a thread, like an attacker, for the duration of a with statement.
+    """Keep connections open from a thread, as an attacker would, for the duration of a with statement.
 
     Each new or reopened connection first sends ``beginning``. Then each connection sends one byte of ``dribble`` every
     ``period`` seconds.

@@ -1,4 +1,4 @@
-"""The soak: half of the maximum load for an hour, during which random faults occur."""
+"""The soak test: runs a server at half its maximum load for an hour while random faults occur."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LogPeriod:
 
 @dataclass(slots=True)
 class SoakOutcome:
-    """The outcome of a soak. ``problems`` is empty if all expectations held."""
+    """The outcome of a soak test. ``problems`` is empty if all expectations held."""
 
     seconds: float
     rate: float
@@ -82,7 +82,7 @@ class SoakOutcome:
 
 
 def find_maximum(port: int, plan: FarmPlan) -> float:
-    """Return the highest rate in RATES, in queries/s, that the server answers in time and without loss."""
+    """Return the highest rate in RATES (in queries/s) at which the server answers in time and loses no query."""
     best = RATES[0] / 2
     for rate in RATES:
         load = QueryLoad(port, rate, plan.queried, tuple(plan.hosts.values()))
@@ -97,7 +97,7 @@ def find_maximum(port: int, plan: FarmPlan) -> float:
 
 
 def run_soak(seconds: float, seed: int, say: Callable[[str], object], logs: Path | None = None) -> SoakOutcome:
-    """Run a soak and return its outcome. The function ``say`` is called with a line of text for each event."""
+    """Run a soak test and return its outcome. The function ``say`` is called with a line of text for each event."""
     plan = FarmPlan(server="", collector="max_interval = 60\n")
     with tempfile.TemporaryDirectory(prefix="lbdns-soak-", ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o755)

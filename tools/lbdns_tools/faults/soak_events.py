@@ -25,10 +25,10 @@ NO_REPORT: Final = r"is (silent|usable)|fails open|fails? open"
 
 @dataclass(frozen=True, slots=True)
 class SoakEvent:
-    """An event of a soak. ``do`` injects a fault and removes it after a few seconds.
+    """An event in a soak test. ``do`` injects a fault and removes it after a few seconds.
 
-    ``lost_s`` is the maximum loss that the event explains, in seconds of the whole load. ``explains`` is a regular
-    expression for the log lines that the event explains.
+    ``lost_s`` is the maximum loss that the event explains, expressed in seconds of the full load. ``explains`` is a
+    regular expression for the log lines that the event explains.
     """
 
     name: str

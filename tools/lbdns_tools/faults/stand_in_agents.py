@@ -1,4 +1,5 @@
-"""Simulated agents that report the load that the answers to the measuring load would cause on real web servers."""
+"""Simulated agents: each reports the load that the answers to the measuring queries would cause on a real web
+server."""
 
 from __future__ import annotations
 
@@ -62,8 +63,7 @@ class StandInAgent:
 
 
 class StandInAgents:
-    """A sender of all members' reports for the duration of a with statement. ``agents`` maps hosts to simulated
-    agents."""
+    """Sends all members' reports for the duration of a with statement. ``agents`` maps hosts to simulated agents."""
 
     def __init__(
         self, port: int, key: MasterKey, load: QueryLoad, hosts: Sequence[str], cost_s: float, chance: Random

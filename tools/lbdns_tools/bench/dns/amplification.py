@@ -114,6 +114,6 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--seconds", float, 0.2, 60, 4, "seconds to send each kind of query")
+    command.add_number(parser, "--seconds", float, 0.2, 60, 4, "how long to send each kind of query, in seconds")
     command.add_number(parser, "--rate", float, 100, 50_000, 3000, "queries/s")
     command.add_dns_options(parser)

@@ -1,4 +1,4 @@
-"""Measures the latency of DNS answers at half of each server's maximum query rate, for lbdns and NSD in one run.
+"""Measures the latency of DNS answers at half of each server's maximum query rate, for lbdns and NSD in the same run.
 
 In each round, dnsperf finds each server's maximum rate and then sends queries at half that rate for several seconds. A
 prober that runs alongside dnsperf measures the figure 'kernel': the time from sending a query until the kernel receives

@@ -66,7 +66,7 @@ def reload_without_memory(bed: FaultBed) -> None:
 
 
 def worker_killed_for_memory(bed: FaultBed) -> None:
-    """Kill the worker with the most memory repeatedly, like the kernel's OOM killer."""
+    """Repeatedly kill the worker that uses the most memory, as the kernel's OOM killer would."""
     bed.begin()
     for _ in range(4):
         workers = bed.farm.processes().workers

@@ -92,9 +92,11 @@ def disk_full(bed: FaultBed) -> None:
     bed.begin()
     filler = fill(bed.farm.state)
     reply = bed.farm.control("weight", member="frodo", factor=0.5)
-    bed.expect(not reply["kept"], "the reply to a command states that the override was saved on a full disk")
+    bed.expect(not reply["kept"], "the disk was full, but the reply to a command states that the override was saved")
     bed.keep(8.0)
-    bed.expect(not history(bed).get("ok"), "the status states that the history is recorded on a full disk")
+    bed.expect(
+        not history(bed).get("ok"), "the disk was full, but the status states that the history is being recorded"
+    )
     bed.expect(bed.is_healthy(), "/healthz does not respond with 200 while the disk is full")
     bed.ease()
     filler.unlink()

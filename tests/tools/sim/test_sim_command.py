@@ -237,5 +237,5 @@ def test_a_load_means_nothing_to_clients_that_wait(capsys: pytest.CaptureFixture
     clients = ("--policy", "best", "--clients", "closed:5", "--json")
     status, out, err = call(capsys, *QUICK, "--load", "0.5,0.7", *clients)
     assert status == 0
-    assert "have no effect on closed clients" in err
+    assert "have no effect on closed-loop clients" in err
     assert json.loads(out) == json.loads(call(capsys, *QUICK, *clients)[1])

@@ -126,7 +126,7 @@ def test_a_replay_takes_the_recorded_times() -> None:
         (RequestedStudy(recording=DAY, workloads=("html", "cgi")), "only one workload can be specified"),
         (
             RequestedStudy(recording=DAY, replays=True, clients=(SimulatedClients("closed", 3),)),
-            "closed clients cannot be combined with --replay",
+            "closed-loop clients cannot be combined with --replay",
         ),
         (RequestedStudy(recording=record({"a": {}}, 1, (1,)), replays=True), "the recording must be at least 2 s long"),
         (RequestedStudy(servers="nowhere.toml"), "nowhere.toml: cannot read the file"),

@@ -179,7 +179,8 @@ class EpollLoop:
     async def sleep_until(self, when: float) -> None:
         """Pause the current task until ``when``.
 
-        The task must not have a timeout, because the timer would resume it even after an interruption.
+        The task must not have a timeout: if a timeout interrupted the pause, the timer would still resume the task
+        later.
         """
         assert self.current is not None
         self.call_at(when, self.current.resume)

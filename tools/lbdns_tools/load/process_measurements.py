@@ -114,7 +114,7 @@ def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int,
     Every request that starts before the end of sending counts, even if its response arrives later. If a server cannot
     keep up, the last responses arrive long after the end of sending. If the duration extended to the last response, a
     single slow request would distort the rates. Therefore, the response rate is measured between the end of the warm-up
-    and the end of sending. The duration is the time that all counted responses take to arrive at the measured response
+    and the end of sending. The duration is the time that all counted responses would take at the measured response
     rate. If ``requests`` ends the run, the duration is the time until the last response.
     """
     last_ok = max((part.last_ok for part in parts), default=0.0)

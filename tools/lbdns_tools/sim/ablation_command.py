@@ -91,7 +91,7 @@ class RuleWorth:
 def worth(rule: AblationRule, chosen: Sequence[AcceptanceDemand], runs: ResultsByCase, off: ResultsByCase) -> RuleWorth:
     """Return what ``rule`` is worth, given the results with all rules (``runs``) and without ``rule`` (``off``).
 
-    ``off`` contains the cases under ``best`` only.
+    ``off`` contains only the cases under ``best``.
     """
     cases = _best_cases(chosen)
     effects = {case.name: effect_in([case], runs, off) for case in cases}

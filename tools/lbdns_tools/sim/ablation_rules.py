@@ -158,7 +158,7 @@ _ALL: Final = (
     ),
     _rule(
         "backlog",
-        "distributes the requests in progress beyond the operating point so that they finish soonest",
+        "if more requests are in progress than at the operating point, distributes the excess so that it finishes soonest",
         "ninefold crowd",
         (_BEST, "with_backlog", lambda point, *others: point.loads),
     ),
@@ -182,7 +182,7 @@ _ALL: Final = (
     ),
     _rule(
         "overflow",
-        "distributes more answers than expected in proportion to capacity until the next report",
+        "distributes answers beyond the expected number in proportion to capacity until the next report",
         "ninefold crowd",
         (_BEST, "heavy_plan", smooth_plan),
     ),

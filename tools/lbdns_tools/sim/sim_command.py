@@ -105,7 +105,7 @@ def _check(options: Mapping[str, Any]) -> None:
     clients = options["clients"]
     if clients and (options["loads"] or options["rate"]) and all(c.kind == "closed" for c in clients):
         # Not an error, so that one command line works for several kinds of clients
-        click.echo("--load and --rate have no effect on closed clients, which wait for each response", err=True)
+        click.echo("--load and --rate have no effect on closed-loop clients, which wait for each response", err=True)
     if options["plot"] is not None:
         plot_files.check_file(options["plot"])
 

@@ -88,7 +88,7 @@ def _fitted(study: SimulationStudy, requested: RequestedStudy, recording: Record
             raise ConfigError(f"--replay: the recording must be at least {least:g} s long, not {seconds:.1f} s")
         if any(clients.kind == "closed" for clients in requested.clients):
             raise ConfigError(
-                "--clients: closed clients cannot be combined with --replay, because such clients ignore recorded times"
+                "--clients: closed-loop clients cannot be combined with --replay, because they ignore recorded times"
             )
         study = _with(study, **replayed_requests(recording))
     return study

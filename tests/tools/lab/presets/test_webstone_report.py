@@ -48,9 +48,9 @@ def by_heading(outcomes: list[MeasuredOutcome]) -> dict[str, ReportSection]:
 def test_every_part_is_there() -> None:
     assert list(by_heading(study())) == [
         "Requirements",
-        "Unequal hosts, lookups per connection: best versus round robin",
-        "Unequal hosts, lookups at WebStone's intervals: best versus round robin",
-        "Equal hosts, lookups per connection: best versus round robin",
+        "Unequal hosts, lookups per connection: 'best' versus 'round_robin'",
+        "Unequal hosts, lookups at WebStone's intervals: 'best' versus 'round_robin'",
+        "Equal hosts, lookups per connection: 'best' versus 'round_robin'",
         "The highest score until the next report",
         "Beside 1999",
         "Tables: a single server",
@@ -77,9 +77,9 @@ def test_demands_are_judged() -> None:
 
 
 def test_each_point_and_all_of_them() -> None:
-    section = by_heading(study())["Unequal hosts, lookups per connection: best versus round robin"]
+    section = by_heading(study())["Unequal hosts, lookups per connection: 'best' versus 'round_robin'"]
     over_all, points = section.tables
-    assert over_all.caption == "Ratios of best to round robin over 4 points"
+    assert over_all.caption == "Ratios of 'best' to 'round_robin' over 4 points"
     assert [row[0] for row in over_all.rows] == ["mean", "least", "most"]
     assert list(over_all.rows[1]) == ["least", 2.5, 0.5, 1.0, None, None]
     first = dict(zip(points.columns, points.rows[0], strict=True))
@@ -106,7 +106,7 @@ def test_repetitions_tell_the_error() -> None:
         for selection, throughput in (("round_robin", rotation), ("best", best))
     ]
     found = by_heading(outcomes)
-    over_all, points = found["Unequal hosts, lookups at WebStone's intervals: best versus round robin"].tables
+    over_all, points = found["Unequal hosts, lookups at WebStone's intervals: 'best' versus 'round_robin'"].tables
     scatter = 0.09 * 2**0.5 / 0.99  # of one ratio, as a part of it
     assert dict(zip(points.columns, points.rows[0], strict=True))["its error"] == pytest.approx(0.99 * scatter / 2**0.5)
     assert over_all.rows[-1][:2] == ("error of the mean", pytest.approx(0.99 * scatter / 18**0.5))
@@ -167,7 +167,7 @@ def test_a_farm_of_ones_own_has_no_demands_but_the_agents() -> None:
     assert [row[0] for row in first.tables[0].rows] == [
         "highest mean CPU use of any agent in any run, as a percentage of one core"
     ]
-    assert ratios.heading == "Own hosts, lookups per connection: best versus round robin"
+    assert ratios.heading == "Own hosts, lookups per connection: 'best' versus 'round_robin'"
     assert ratios.tables[1].rows[0][5] is None  # 1999 had other hosts
 
 

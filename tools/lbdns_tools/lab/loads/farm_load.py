@@ -145,7 +145,7 @@ class CarriedRates(dict[str, float]):
         return max(self.values()) if self else self[""]
 
     def __missing__(self, selection: str) -> float:
-        which = f"the farm sustains with {selection}" if selection else "the farm sustains"
+        which = f"the farm sustains with {selection!r}" if selection else "the farm sustains"
         raise LbdnsError(f"cannot determine the load, because the rate that {which} was not measured")
 
 

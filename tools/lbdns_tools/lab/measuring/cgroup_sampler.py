@@ -23,7 +23,7 @@ SLACK: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class MachineSample:
-    """The control groups' CPU use in percent of one core, and their memory use in bytes, in one second."""
+    """The control groups' CPU use (as a percentage of one core) and memory use (in bytes) in one second."""
 
     time: float  # Unix, at the end of the second
     cpu: Mapping[str, float]

@@ -85,7 +85,7 @@ def _ratios(
         for each in webstone_demands.compare(found, "best", "round_robin", hosts)
         if (each.key.farm, each.key.resolve) == (farm, resolve)
     ]
-    heading = f"{farm.capitalize()} hosts, lookups {WORDS[resolve]}: best versus round robin"
+    heading = f"{farm.capitalize()} hosts, lookups {WORDS[resolve]}: 'best' versus 'round_robin'"
     if not compared:
         return ReportSection(heading)
     columns = (
@@ -104,7 +104,7 @@ def _ratios(
         summary.append(("error of the mean", *map(ratio_scatter.error_of_mean, repeated), None, None))
     ratios = SectionTable("Each point", columns, rows)
     over_all = SectionTable(
-        f"Ratios of best to round robin over {len(compared)} points",
+        f"Ratios of 'best' to 'round_robin' over {len(compared)} points",
         ("", "throughput", "p95", "mean latency", "hosts' CPU time", "requests per CPU second"),
         summary,
     )

@@ -60,7 +60,8 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 
 def _single(requested: Sequence[str], hosts: tuple[WebHost, ...]) -> tuple[tuple[str, ...], str]:
-    """Return the selections, with ``single`` instead of ``single:NAME``, and the host NAME. Raises ConfigError.
+    """Return two values: the selections, in which ``single`` replaces ``single:NAME``, and the host NAME. Raises
+    ConfigError.
 
     The default for NAME is the slowest host. The 1999 tables do not name the single host. With 100 clients, the single
     host served about 10 % of round robin's total in each workload (html 21 of 204, cgi 8.7 of 89, mixed 14 of 138

@@ -52,7 +52,8 @@ def windows(row: ResultRow, length_s: int = 1) -> list[RunWindow]:
 def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, float]]:
     """Return (time, CPU use) pairs.
 
-    The time is in seconds since the start of the run. The CPU use is the total of ``groups`` in percent of one core.
+    The time is in seconds since the start of the run. The CPU use is the total of ``groups``, as a percentage of one
+    core.
     """
     begun = outcome.row.begun
     if begun is None:

@@ -59,7 +59,8 @@ def compare(found: OutcomeIndex, selection: str, other: str, hosts: Sequence[str
 
 
 def work_percent(found: OutcomeIndex, key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the total CPU use of ``hosts`` at a point in percent of one core, or None if a host was not sampled."""
+    """Return the total CPU use of ``hosts`` at a point, as a percentage of one core, or None if a host was not
+    sampled."""
     return total_cpu(mean_cpu(found.at(key), [host]) for host in hosts) if hosts else None
 
 
@@ -202,7 +203,7 @@ def of_the_sum(outcomes: Sequence[MeasuredOutcome], key: PointKey, hosts: Sequen
 
 
 def busiest_agent(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the highest mean CPU use of any agent in any run in percent of one core, or None if no agent was
+    """Return the highest mean CPU use of any agent in any run, as a percentage of one core, or None if no agent was
     sampled."""
     found = [
         cpu for outcome in outcomes for group in agents(outcome) if (cpu := outcome.cpu_percent(group)) is not None
@@ -223,7 +224,8 @@ def agents_demand(outcomes: Sequence[MeasuredOutcome]) -> StudyDemand:
 
 
 def agents_mean(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the mean CPU use of all agents in all runs in percent of one core, or None if no agent was sampled."""
+    """Return the mean CPU use of all agents in all runs, as a percentage of one core, or None if no agent was
+    sampled."""
     return mean_of_known(outcome.cpu_percent(group) for outcome in outcomes for group in agents(outcome))
 
 

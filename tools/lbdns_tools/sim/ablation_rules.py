@@ -158,8 +158,8 @@ _ALL: Final = (
     ),
     _rule(
         "backlog",
-        "if more requests are in progress than at the operating point, distributes the excess so that it finishes "
-        "soonest",
+        "if more requests are in progress than at the operating point, distributes the excess so that it is "
+        "cleared fastest",
         "ninefold crowd",
         (_BEST, "with_backlog", lambda point, *others: point.loads),
     ),

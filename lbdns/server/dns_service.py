@@ -54,8 +54,8 @@ class Answerer(Protocol):
         """Prepare every answering process for ``new``, and return the change that applies ``new``.
 
         No query is lost: if ``new`` removes a socket, each process still answers the queries that it has read from that
-        socket. The caller still owns the sockets, and must keep them open until the change has finished or rolled back.
-        Raises LbdnsError if a process cannot prepare.
+        socket. The caller still owns the sockets, and must keep them open until the change has been completed or rolled
+        back. Raises LbdnsError if a process cannot prepare.
         """
 
     def deliver(self, snapshot: Snapshot) -> None:

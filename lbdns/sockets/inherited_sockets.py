@@ -73,7 +73,8 @@ def sockets_from_service_manager(
 
 
 def _use_of(config: Config, sock: socket.socket) -> tuple[str, str]:
-    """Return a socket's purpose (empty if the configuration does not use it) and its description in error messages."""
+    """Return two values: a socket's purpose (empty if the configuration does not use it), and its description for
+    messages."""
     if sock.family not in (socket.AF_INET, socket.AF_INET6):
         return "", f"descriptor {sock.fileno()}, which is not bound to an address and port"
     here = bound_endpoint(sock)

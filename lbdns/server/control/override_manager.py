@@ -75,7 +75,7 @@ class OverrideManager:
         self._check()
 
     def follow(self, overrides: Sequence[Override]) -> None:
-        """Put the overrides of the followed collector into force, in place of those that it sent before.
+        """Put the followed collector's overrides into force, replacing those that it sent before.
 
         This server's own override of the same kind for the same member takes precedence.
         """

@@ -125,8 +125,8 @@ class WorkerProcess:
         """Send the changes since the snapshot that was sent last.
 
         If the process is behind and ``even_if_behind`` is false, nothing is sent, because one later message will
-        contain all changes. ``written`` caches each delta, keyed by the identity of the readings before the delta,
-        because most workers need the same delta.
+        contain all changes. Most workers need the same delta, so ``written`` caches each delta; its key is the identity
+        of the readings to which it applies.
         """
         if (self.is_behind and not even_if_behind) or self._readings is snapshot.readings:
             return

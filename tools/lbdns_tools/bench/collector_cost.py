@@ -87,7 +87,7 @@ def send_reports(to: tuple[str, int], secret: bytes, agents: int, interval: floa
 
 
 class FollowerProbe:
-    """A follower of the collector's event stream that records each reading's age on arrival, in seconds."""
+    """Follows the collector's event stream, and records how old each reading is when it arrives (in seconds)."""
 
     def __init__(self, web: HttpLocation) -> None:
         self.ages: list[float] = []

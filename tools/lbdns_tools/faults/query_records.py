@@ -18,8 +18,8 @@ RECORD: Final = struct.Struct("<ddBHB")
 class QueryRecord(NamedTuple):
     """The outcome of one query.
 
-    ``sent`` is in monotonic seconds. ``waited`` is the number of seconds until the answer, or infinity without an
-    answer.
+    ``sent`` is in monotonic seconds. ``waited`` is the number of seconds until the answer, or infinity if no answer
+    arrived.
 
     ``tries`` is the number of times that the query was sent (2 if no answer arrived before the first time-out).
     ``member`` is the position of the member that the answer names, or NO_MEMBER. ``is_wrong`` is set if the answer is

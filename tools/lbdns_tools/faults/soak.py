@@ -106,8 +106,8 @@ def run_soak(seconds: float, seed: int, say: Callable[[str], object], logs: Path
             maximum = find_maximum(farm.port, plan)
             rate = min(maximum / 2, MOST)
             say(
-                f"the maximum is {maximum:g} queries/s (a multiple of 500); "
-                f"the soak sends {rate:g} queries/s for {seconds:g} s"
+                f"the maximum is about {maximum:g} queries/s (each trial doubles the rate); "
+                f"the soak test sends {rate:g} queries/s for {seconds:g} s"
             )
             outcome = SoakOutcome(seconds, rate, maximum, seed)
             soak = _Soak(farm, QueryLoad(farm.port, rate, plan.queried, tuple(plan.hosts.values())), outcome, say)

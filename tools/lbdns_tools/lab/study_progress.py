@@ -18,7 +18,7 @@ ESTIMATED_OVER: Final = 600.0
 
 
 class StudyProgress:
-    """A display of a study's progress on a console. Without a progress bar, the display also reports the start of each
+    """Displays a study's progress on a console. Without a progress bar, the display also reports the start of each
     step."""
 
     def __init__(self, console: Console, study: StudyPlan, bar: Progress | None) -> None:

@@ -143,9 +143,9 @@ def ablate(
 ) -> list[RuleWorth]:
     """Run all simulations with all rules and without each of ``rules``, and return what each rule is worth.
 
-    With ``quick``, each rule is measured with the full criteria for which it was made and the quick criteria of all
-    groups; otherwise, it is measured with all full criteria. ``only`` restricts the criteria to those that contain this
-    text.
+    With ``quick``, each rule is measured against the full criteria for which it was made, and against the quick
+    criteria of all groups. Otherwise, it is measured against all full criteria. ``only`` restricts the criteria to
+    those that contain this text.
     """
     chosen = {rule.name: _criteria(rule, quick, only) for rule in rules}
     jobs = _jobs(chosen, seeds)

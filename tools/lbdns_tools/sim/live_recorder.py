@@ -44,8 +44,7 @@ SAME_REPORT: Final = 0.1  # s; a report's times may differ by this (rounding, ne
 
 
 class LiveRecorder:
-    """A recorder of one pool, which calls ``begin`` once with the header and ``take`` for each event in chronological
-    order."""
+    """Records one pool: calls ``begin`` once with the header, and ``take`` for each event in chronological order."""
 
     def __init__(
         self,
@@ -246,7 +245,7 @@ async def _record(url: str, pool: str | None, seconds: float | None, writer: _Re
 
 
 class _RecordingWriter:
-    """A writer for a recording file. The writer creates the file only after the first response has arrived."""
+    """Writes a recording file, which is created only after the first response has arrived."""
 
     def __init__(self, path: Path, force: bool) -> None:
         self._path, self._force = path, force

@@ -131,7 +131,7 @@ def parse_surge(text: str) -> Surge:
 
 
 def parse_other_work(text: str) -> OtherWork:
-    """Parse other work in the form ``NAME:TASKS@T-T2``.
+    """Parse a description of other work on a host, in the form ``NAME:TASKS@T-T2``.
 
     The host NAME runs TASKS additional tasks from T to T2.
     """

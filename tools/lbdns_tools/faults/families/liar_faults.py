@@ -84,7 +84,7 @@ def _capacities(bed: FaultBed) -> dict[str, float]:
 
 
 class PoolWatch:
-    """A recorder of the members' capacities that also computes mean capacities and shares of answers."""
+    """Records the members' capacities, and computes mean capacities and shares of answers."""
 
     def __init__(self, bed: FaultBed) -> None:
         self._bed = bed

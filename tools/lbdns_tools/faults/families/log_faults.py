@@ -21,7 +21,7 @@ LINES: Final = 400  # debug or event lines that are provoked: more than fill the
 
 
 class LogReader:
-    """A reader of the server's standard error, which is a named pipe.
+    """Reads the server's standard error, which is a named pipe.
 
     Until ``drain`` is called, only ``read`` reads from the pipe.
     """

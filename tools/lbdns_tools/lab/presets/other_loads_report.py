@@ -126,14 +126,14 @@ def _checked_death(
 
 
 def _beside_unchecked(outcomes: Sequence[MeasuredOutcome], name: str) -> list[str]:
-    """Return a sentence that compares the losses of ``best`` with checks and of ``round_robin`` without checks."""
+    """Return a sentence that compares what ``best`` lost with checks and what ``round_robin`` lost without them."""
     mine = [o for o in part(outcomes, f"{name} checked") if o.case.selection == "best"]
     theirs = [o for o in part(outcomes, name) if o.case.selection == "round_robin"]
     value, other = mean_of(mine, "error_percent"), mean_of(theirs, "error_percent")
     if value is None or other is None:
         return []
     verdict = "Met" if value <= other else "Not met"
-    figures = f"'best' with checks lost {value:.2g} % of the requests, 'round_robin' without checks {other:.2g} %"
+    figures = f"'best' with checks lost {value:.2g} % of the requests; 'round_robin' without checks lost {other:.2g} %"
     return [f"{verdict}: {figures}."]
 
 

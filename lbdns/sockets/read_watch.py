@@ -30,7 +30,7 @@ class ReadWatch:
     """Checks sockets from its creation until ``stop`` is called. Creating an instance requires a running event loop.
 
     The event loop handles readable sockets before timers. If a socket is readable at two checks but was not read in
-    between, its owner has stopped reading. A busy event loop alone cannot cause this result.
+    between, its owner has stopped reading. A loop that is merely busy cannot cause this.
     """
 
     def __init__(self, sockets: Callable[[], Iterable[WatchedSocket]], every: float = EVERY) -> None:

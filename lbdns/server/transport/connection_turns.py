@@ -1,7 +1,7 @@
 """Connection turns: limits the time that TCP connections take to answer queries in one iteration of the event loop.
 
-Every iteration also answers queries over UDP. Without this limit, hundreds of busy connections would each take a few
-milliseconds of every iteration, and queries over UDP would be delayed.
+Queries over UDP are answered in every iteration too. Without this limit, hundreds of busy connections would each take a
+few milliseconds of every iteration, and queries over UDP would be delayed.
 """
 
 from __future__ import annotations

@@ -87,7 +87,8 @@ class ForkServerPair:
         self._reap()
 
     def reap_later(self, pid: int, on_end: Callable[[int], None]) -> None:
-        """Call ``on_end`` with the exit status of an ended process, unless a running fork server reaps the process."""
+        """Call ``on_end`` with the exit status of a process that has ended, unless a running fork server reaps the
+        process."""
         if pid:
             self._ended[pid] = on_end
 
@@ -177,7 +178,7 @@ def _wait_for(pids: Collection[int], patience: float) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Return whether a process is alive. If the process is an ended child of this process, reap the child."""
+    """Return whether a process is alive. If it has ended and is a child of this process, reap it."""
     try:
         return os.waitpid(pid, os.WNOHANG) == (0, 0)
     except ChildProcessError:

@@ -200,7 +200,7 @@ def side_by_side(title: str, servers: dict[str, Results]) -> Table:
 
 
 def figures(title: str, results: Results) -> Table:
-    """Return a table with one row per figure, without the conditions, the note and ``met``.
+    """Return a table with one row per figure, excluding the conditions, the note and ``met``.
 
     Nested figures also have rows.
     """

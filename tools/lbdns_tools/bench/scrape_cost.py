@@ -2,8 +2,8 @@
 
 The benchmark runs in a single process without a network. The benchmark scrapes the server's own status object, which
 has received a report from each member. For comparison, the benchmark also measures the time that prometheus_client
-needs for the same metrics. The figure 'work' is the CPU time of a scrape. A scrape runs in steps, so a query waits at
-most for the longest step.
+needs for the same metrics. The figure 'work' is the CPU time of a scrape. A scrape runs in steps, so a query waits no
+longer than the longest step takes.
 """
 
 from __future__ import annotations

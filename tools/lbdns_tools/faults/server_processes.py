@@ -89,7 +89,8 @@ def find_processes(main: int) -> ServerProcesses:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSample:
-    """The total memory (in bytes) and the number of descriptors that a server's processes use at a monotonic time."""
+    """The total memory (in bytes) and number of descriptors that a server's processes used at the monotonic time
+    ``at``."""
 
     at: float
     memory: int

@@ -1,4 +1,4 @@
-"""The command ``lbdns-lab``, which builds farms, runs studies on them, and cleans up after killed labs."""
+"""The command ``lbdns-lab``, which builds farms, runs studies on them, and cleans up after labs that were killed."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ affinity. On each plane, two servers are put under load in turn: one with the de
 stores every selection but reuses none. If the load consists of pairs of A and AAAA queries, the second query in each
 pair reuses the selection made for the first. In some rows, dnsperf sends all queries from one address. In the rows
 'from N addresses', another generator sends queries from each client address in turn. By the time a client sends its
-next query, its stored selection has therefore left the processor's cache. The generator with several addresses is too
-slow to saturate a server on the native plane.
+next query, its stored selection has therefore left the processor's cache. The generator that uses several addresses is
+too slow to saturate a server on the native plane.
 """
 
 from __future__ import annotations

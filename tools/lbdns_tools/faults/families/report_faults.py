@@ -1,4 +1,4 @@
-"""Faults of the reports between the agents and the collector, and faults of the keys."""
+"""Faults that affect the reports between the agents and the collector, or the keys."""
 
 from __future__ import annotations
 

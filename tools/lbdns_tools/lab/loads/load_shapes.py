@@ -1,4 +1,4 @@
-"""Defines rates over time: the cloud study's day, the httperf runs of the reactive scaler, and a flash crowd.
+"""Defines rates over time: the day in the cloud study, the reactive scaler's httperf runs, and a flash crowd.
 
 The day's curve is synthetic, because the curve of the original study was not published. The rate is ``35 + 565 s(t)^p``
 requests/s, where s is a raised cosine that is 0 at 04:00 and 1 at 16:00. The exponent p determines the sharpness of the

@@ -74,7 +74,7 @@ def command() -> None:
 @command.command(context_settings=CONTEXT)
 @click.option("--all", "everything", is_flag=True, help="Remove all labs, including running ones.")
 def clean(everything: bool) -> None:
-    """Remove all namespaces, control groups, processes and files that killed labs left behind.
+    """Remove the namespaces, control groups, processes and files that labs left behind when they were killed.
 
     Example: lbdns-lab clean
     """

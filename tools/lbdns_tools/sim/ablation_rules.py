@@ -146,20 +146,19 @@ _ALL: Final = (
     ),
     _rule(
         "operating-point",
-        "distributes requests so that the total response time is lowest, instead of in proportion to capacity",
+        "minimises the total response time, instead of distributing requests in proportion to capacity",
         "unequal servers",
         (_BEST, "operating_point", _proportional_point),
     ),
     _rule(
         "in-progress-limit",
-        "limits the operating point to the number of requests that are in progress",
+        "never lets the operating point assume more requests in progress than there are",
         "closed loop",
         (_BEST, "operating_point", _unlimited_point),
     ),
     _rule(
         "backlog",
-        "if more requests are in progress than at the operating point, distributes the excess so that it is "
-        "cleared fastest",
+        "distributes the backlog so that its requests finish as soon as possible",
         "ninefold crowd",
         (_BEST, "with_backlog", lambda point, *others: point.loads),
     ),
@@ -201,7 +200,7 @@ _ALL: Final = (
     ),
     _rule(
         "persistent-clients",
-        "applies all special treatment of clients that reuse an answer",
+        "applies all rules for clients that reuse an answer",
         "closed loop with 20 clients",
         (_BEST, "PERSISTENT", math.inf),
     ),

@@ -1,4 +1,6 @@
-"""The lbdns-agent command: parses the arguments, then runs the agent or prints a single sample (``--once``)."""
+"""The lbdns-agent command: parses the arguments, then runs the agent, prints a single sample (``--once``), or passes
+the arguments to the subcommand ``record`` or ``plot``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,18 +19,17 @@ from lbdns_agent.agent_options import (
     AgentOptions,
     default_name,
     parse_address,
-    parse_gateway,
     parse_interval,
     parse_name,
     parse_pool,
 )
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS, parse_alarm_condition
 from lbdns_agent.collector_status import parse_collector_url
+from lbdns_agent.command_options import add_log_options, add_sensor_options, add_version, argument_type
 from lbdns_agent.host_sampler import HostSample, HostSampler
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.sensor import open_host
-from lbdns_agent.webserver.status_page import DEFAULT_URL, parse_status_url
-from lbdns_shared import __version__, log
+from lbdns_shared import log
 from lbdns_shared.endpoint import REPORT_PORT, parse_endpoint
 from lbdns_shared.errors import LbdnsError
 from lbdns_shared.metric_catalogue import CATALOGUE
@@ -41,22 +43,11 @@ EXAMPLES = """examples:
   lbdns-agent --collector 192.0.2.53 --key-file /etc/lbdns/agent.key --pool web       join pool web
   lbdns-agent --once                          show what this host would report
   lbdns-agent --collector 192.0.2.53 --server-status http://127.0.0.1:8080/server-status --alarm 'run_queue>100'
+  lbdns-agent record --help                   record disk counters and metrics in CSV files
+  lbdns-agent plot --help                     draw what 'lbdns-agent record' recorded
 """
-
-
-def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a function that calls ``parse`` and turns errors into ArgumentTypeError.
-
-    Argparse shows only the messages of ArgumentTypeError.
-    """
-
-    def parse_argument(text: str) -> Any:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return parse_argument
+#: Subcommand -> the module that defines its function ``main``; it is imported only if the subcommand is used
+SUBCOMMANDS: Final = {"record": "lbdns_agent.recorder.record_command", "plot": "lbdns_agent.recorder.plot_command"}
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -69,18 +60,12 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     _add_report_options(parser.add_argument)
-    _add_sensor_options(parser.add_argument)
+    add_sensor_options(parser.add_argument)
     add = parser.add_argument
     add("--once", action="store_true", help="print one sample and send nothing")
     add("--json", action="store_true", help="with --once: print the sample as JSON")
-    add("--log-format", default="text", choices=log.FORMATS, help="format of log lines (default: text)")
-    add(
-        "--log-level",
-        default="info",
-        choices=log.LEVELS,
-        help="log only messages at or above this level (default: info)",
-    )
-    add("--version", action="version", version=f"lbdns-agent {__version__}")
+    add_log_options(add)
+    add_version(add)
     return parser
 
 
@@ -90,26 +75,26 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         action="append",
         default=[],
         metavar="HOST[:PORT]",
-        type=_argument_type(lambda text: parse_endpoint(text, REPORT_PORT)),
+        type=argument_type(lambda text: parse_endpoint(text, REPORT_PORT)),
         help=f"send reports to this collector; may be repeated (default port: {REPORT_PORT})",
     )
     add(
         "--interval",
         default=1.0,
-        type=_argument_type(parse_interval),
+        type=argument_type(parse_interval),
         metavar="S",
         help="seconds between reports, 0.1 to 3600 (default: 1)",
     )
     add(
         "--name",
-        type=_argument_type(parse_name),
+        type=argument_type(parse_name),
         metavar="HOST",
         help="host name to report as (default: this host's short name)",
     )
     add("--key-file", type=Path, metavar="FILE", help="sign reports with the key in this file (default: no signature)")
     add(
         "--pool",
-        type=_argument_type(parse_pool),
+        type=argument_type(parse_pool),
         metavar="POOL",
         help="the pool that this host joins, if the collector's configuration permits it "
         "(default: the only pool that hosts with this name may join)",
@@ -119,7 +104,7 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         action="append",
         default=[],
         metavar="ADDRESS",
-        type=_argument_type(parse_address),
+        type=argument_type(parse_address),
         help="address of this host in the pool that it joins, and the source of its reports; may be repeated "
         f"up to {MAX_ADDRESSES} times (default: the address from which reports are sent)",
     )
@@ -128,7 +113,7 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         action="append",
         default=[],
         metavar="URL",
-        type=_argument_type(parse_collector_url),
+        type=argument_type(parse_collector_url),
         help="URL of the collector's HTTP interface, such as http://ns1.example.net:8053; about every 30 s, the agent "
         "checks there whether the collector accepts its reports, and logs the reason if not; may be repeated "
         "(default: no check)",
@@ -140,29 +125,6 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         metavar="CONDITION|off",
         help="send alarms while this condition holds: METRIC[/cpu] > NUMBER (or >=, <, <=); may be repeated  "
         f"(default: {', '.join(condition.replace(' ', '') for condition in DEFAULT_CONDITIONS)})",
-    )
-
-
-def _add_sensor_options(add: Callable[..., Any]) -> None:
-    add(
-        "--server-status",
-        default=parse_status_url(DEFAULT_URL),
-        type=_argument_type(lambda text: None if text == OFF else parse_status_url(text)),
-        metavar="URL|off",
-        help=f"URL of the web server's status page (default: {DEFAULT_URL})",
-    )
-    add(
-        "--gateway",
-        default="auto",
-        type=_argument_type(parse_gateway),
-        metavar="auto|ADDRESS|off",
-        help="router to ping (auto: the default gateway)",
-    )
-    add(
-        "--cgroup",
-        default="auto",
-        metavar="auto|off|PATH",
-        help="control group to measure instead of the host (auto: the agent's own group if it has a CPU quota)",
     )
 
 
@@ -246,9 +208,13 @@ def _number(value: float) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``lbdns-agent``. Return 0 on success, 1 on a runtime failure, or 2 on invalid arguments or key files."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words and words[0] in SUBCOMMANDS:
+        subcommand: Callable[[Sequence[str]], int] = import_module(SUBCOMMANDS[words[0]]).main
+        return subcommand(words[1:])
     parser = build_parser()
     try:
-        arguments = parser.parse_args(argv)
+        arguments = parser.parse_args(words)
         options = read_options(parser, arguments)
     except SystemExit as ended:  # argparse has printed why
         return int(ended.code or 0)

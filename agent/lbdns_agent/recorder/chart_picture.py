@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -20,6 +21,7 @@ WIDTH, HEIGHT = 6.0, 2.4  # inches of each chart
 COLOURS: Final = {"read": "#0072B2", "write": "#D55E00", "discard": "#009E73", "flush": "#CC79A7"}
 OTHER_COLOUR: Final = "#0072B2"
 RESOLUTION: Final = 150  # dots per inch
+MARGIN: Final = 0.04  # share of the largest value: keeps lines off the frame
 
 
 def check_picture(path: Path) -> None:
@@ -64,13 +66,16 @@ def draw(charts: Sequence[Chart], zone: tzinfo | None, path: Path) -> None:
 
 def _draw_chart(chart: Chart, axes: Axes, zone: tzinfo | None) -> None:
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.ticker import FuncFormatter
 
     for line in chart.lines:
         times = [datetime.fromtimestamp(time, zone) for time in line.times]
         axes.plot(times, line.values, label=line.label, color=COLOURS.get(line.label, OTHER_COLOUR), linewidth=1.2)  # type: ignore[arg-type]
     axes.set_title(chart.title, loc="left", fontsize=9, fontweight="bold")
     axes.set_ylabel(chart.unit)
-    axes.set_ylim(bottom=0)
+    top = max((value for line in chart.lines for value in line.values if not math.isnan(value)), default=0.0) or 1.0
+    axes.set_ylim(-MARGIN * top, top * (1.0 + MARGIN))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:,.10g}"))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(True, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -78,4 +83,11 @@ def _draw_chart(chart: Chart, axes: Axes, zone: tzinfo | None) -> None:
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
     if len(chart.lines) > 1:
-        axes.legend(frameon=False, fontsize=8, loc="upper left", ncols=len(chart.lines))
+        axes.legend(
+            frameon=False,
+            fontsize=8,
+            loc="lower right",
+            bbox_to_anchor=(1.0, 0.98),
+            ncols=len(chart.lines),
+            borderpad=0.0,
+        )

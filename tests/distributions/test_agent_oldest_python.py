@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 import pytest
 
@@ -16,7 +17,9 @@ from tests.needs import REASON_PREFIX
 ROOT: Final = Path(__file__).parents[2]
 FOLDERS: Final = ("tests/agent", "tests/shared")
 #: msgpack: the oldest that needs no compiler on Python 3.9
-PACKAGES: Final = ("msgpack==1.0.2", "psutil", "pytest", "pytest-asyncio", "pytest-xdist", "hypothesis", "cryptography")
+PACKAGES: Final = (
+    "msgpack==1.0.2", "psutil", "matplotlib", "pytest", "pytest-asyncio", "pytest-xdist", "hypothesis", "cryptography",
+)  # fmt: skip
 LONGEST: Final = 600  # seconds: about 60 on two free processors
 
 
@@ -33,9 +36,10 @@ def find_python() -> str:
 def make_environment(python: str) -> Path:
     """Return the Python of a virtual environment with the packages that the tests import, creating it if necessary.
 
-    It is made once. The environment is renamed when it is complete, so that two concurrent runs do not interfere.
+    It is made once for each list of packages. The environment is renamed when it is complete, so that two concurrent
+    runs do not interfere.
     """
-    folder = Path(sys.prefix) / "agent-python3.9"
+    folder = Path(sys.prefix) / f"agent-python3.9-{crc32(' '.join(PACKAGES).encode()):08x}"
     if not folder.exists():
         new = folder.with_name(f"{folder.name}.{os.getpid()}")
         subprocess.run([python, "-m", "venv", str(new)], check=True, timeout=LONGEST)

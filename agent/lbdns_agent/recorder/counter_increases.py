@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import add, sub
 from typing import Final
 
 from lbdns_agent.recorder.diskstats import COUNTERS
@@ -61,6 +62,10 @@ def counter_increases(before: Sequence[int], after: Sequence[int], seconds: floa
     """Return the increase of each counter, or None if the counters were reset."""
     if len(before) != len(after):
         return None  # another kernel
+    simple = [*map(sub, after, before)]
+    simple[_IN_PROGRESS] = 0
+    if min(simple) >= 0:
+        return tuple(simple)
     found = []
     for at, (old, new) in enumerate(zip(before, after)):
         increase = 0 if at == _IN_PROGRESS else _increase(old, new)
@@ -98,6 +103,5 @@ def merged(parts: Sequence[Increases | None], shortest: float) -> list[Increases
         if part is None or last is None or last.seconds >= shortest or len(last.counters) != len(part.counters):
             found.append(part)
         else:
-            total = tuple(a + b for a, b in zip(last.counters, part.counters))
-            found[-1] = Increases(last.start, part.end, total)
+            found[-1] = Increases(last.start, part.end, tuple(map(add, last.counters, part.counters)))
     return found

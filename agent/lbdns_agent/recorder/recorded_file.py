@@ -15,6 +15,8 @@ from lbdns_agent.recorder.diskstats import CLASSIC
 from lbdns_shared.errors import ConfigError
 from lbdns_shared.metric_catalogue import CATALOGUE
 
+LATEST: Final = 2**33  # Unix seconds: the year 2242
+LIMIT: Final = 2**64  # counters have at most 64 bits
 _COUNTERS_AT: Final = 4  # fields before the counters: time, major number, minor number and device
 _DISK_COLUMNS: Final = LBDNS.header(CLASSIC).split(",")
 _DISK_COLUMNS_2014: Final = HEADER_2014.split(",")
@@ -92,12 +94,15 @@ def parse(lines: Iterable[str]) -> RecordedRows:
             if len(row) != len(header):
                 raise ValueError("the row must have as many fields as the header")
             time = datetime.fromisoformat(row[0])
-            add(found, header, row, time.timestamp())
+            seconds = time.timestamp()
+            if not 0 <= seconds < LATEST:
+                raise ValueError("the time is not that of a recorder")
+            add(found, header, row, seconds)
         except (ValueError, OverflowError, OSError):  # the last two: a year that the system's clock doesn't have
             found.skipped += 1
             continue
         if math.isinf(found.first):
-            found.first, found.zone = time.timestamp(), time.tzinfo
+            found.first, found.zone = seconds, time.tzinfo
     return found
 
 
@@ -121,12 +126,14 @@ def _next(rows: Iterator[list[str]], found: RecordedRows) -> list[str] | None:
 def _add_disk_row(found: RecordedRows, header: Sequence[str], row: Sequence[str], time: float) -> None:
     # Empty fields at the end: other devices in the same file have more counters
     counters = tuple(int(text) for text in row[_COUNTERS_AT:] if text)
-    if len(counters) < CLASSIC:
-        raise ValueError("a device has at least 11 counters")
+    if len(counters) < CLASSIC or max(counters) >= LIMIT or min(counters) <= -LIMIT:
+        raise ValueError("a device has at least 11 counters of at most 64 bits")
     found.disks.setdefault(row[3], []).append(CounterRow(time, counters))
 
 
 def _add_metrics_row(found: RecordedRows, header: Sequence[str], row: Sequence[str], time: float) -> None:
     values = [float(text) if text else math.nan for text in row[1:]]
+    if any(text and not math.isfinite(value) for text, value in zip(row[1:], values)):
+        raise ValueError("a metric is a finite number")
     for metric, value in zip(header[1:], values):
         found.metrics.setdefault(metric, []).append((time, value))

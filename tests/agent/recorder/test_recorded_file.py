@@ -56,7 +56,9 @@ def test_metrics() -> None:
         "2026-03-01T12:00:00+01:00,8,0,sda,1,2,3,4,5,6,7,8,9,10,",
         "2026-03-01T12:00:00+01:00,8,0,sda,1,2,3,4,5,6,7,8,9,10,many",
         f"yesterday,8,0,sda{COUNTERS}",
-        f"0001-01-01T00:00:00+14:00,8,0,sda{COUNTERS[:-2]}x",
+        f"0001-01-01T00:00:00+14:00,8,0,sda{COUNTERS}",
+        f"9999-12-31T23:59:59-14:00,8,0,sda{COUNTERS}",
+        f"2026-03-01T12:00:00+01:00,8,0,sda{COUNTERS}{'0' * 400}",
         "\0\0\0\0",
         '2026-03-01T12:00:00+01:00,8,0,"sda"b',
     ],
@@ -66,6 +68,12 @@ def test_malformed_rows_are_skipped(row: str) -> None:
     found = parse([f"{line}\n" for line in (HEADER, row, good)])
     assert found.skipped == 1
     assert [row.counters for row in found.disks["sda"]] == [tuple(range(1, 12))]
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e999", "x"])
+def test_a_metric_is_a_finite_number(value: str) -> None:
+    found = parse(["time,load1\n", f"2026-03-01T12:00:00+01:00,{value}\n"])
+    assert (found.skipped, found.metrics) == (1, {})
 
 
 def test_rotated_files_are_put_in_order(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from lbdns_agent import cli
-from lbdns_agent.recorder import record_command
+from lbdns_agent.recorder import plot_command, record_command
 from lbdns_agent.recorder.csv_file import CsvFile
 from lbdns_agent.recorder.record_command import RecordOptions
 from lbdns_agent.recorder.rotation import Rotation
@@ -88,6 +89,16 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"--{option}" in text
     assert cli.main(["record", "--version"]) == 0
     assert capsys.readouterr().out == f"lbdns-agent {__version__}\n"
+
+
+@pytest.mark.parametrize("command", [record_command, plot_command])
+def test_every_option_is_documented(command: ModuleType) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "tasks" / "record-disks.md").read_text()
+    found = [text for action in command.build_parser()._actions for text in action.option_strings]
+    assert "--out" in found
+    for option in found:
+        if option not in ("-h", "--help", "--version"):
+            assert f"| `{option}" in page or f"`, `{option}" in page, option
 
 
 def test_the_help_of_the_agent_names_the_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,6 +71,19 @@ def test_the_limit_of_a_file_size(tmp_path: Path) -> None:
     assert len(assert_whole(path.read_text())) % recorded_devices() == 0
 
 
+def test_a_directory_that_is_missing_for_a_while(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with recorder(tmp_path, "--devices", "all", "--interval", "0.1", "--out", str(out)) as running:
+        until(lambda: rows(out / "diskstats.csv") > 0)
+        out.rename(tmp_path / "elsewhere")
+        until(lambda: running.lines("No such file or directory; rows are lost until"))
+        assert not out.exists(), "the directory may be a mount point: rows must not end up on another disk"
+        (tmp_path / "elsewhere").rename(out)
+        until(lambda: running.lines(": can be written again"))
+        assert running.stop() == 0
+    assert len(assert_whole((out / "diskstats.csv").read_text())) % recorded_devices() == 0
+
+
 class SmallDisk:
     """A file system of 64 kB that only a recorder in its mount namespace has."""
 

@@ -69,10 +69,11 @@ def test_a_busy_time_that_increases_faster_than_time_itself_is_a_restart(seconds
     assert (counter_increases(old, new, seconds) is not None) is known
 
 
-def test_requests_in_progress_may_decrease() -> None:
+@pytest.mark.parametrize("in_progress", [0, 8, 9, 10])
+def test_requests_in_progress_are_no_total(in_progress: int) -> None:
     old = [9] * CLASSIC
     new = [9] * CLASSIC
-    new[COUNTERS.index("in_progress")] = 0
+    new[COUNTERS.index("in_progress")] = in_progress
     assert counter_increases(old, new, 1.0) == (0,) * CLASSIC
 
 

@@ -153,6 +153,8 @@ def make_directory(path: Path) -> None:
     """Create the directory unless it exists. Raises ConfigError if no file can be created in it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise ConfigError(f"--out: {path}: not a directory") from None
     except OSError as error:
         raise ConfigError(f"--out: {path}: {error.strerror}") from None
     if not os.access(path, os.W_OK | os.X_OK):

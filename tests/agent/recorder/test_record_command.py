@@ -61,7 +61,7 @@ def test_everything_else() -> None:
         (["--out", "/tmp", "--devices", ",".join(f"nvme{n}n1" for n in range(50))], "don't fit into a file name"),
         (["--out", "/tmp", "--devices", "lbdns-none"], "unknown device 'lbdns-none'; /proc/diskstats lists: "),
         (["--out", "/dev/null/x", "--devices", "all"], "--out: /dev/null/x: Not a directory"),
-        (["--out", "/dev/null", "--devices", "all"], "--out: /dev/null: File exists"),
+        (["--out", "/dev/null", "--devices", "all"], "--out: /dev/null: not a directory"),
     ],
 )
 def test_what_is_refused(arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:

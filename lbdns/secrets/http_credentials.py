@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import re
 from dataclasses import dataclass, field
@@ -75,7 +74,7 @@ def _user_and_secret(header: str) -> tuple[str, str]:
         return "", rest.strip()
     try:
         text = base64.b64decode(rest.strip(), validate=True).decode() if scheme.lower() == "basic" else ""
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # not base64, not UTF-8, or not ASCII
         return "", ""
     user, colon, password = text.partition(":")
     return (user, password) if colon else ("", "")
@@ -87,7 +86,8 @@ def _matches(secret: str, tokens: tuple[str, ...]) -> list[bool]:
 
 
 def _same(text: str, known: str) -> bool:
-    return hmac.compare_digest(text.encode(), known.encode())
+    # A header that is not UTF-8 contains surrogates
+    return hmac.compare_digest(text.encode(errors="surrogatepass"), known.encode())
 
 
 NO_CREDENTIALS: Final = HttpCredentials()

@@ -6,6 +6,8 @@ import base64
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lbdns.config.web_section import WebConfig
 from lbdns.secrets.http_credentials import NO_CREDENTIALS, HttpCredentials, parse_tokens, read_credentials
@@ -33,11 +35,19 @@ def test_good_headers(header: str) -> None:
     [
         "", "Bearer", "Bearer ", "Bearer abc12", "Bearer abc1234", "Bearer po:tatoes", "abc123", "Digest abc123",
         basic("sam:"), basic("sam"), basic(":po:tatoes"), basic("frodo:po:tatoes"), basic("sam:po:tatoes "),
-        basic("sam:potatoes"), "Basic ????", "Basic /w==", basic(""), basic(":"), "Bearer é",
+        basic("sam:potatoes"), "Basic ????", "Basic /w==", basic(""), basic(":"), "Bearer é", "Basic é",
+        "Bearer \udcff", "Basic \udcff",
     ],
 )  # fmt: skip
 def test_bad_headers(header: str) -> None:
     assert not BOTH.accept(header)
+
+
+@given(st.sampled_from(["", "Bearer ", "Basic "]), st.text(st.characters()))
+def test_no_header_raises_an_error(scheme: str, rest: str) -> None:
+    """HTTP headers that are not UTF-8 contain surrogates."""
+    assert not BOTH.accept(scheme + rest) or rest.strip() in BOTH.tokens
+    assert HttpCredentials("sam", "x", ("t",), ("steerer",)).steerer(scheme + rest) in ("", "steer token 1")
 
 
 @pytest.mark.parametrize("header", ["", "Bearer ", basic(":"), basic(""), basic("x:")])

@@ -77,7 +77,8 @@ async def _refusal(request: web.Request) -> web.Response | None:
     if steers and access.credentials and access.credentials.accept(header):
         return _refuse(request, "steering", 403, "these credentials may only read; use a token in steer_token_file")
     async with access.delayed_refusal(address):
-        what = "wrong user name, password or token; the valid credentials are in [web] password_file and token_file"
+        files = "steer_token_file" if steers and access.credentials.steer_tokens else "password_file and token_file"
+        what = f"wrong user name, password or token; the valid credentials are in [web] {files}"
         return _refuse(request, "credentials", 401, what, WWW_Authenticate=challenge)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -67,7 +66,7 @@ def refusal(headers: Mapping[str, str], host: str) -> str:
     if headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         return "another site made the browser send this request"
     origin = headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and origin.lower().partition("://")[2] != host.lower():
         return f"the request comes from another site: {origin[:100]!r}"
     return ""
 
@@ -76,6 +75,8 @@ def parameters(request: web.Request) -> dict[str, Any]:
     """Return the parameters of a request, as the fields of a control command. Raises LbdnsError."""
     found: dict[str, Any] = {}
     for name, text in request.query.items():
+        if name == "command":
+            raise LbdnsError("command: omit this parameter, because the path is the command")
         if name in found:
             raise LbdnsError(f"{name[:50]}: the parameter occurs twice")
         found[name] = _value(name, text)

@@ -119,6 +119,7 @@ async def test_without_the_right_credentials_nothing_happens(
         ({"Origin": "https://evil.example"}, "comes from another site: 'https://evil.example'"),
         ({"Origin": "null"}, "comes from another site"),
         ({"Origin": "http://127.0.0.1:1"}, "comes from another site"),
+        ({"Origin": "http://["}, "comes from another site"),
     ],
 )
 async def test_other_sites_cannot_steer(tmp_path: Path, headers: dict[str, str], why: str) -> None:
@@ -149,7 +150,7 @@ async def test_the_page_itself_can_steer_but_grants_other_sites_nothing(tmp_path
             assert not [name for name in response.headers if name.lower().startswith("access-control")]
 
 
-@given(st.text(max_size=30), st.text(max_size=30))
+@given(st.text(max_size=30) | st.text("[]:/.@a1", max_size=12), st.text(max_size=30))
 def test_an_origin_is_accepted_only_if_it_names_the_host(origin: str, host: str) -> None:
     accepted = refusal({HEADER: "1", "Origin": origin}, host) == ""
     assert not accepted or host == "" or host.lower() in origin.lower()
@@ -195,6 +196,28 @@ async def test_parameters_that_occur_twice_and_bodies_are_refused(tmp_path: Path
             assert response.status == 400
             assert "without a body" in (await response.json())["error"]
         assert orders.received == []
+
+
+async def test_the_path_alone_states_the_command(tmp_path: Path) -> None:
+    async with served(tmp_path, access()) as web:
+        web.source.steering = orders = Orders()
+        for command in ("drain", "reload", "nonsense"):
+            status, document = await post(web, f"/api/v1/undrain?member=frodo&command={command}")
+            assert (status, document["error"]) == (400, "command: omit this parameter, because the path is the command")
+        assert orders.received == []
+
+
+@pytest.mark.parametrize(
+    ("credentials", "files"), [(SAM, "[web] password_file and token_file"), (TWO, "[web] steer_token_file")]
+)
+async def test_who_sends_a_wrong_token_learns_where_the_right_ones_are(
+    tmp_path: Path, credentials: HttpCredentials, files: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_control, "DELAY", 0.01)
+    async with served(tmp_path, access(credentials)) as web:
+        status, document = await post(web, DRAIN, HttpCredentials(tokens=("wrong",)))
+        assert status == 401
+        assert document["error"].endswith(f"the valid credentials are in {files}")
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])

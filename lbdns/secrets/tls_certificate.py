@@ -5,6 +5,7 @@ The ``ssl`` module is imported on demand, because most servers and commands do n
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 
 _DAY: Final = 86_400.0  # seconds
 _SOON: Final = 14 * _DAY  # before its expiry, a certificate must be renewed
-_END_OF_CERTIFICATE: Final = "-----END CERTIFICATE-----"
-_BEGIN_OF_CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
+_CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 def server_context(web: WebConfig) -> tuple[ssl.SSLContext | None, list[str]]:
@@ -34,7 +34,8 @@ def server_context(web: WebConfig) -> tuple[ssl.SSLContext | None, list[str]]:
 
     # An EC key is best: an RSA signature takes about 1 ms, which delays the queries to this process
     _, warnings = read_private(web.tls_key, "[web] tls_key", "it must contain the certificate's private key (PEM)")
-    client = client_context(web.tls_cert)
+    # Reads all certificates: for a damaged one, OpenSSL's own error does not say which file is damaged
+    client, *_ = (_client_context(*each) for each in _certificates(web.tls_cert))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
@@ -55,15 +56,20 @@ def client_context(certificate: Path) -> ssl.SSLContext:
     The server's name is not compared: commands on the server's machine connect to the configured address, which
     certificates rarely contain. Raises ConfigError.
     """
+    return _client_context(*_certificates(certificate)[0])
+
+
+def _client_context(where: str, certificate: str) -> ssl.SSLContext:
+    """Return a TLS context that accepts only the server with ``certificate`` (PEM)."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN  # the issuer need not be known
     try:
-        context.load_verify_locations(cadata=_first_certificate(certificate))
+        context.load_verify_locations(cadata=certificate)
     except (ssl.SSLError, ValueError):
-        raise ConfigError(f"{certificate}: [web] tls_cert: the first certificate is damaged") from None
+        raise ConfigError(f"{where} is damaged") from None
     return context
 
 
@@ -76,23 +82,23 @@ def _no_password() -> str:
     raise _EncryptedKeyError
 
 
-def _first_certificate(path: Path) -> str:
-    """Return the first certificate in a PEM file. The certificates after it are those of its issuers."""
+def _certificates(path: Path) -> list[tuple[str, str]]:
+    """Return the certificates in a PEM file, each with its place for error messages. The server's own is the first."""
     try:
         text = path.read_text("ascii", "replace")
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the [web] tls_cert: {error.strerror}") from None
-    begin, end = text.find(_BEGIN_OF_CERTIFICATE), text.find(_END_OF_CERTIFICATE)
-    if not 0 <= begin < end:
+    found = _CERTIFICATE.findall(text)
+    if not found:
         what = "the file contains no certificate; it must contain the server's certificate and its issuers' (PEM)"
         raise ConfigError(f"{path}: [web] tls_cert: {what}")
-    return text[begin : end + len(_END_OF_CERTIFICATE)] + "\n"
+    return [(f"{path}: [web] tls_cert: certificate {number}", each) for number, each in enumerate(found, 1)]
 
 
 def _why_unusable(certificate: Path, key: Path, error: ssl.SSLError) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
         return f"{key}: [web] tls_key: the key does not belong to the certificate in {certificate}"
-    if error.reason == "NO_START_LINE" or error.reason is None:  # the certificate has been read already
+    if error.reason == "NO_START_LINE" or error.reason is None:  # the certificates have been read already
         return f"{key}: [web] tls_key: the file contains no private key (PEM)"
     reason = error.reason.lower().replace("_", " ")
     return f"{certificate}: [web] tls_cert: OpenSSL cannot use the certificate with the key in {key}: {reason}"

@@ -95,12 +95,14 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     _, locked = self_signed(tmp_path, "locked", encrypted=True)
     (empty := tmp_path / "empty").touch(0o600)
     (damaged := tmp_path / "damaged").write_text(re.sub(r"(?m)^M.*$", "AAAA", certificate.read_text(), count=1))
+    (chain := tmp_path / "chain").write_text(certificate.read_text() * 2 + damaged.read_text())
     missing = tmp_path / "missing"
     for files, message in (
         ((missing, key), f"{missing}: cannot read the [web] tls_cert: No such file"),
         ((certificate, missing), f"{missing}: cannot read the [web] tls_key: No such file"),
         ((key, key), f"{key}: [web] tls_cert: the file contains no certificate"),
-        ((damaged, key), f"{damaged}: [web] tls_cert: "),
+        ((damaged, key), f"{damaged}: [web] tls_cert: certificate 1 is damaged"),
+        ((chain, key), f"{chain}: [web] tls_cert: certificate 3 is damaged"),
         ((certificate, stranger), f"{stranger}: [web] tls_key: the key does not belong to the certificate in"),
         ((certificate, certificate), f"{certificate}: [web] tls_key: the file contains no private key"),
         ((certificate, empty), f"{empty}: [web] tls_key: "),

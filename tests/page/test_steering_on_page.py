@@ -94,6 +94,51 @@ async def test_the_last_member_needs_a_second_confirmation(tmp_path: Path) -> No
 
 
 @needs(programs=("chromium",))
+async def test_the_dialog_shows_the_notes_of_the_server(tmp_path: Path) -> None:
+    site = steering_site(tmp_path, web='steer = true\nsteer_token_file = "steer.token"')
+    with serving(site):
+        for member in ("bilbo", "frodo"):
+            await asyncio.to_thread(send_command, site.folder / "control.sock", "force", member=member, to="up")
+        async with browsing(tmp_path / "browser") as browser, browser.page() as page:
+            await open_dialog(page, site)
+            await page.run("document.querySelector('#steer input[type=password]').value = 'sesame'")
+            await page.run(f"{CONFIRM}.click()")
+            await page.until(f"{MESSAGE}.startsWith('Done.')")
+            assert await page.run(MESSAGE) == (
+                "Done. Note: bilbo.hobbit is drained; a drain takes precedence over a forced state."
+            )
+            assert await page.run(f"{CONFIRM}.checkVisibility()") is False, (
+                "the command must not be repeated by mistake"
+            )
+            await page.run("document.activeElement.click()")
+            await page.until(f"!{OPEN}")
+            await page.click(".steer-button")
+            assert await page.run(f"{CONFIRM}.checkVisibility()") is True
+            assert await page.run(MESSAGE) == ""
+
+
+@needs(programs=("chromium",))
+async def test_a_late_response_does_not_change_the_dialog_for_another_member(tmp_path: Path) -> None:
+    site = steering_site(tmp_path, web='steer = true\nsteer_token_file = "steer.token"')
+    with serving(site):
+        async with browsing(tmp_path / "browser") as browser, browser.page() as page:
+            await open_dialog(page, site)
+            late = "const sent = window.fetch; window.fetch = () => new Promise(answer => { window.answer = answer; })"
+            await page.run(f"(() => {{ {late}; window.restore = () => {{ window.fetch = sent; }}; }})()")
+            await page.run(f"{CONFIRM}.click()")
+            await page.until("window.answer")
+            assert await page.run(f"{CONFIRM}.disabled") is True
+            await page.run("window.restore(); document.getElementById('steer').close()")
+            await page.click(".steer-button")
+            assert await page.run(f"{CONFIRM}.disabled") is False
+            refused = "{ status: 409, headers: { 'Content-Type': 'application/json' } }"
+            await page.run(f'window.answer(new Response(\'{{"error": "the last"}}\', {refused}))')
+            await asyncio.sleep(0.3)  # nothing may happen
+            assert await page.run(MESSAGE) == ""
+            assert await page.run(f"{CONFIRM}.textContent") == "Drain (bilbo)"
+
+
+@needs(programs=("chromium",))
 async def test_without_steering_there_is_no_button(tmp_path: Path) -> None:
     site = steering_site(tmp_path, web="")
     with serving(site):

@@ -14,6 +14,7 @@ export class SteerDialog {
   #member = "";
   #pool = "";
   #insists = false;  // the server has warned that the pool needs the member, and the user repeats the command
+  #opened = 0;  // how often; a response that arrives after the dialog was closed must not change the next dialog
 
   constructor() {
     this.title = make("h2");
@@ -34,10 +35,11 @@ export class SteerDialog {
     this.message.setAttribute("role", "alert");
     this.confirm = make("button", "", "Drain");
     this.confirm.type = "submit";
+    this.cancel = makeButton("Cancel", () => this.element.close());
     const form = make(
       "form", "steer-form", this.title, makeLabel("Action", this.action), this.factorLabel, this.spanLabel,
       makeLabel("Pools", this.everywhere), makeLabel("Reason", this.reason), this.tokenLabel, this.message,
-      make("p", "buttons", this.confirm, makeButton("Cancel", () => this.element.close())),
+      make("p", "buttons", this.confirm, this.cancel),
     );
     form.addEventListener("submit", event => {
       event.preventDefault();
@@ -47,6 +49,7 @@ export class SteerDialog {
     this.element = make("dialog", "", form);
     this.element.id = "steer";
     this.element.setAttribute("aria-labelledby", this.title.id);
+    this.element.addEventListener("close", () => this.#opened++);
     this.tokenLabel.hidden = true;
     document.body.append(this.element);
   }
@@ -56,6 +59,7 @@ export class SteerDialog {
     this.#member = member;
     this.#pool = pool;
     this.reason.value = "";
+    this.confirm.disabled = false;
     setText(this.message, "");
     this.#show();
     this.element.showModal();
@@ -64,6 +68,8 @@ export class SteerDialog {
   #show() {
     const action = this.action.value;
     this.#insists = false;
+    setText(this.cancel, "Cancel");
+    setHidden(this.confirm, false);
     setText(this.title, `Steer ${this.#member} in pool ${this.#pool}`);
     setHidden(this.factorLabel, action !== "weight");
     setHidden(this.spanLabel, ENDING.includes(action));
@@ -79,14 +85,21 @@ export class SteerDialog {
     if (this.span.value && !ENDING.includes(this.action.value)) parameters.for_s = this.span.value;
     if (this.#insists) parameters.force = "true";
     this.confirm.disabled = true;
-    try {
-      await sendCommand(command, parameters, this.token.value);
-      this.element.close();
-    } catch (error) {
-      this.#fail(error);
-    } finally {
-      this.confirm.disabled = false;
-    }
+    const opened = this.#opened;
+    const reply = await sendCommand(command, parameters, this.token.value).catch(error => ({ error }));
+    if (opened !== this.#opened) return;
+    this.confirm.disabled = false;
+    if (reply.error) this.#fail(reply.error);
+    else if (reply.notes.length) this.#succeed(reply.notes);
+    else this.element.close();
+  }
+
+  /** Show the server's notes about the effects of a command that it has carried out. */
+  #succeed(notes) {
+    setText(this.message, `Done. Note: ${notes.join("; ")}.`);
+    setText(this.cancel, "Close");
+    setHidden(this.confirm, true);
+    this.cancel.focus();
   }
 
   #fail(error) {

@@ -14,6 +14,7 @@ from lbdns_shared.errors import ConfigError
 from lbdns_shared.keys import read_private
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
+_MIN_LENGTH: Final = 16  # characters; clients may try 4 tokens per second, from each of their networks
 _HOW: Final = "generate one with 'openssl rand -hex 32'"
 
 
@@ -94,8 +95,9 @@ NO_CREDENTIALS: Final = HttpCredentials()
 
 
 def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
-    """Return two values: the credentials that ``[web]`` requires of clients, and warnings about files that other users
-    can read.
+    """Return two values: the credentials that ``[web]`` requires of clients, and warnings.
+
+    Warnings concern files that other users can read, and short tokens that permit steering.
 
     Raises ConfigError. Error messages never contain any part of a secret.
     """
@@ -116,7 +118,16 @@ def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
     if web.steer_token_file:
         steer_tokens, more = read_tokens(web.steer_token_file, "[web] steer_token_file")
         warnings += more
+        warnings += _short_tokens(steer_tokens, f"{web.steer_token_file}: [web] steer_token_file")
+    elif web.steer:
+        warnings += _short_tokens(tokens, f"{web.token_file}: [web] token_file")
     return HttpCredentials(web.user, password, tokens, steer_tokens), warnings
+
+
+def _short_tokens(tokens: tuple[str, ...], where: str) -> list[str]:
+    """Return a warning for each token that is too short to permit steering."""
+    what = f"is short enough to be guessed, and it permits steering; {_HOW}"
+    return [f"{where}: token {n} {what}" for n, token in enumerate(tokens, 1) if len(token) < _MIN_LENGTH]
 
 
 def read_tokens(path: Path, key: str) -> tuple[tuple[str, ...], list[str]]:

@@ -74,6 +74,7 @@ def test_secrets_are_not_shown() -> None:
 
 
 def secret(folder: Path, text: str, mode: int = 0o600) -> Path:
+    folder.mkdir(exist_ok=True)
     path = folder / "secret"
     path.write_text(text)
     path.chmod(mode)
@@ -116,6 +117,19 @@ def test_no_token(text: str, what: str) -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nothing: cannot read the \[web\] token_file: No such file"):
         read_credentials(WebConfig(token_file=tmp_path / "nothing"))
+
+
+@pytest.mark.parametrize("key", ["token_file", "steer_token_file"])
+def test_short_tokens_that_permit_steering_are_warned_of(tmp_path: Path, key: str) -> None:
+    path = secret(tmp_path, f"{'a' * 16}\nsesame\n")
+    _, warnings = read_credentials(WebConfig(steer=True, **{key: path}))
+    assert warnings == [
+        f"{path}: [web] {key}: token 2 is short enough to be guessed, and it permits steering; "
+        "generate one with 'openssl rand -hex 32'"
+    ]
+    assert read_credentials(WebConfig(token_file=path))[1] == []
+    both = WebConfig(steer=True, token_file=path, steer_token_file=secret(tmp_path / "other", "b" * 16))
+    assert read_credentials(both)[1] == []
 
 
 def test_steer_tokens_permit_reading_too_and_others_do_not_permit_steering() -> None:

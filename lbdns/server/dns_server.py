@@ -8,7 +8,6 @@ import logging
 import os
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from lbdns.model.joined_members import JoinedMembers
 from lbdns.process import privileges, service_manager
 from lbdns.process.apply_configuration import Part, apply
 from lbdns.process.watchdog import Watchdog, start_watchdog
-from lbdns.server.control.control_commands import change_overrides, override_commands, server_commands
+from lbdns.server.control.control_commands import OverrideSteering, override_commands, server_commands
 from lbdns.server.control.control_socket import ControlCommand, ControlSocket
 from lbdns.server.control.override_manager import OverrideManager
 from lbdns.server.control.takeover import Predecessor, Successor
@@ -88,7 +87,7 @@ class DnsServer:
         self._overrides = OverrideManager(self.farm, self._dns.answerer, self.events)
         if self._status.counters.follower:
             self._status.counters.follower.on_overrides = self._overrides.follow
-        self._status.steering = partial(change_overrides, self._overrides)
+        self._status.steering = OverrideSteering(self._overrides)
         self._watchdog: Watchdog | None = None
         self._changing = asyncio.Lock()  # held by a reload or a take-over
         self._predecessor: Predecessor | None = None

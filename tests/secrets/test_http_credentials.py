@@ -122,7 +122,10 @@ def test_a_missing_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["token_file", "steer_token_file"])
 def test_short_tokens_that_permit_steering_are_warned_of(tmp_path: Path, key: str) -> None:
     path = secret(tmp_path, f"{'a' * 16}\nsesame\n")
-    _, warnings = read_credentials(WebConfig(steer=True, **{key: path}))
+    web = (
+        WebConfig(steer=True, token_file=path) if key == "token_file" else WebConfig(steer=True, steer_token_file=path)
+    )
+    _, warnings = read_credentials(web)
     assert warnings == [
         f"{path}: [web] {key}: token 2 is short enough to be guessed, and it permits steering; "
         "generate one with 'openssl rand -hex 32'"

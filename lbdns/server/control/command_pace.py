@@ -13,9 +13,10 @@ CYCLE: Final = DutyCycle(49.0, shortest=0.002, longest=1.0)
 
 
 class CommandPace:
-    """Starts commands and releases replies one at a time, with a pause after each."""
+    """Starts commands and releases replies one at a time, with a pause after each, according to ``cycle``."""
 
-    def __init__(self) -> None:
+    def __init__(self, cycle: DutyCycle = CYCLE) -> None:
+        self._cycle = cycle
         self._lock = asyncio.Lock()
         self._opens = 0.0  # loop time
 
@@ -32,4 +33,4 @@ class CommandPace:
             loop.call_soon(self._pause, time.thread_time())
 
     def _pause(self, began: float) -> None:
-        self._opens = asyncio.get_running_loop().time() + CYCLE.pause_after(time.thread_time() - began)
+        self._opens = asyncio.get_running_loop().time() + self._cycle.pause_after(time.thread_time() - began)

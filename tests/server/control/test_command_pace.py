@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
-import pytest
-
 from lbdns.process.duty_cycle import DutyCycle
-from lbdns.server.control import command_pace
 from lbdns.server.control.command_pace import CommandPace
 
 
-async def test_turns_come_in_order_and_one_per_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_pace, "CYCLE", DutyCycle(0.0))
-    pace, order = CommandPace(), list[int]()
+async def test_turns_come_in_order_and_one_per_iteration() -> None:
+    pace, order = CommandPace(DutyCycle(0.0)), list[int]()
 
     async def take(number: int) -> None:
         await pace.turn()

@@ -113,8 +113,8 @@ def explain(
 def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now: float) -> dict[str, Any]:
     """Return the members that the next answers under ``policy`` will name, and the reason for the first of them.
 
-    This part of ``explain`` is cheap enough for every status document. Only the reasons for selections in light traffic
-    need a view of the pool.
+    This part of ``explain`` is cheap enough for every status document. Only the reason for a
+    selection in light traffic requires a view of the pool.
     """
     coming = next_selections(cursor.plan, cursor.taken, UPCOMING)
     guard = chooser.guards(now)[coming[0]]

@@ -47,7 +47,7 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
     pools = farm.pools if not request.pool else [pool for pool in farm.pools if pool.name == request.pool]
     if not pools:
         near = nearest(request.pool, (pool.name for pool in farm.pools))
-        raise UnknownNameError(f"pool: there is no {request.pool!r}{near}")
+        raise UnknownNameError(f"pool: {request.pool!r} does not exist{near}")
     wanted = full_form(request.member)
     known = [member for pool in pools for member in pool.members]
     found = [m for m in known if m.full_name == wanted] or [m for m in known if m.name == wanted]

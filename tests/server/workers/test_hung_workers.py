@@ -228,7 +228,7 @@ async def test_a_take_over_fails_cleanly_if_no_descriptor_is_left(tmp_path: Path
         await server.waits_for("web: accepting connections failed")
         async with serving(path, "--take-over", ready=False) as successor:
             assert await successor.stopped() == 1
-        await server.waits_for("the sockets cannot be duplicated: Too many open files; this server continues")
+        await server.waits_for("the sockets cannot be duplicated: Too many open files; this server keeps running")
         for _, writer in connections:
             writer.close()
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)

@@ -251,7 +251,10 @@ def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
 
 
 def reason(state: State, reading: Reading | None, overrides: Sequence[Override], now: float, pool: str) -> str:
-    """Return why a member of ``pool`` is in its state, or an empty string for a usable member without overrides."""
+    """Return the reason why a member of ``pool`` is in its state.
+
+    For a usable member without overrides, the result is an empty string.
+    """
     if state == "usable" and not overrides:
         return ""
     by_slot = {override.slot: override for override in overrides}

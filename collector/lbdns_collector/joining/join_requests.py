@@ -138,7 +138,7 @@ class JoinRequests:
         return fitting[0]
 
     def _why_elsewhere(self, pool: Pool, name: str) -> str:
-        """Return why a name cannot join ``pool`` if it has already joined another pool of the same zone."""
+        """Return the reason why a name cannot join ``pool`` if it has already joined another pool of the same zone."""
         others = [other for other in self._pools if other.zone.origin == pool.zone.origin and other is not pool]
         taken = [
             other for other in others if self.joined.find(other.name, name) or (other.name, name) in self._requested

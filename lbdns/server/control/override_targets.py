@@ -101,7 +101,7 @@ def why_not_spare(
     guards: GuardsOf,
     now: float,
 ) -> str:
-    """Return why a pool cannot spare the targets, or an empty string if every pool can spare them.
+    """Return the reason why a pool cannot spare the targets, or an empty string if every pool can spare them.
 
     A pool cannot spare its targets if the overrides in ``after`` would leave the pool without a usable member, or would
     drain all its members. ``now`` is in monotonic seconds.
@@ -148,7 +148,7 @@ class _OverriddenPool:
         return all(self._forced_state(member) == "drained" for member in self.pool.members)
 
     def others(self, but: Sequence[str]) -> str:
-        """Return why the pool's other members are not selected, for example ``frodo: no report for 12 s``."""
+        """Return the reasons why the pool's other members are not selected, such as ``frodo: no report for 12 s``."""
         members = zip(self.pool.members, self.guards, strict=True)
         return join_some((self._why(member, guard) for member, guard in members if member.full_name not in but), "; ")
 

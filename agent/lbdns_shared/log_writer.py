@@ -144,7 +144,7 @@ class LogWriter:
     def _write_few(self, deadline: float = float("inf")) -> bool:
         """Write some bytes.
 
-        Return False if the deadline passed or the thread had to end before the stream was ready.
+        Return False if the deadline passes or the thread must end before the stream is ready.
         """
         if not self._piece:
             with self._changed:
@@ -270,7 +270,7 @@ def end_threads() -> None:
 
 
 def start_threads() -> None:
-    """Start the threads of all writers with waiting lines."""
+    """Start the threads of all writers that have lines waiting."""
     for writer in tuple(_writers):
         writer.start_thread()
 

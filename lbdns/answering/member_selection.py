@@ -202,20 +202,22 @@ class FamilyAffinity:
     """Groups each client's queries into lookups: the answers to all queries of a lookup name the same member.
 
     A client sends the queries of a lookup, one for each type, before it connects. The first query uses a position in
-    the plan, and the other queries join its lookup. No query states which lookup it belongs to. The first rule that
-    applies is:
+    the plan, and the other queries join its lookup. A query does not state which lookup it belongs to. The *current
+    lookup* is that of the client's newest query. The first rule that applies decides:
 
-    1. A query joins a lookup that lacks its type and has a query from its port.
-    2. If the client's lookups usually begin with the query's type, the query begins a lookup, with one exception.
-       The query joins the current lookup (that of the client's newest query) if that lookup lacks the type and began
-       a moment ago, because resolvers and networks may reorder queries.
-    3. A query joins the current lookup if that lookup lacks its type.
-    4. The current lookup may contain a lone query for the type. A query still joins that lookup if a query for another
-       type came from the same port, and the lone query came from another port.
-    5. The query also joins if the gap since the newest query is much shorter than the gap between the lone query and
-       the newest query.
-    6. A query joins the newest lookup that lacks its type. Joining the oldest such lookup would be wrong: after a lone
-       A query, each AAAA query would join the lookup before its own as long as the client kept starting lookups.
+    1. A query joins a lookup that has a query from the same port, but none of the same type.
+    2. If the client's lookups usually begin with the query's type, the query begins a lookup, with one exception. It
+       joins the current lookup if that lookup began a moment ago and has no query of the same type, because resolvers
+       and networks may reorder queries.
+    3. A query joins the current lookup if that lookup has no query of the same type.
+    4. If the current lookup already has a query of the same type, that query may be a lone query from another program.
+       The new query still joins the lookup if a query of another type came from its port, and the query of the same
+       type came from another port.
+    5. The new query also joins the lookup if the time since the newest query is much shorter than the time between the
+       newest query and the query of the same type.
+    6. A query joins the newest lookup that has no query of the same type. Joining the oldest such lookup would be
+       wrong: after a lone A query, each AAAA query would join the lookup before its own as long as the client kept
+       starting lookups.
     7. All other queries begin a lookup.
     """
 

@@ -75,7 +75,7 @@ class Responder:
     )  # fmt: skip
 
     def __init__(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
-        """Create a responder; ``use`` documents the arguments."""
+        """Create a responder. The arguments are those of ``use``."""
         self.now = self.wall = 0.0
         #: Set only while a socket is overloaded. Returns whether to drop the next query that would take the slow path.
         self.sheds: Callable[[], bool] | None = None

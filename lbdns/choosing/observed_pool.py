@@ -145,7 +145,7 @@ class ObservedPool:
         return capacities([member.request_cost for member in self.members], self.cores, self.max_speed_gain)
 
     def proven_capacities(self, capacity: Sequence[float]) -> tuple[float, ...]:
-        """Return the part of each ``capacity`` that another member's speed confirms (see ``proven_capacities``)."""
+        """Return how much of each ``capacity`` the speeds of other members confirm (see ``proven_capacities``)."""
         return proven_capacities(capacity, self.cores, [member.request_cost for member in self.members])
 
     @property

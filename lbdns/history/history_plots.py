@@ -165,7 +165,8 @@ class _OtherMembers:
         self._highest[point] = max(self._highest[point], *row)
 
     def summary(self, is_count: bool) -> Mapping[str, PlotValues]:
-        """Return the summary's series: the sum of rates for a count, and otherwise mean, lowest and highest value."""
+        """Return the summary's series: the sum for a count's rates, or the mean, lowest and highest values for other
+        metrics."""
         if not self._any:
             return {}
         if is_count:

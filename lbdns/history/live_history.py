@@ -56,7 +56,7 @@ class HistoryStatus:
 
 
 class LiveHistory:
-    """A history that is recorded by one program and read in separate threads.
+    """A history that this program records, and that threads read.
 
     Call all methods only in the event loop.
     """

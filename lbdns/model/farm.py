@@ -248,7 +248,7 @@ def _join_faults(pool: Pool, config: Config) -> Iterable[str]:
 
 
 def why_not_ours(owner: bytes, zone: Zone) -> str:
-    """Return why the zone is not authoritative for ``owner``, or an empty string if it is authoritative."""
+    """Return the reason why the zone is not authoritative for ``owner``, or an empty string if it is authoritative."""
     for above in names.suffixes(owner):
         node = zone.nodes.get(above, {})
         if NS in node and above != zone.origin:

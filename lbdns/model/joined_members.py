@@ -94,7 +94,7 @@ NO_JOINED_MEMBERS: Final = JoinedMembers()
 
 
 def why_not_joinable(pool: Pool, zone: Zone, pools: Iterable[Pool], name: str) -> str:
-    """Return why no host called ``name`` may join ``pool``, or an empty string if one may.
+    """Return the reason why no host called ``name`` may join ``pool``, or an empty string if one may.
 
     ``zone`` is the pool's zone without joined members, and ``pools`` are all configured pools. A name in the zone file
     and a pool's name are never replaced.
@@ -127,7 +127,7 @@ def with_joined(farm: Farm, joined: JoinedMembers) -> tuple[Farm, list[tuple[Joi
 
 
 def refused_members(farm: Farm, joined: JoinedMembers) -> list[JoinedMember]:
-    """Return the members of ``joined`` that a configured farm cannot include."""
+    """Return the members of ``joined`` that cannot be added to the configured ``farm``."""
     return [member for member, _ in _sorted_out(farm, joined)[2]]
 
 
@@ -171,7 +171,7 @@ def is_permitted(pool: Pool, address: str) -> bool:
 
 
 def _why_not_room(pool: Pool, already: Sequence[Member]) -> str:
-    assert pool.config.join, "only a pool with join has joined members"
+    assert pool.config.join, "only a pool with the key 'join' can have joined members"
     most = pool.config.join.max
     return f"pool {pool.name} already has {most} joined members, the maximum that join.max permits" * (
         len(already) >= most

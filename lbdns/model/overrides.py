@@ -25,7 +25,7 @@ MAX_REASON: Final = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """An operator's order for one member, currently in force.
+    """An override that an operator has set for one member, and that is in force.
 
     ``member`` is a full name; ``since`` and ``until`` are in Unix seconds.
     """

@@ -113,8 +113,8 @@ def explain(
 def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now: float) -> dict[str, Any]:
     """Return the members that the next answers under ``policy`` will name, and the reason for the first of them.
 
-    This part of ``explain`` is cheap enough for every status document. Only the reasons for selections in light traffic
-    need a view of the pool.
+    This part of ``explain`` is cheap enough for every status document. Only the reason for a
+    selection in light traffic requires a view of the pool.
     """
     coming = next_selections(cursor.plan, cursor.taken, UPCOMING)
     guard = chooser.guards(now)[coming[0]]
@@ -251,7 +251,10 @@ def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
 
 
 def reason(state: State, reading: Reading | None, overrides: Sequence[Override], now: float, pool: str) -> str:
-    """Return why a member of ``pool`` is in its state, or an empty string for a usable member without overrides."""
+    """Return the reason why a member of ``pool`` is in its state.
+
+    For a usable member without overrides, the result is an empty string.
+    """
     if state == "usable" and not overrides:
         return ""
     by_slot = {override.slot: override for override in overrides}

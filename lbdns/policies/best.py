@@ -47,8 +47,8 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     the highest score. Selections by level filling follow, in case more answers are needed before the next report.
 
     When traffic is not light, the plan begins with selections by level filling for the answers expected before the next
-    report. Selections in proportion to capacity follow. These are needed only if a crowd of clients has just arrived,
-    about which the loads in the reports say nothing.
+    report. Selections in proportion to capacity follow. They are needed only if a crowd of clients has just arrived,
+    which the loads in the reports do not reflect yet.
     """
     shares = level_filling_shares(view)
     light = rotation(fastest(view, nearly_highest(view)), previous)

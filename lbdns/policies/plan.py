@@ -135,7 +135,7 @@ class PolicySpec:
     uses_score: bool = False  # whether a member's score changes its plans
 
     def reason(self, view: Callable[[], PoolView], part: Part = "expected") -> str:
-        """Return why the policy selects a member in a ``part`` of its plan.
+        """Return the reason why the policy selects a member in a ``part`` of its plan.
 
         ``view`` returns a view of the pool. It is called only if the reason depends on the view.
         """

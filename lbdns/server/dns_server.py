@@ -259,7 +259,7 @@ class DnsServer:
                 with contextlib.closing(successor):
                     await self._hand_over_to(successor)
             except LbdnsError as error:
-                self._record(f"take-over: {error}; this server continues", logging.ERROR)
+                self._record(f"take-over: {error}; this server keeps running", logging.ERROR)
             finally:
                 if self._is_replaced:
                     self._record("a new process has taken over")

@@ -48,7 +48,7 @@ class Answerer(Protocol):
 
     @property
     def fault(self) -> str:
-        """Return why an answering process is not answering queries, or an empty string if all processes are."""
+        """Return the reason why a process is not answering queries, or an empty string if all processes are."""
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Prepare every answering process for ``new``, and return the change that applies ``new``.

@@ -132,7 +132,7 @@ class CurrentConfiguration:
         """Return a change that applies ``new``. Raises ConfigError if this change needs a restart."""
         before, after = self.farm.config, new.farm.config
         if bool(after.collector.connect) != bool(before.collector.connect):
-            what = "switching between receiving reports and following another collector needs a restart"
+            what = "switching between receiving reports and following another collector requires a restart"
             raise ConfigError(f"{self._path}: [collector] connect: {what}")
         for key in ("user", "workers", "plane"):
             if getattr(after.server, key) != getattr(before.server, key):

@@ -153,9 +153,9 @@ class SocketGroups:
     ) -> SocketChange:
         """Open any sockets that ``endpoints`` and the number of ``workers`` require, and return the change.
 
-        The change includes all ``inherited`` sockets, even at addresses that are not configured, because queries may be
-        waiting in them. If an address is not available, the method closes every socket that it has opened, and raises
-        ListenError.
+        The change includes all ``inherited`` sockets, even those with addresses that are no longer configured, because
+        queries may be waiting in them. If an address is not available, the method closes every socket that it has
+        opened, and raises ListenError.
         """
         change = SocketChange(self, self._open)
         wanted = tuple(dict.fromkeys(endpoints))

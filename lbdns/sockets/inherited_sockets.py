@@ -80,7 +80,7 @@ def _use_of(config: Config, sock: socket.socket) -> tuple[str, str]:
     here = bound_endpoint(sock)
     kind = "UDP" if sock.type == socket.SOCK_DGRAM else "TCP"
     if sock.type != socket.SOCK_DGRAM and not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-        return "", f"{kind} {here}, which does not listen"
+        return "", f"{kind} {here}, which is not listening"
     uses = {"dns": config.server.listen}
     if kind == "TCP":
         uses["web"] = (config.web.listen,) if config.web.listen else ()

@@ -86,7 +86,7 @@ def test_sockets_without_a_use_are_named() -> None:
         sockets_from_service_manager(config, environment(descriptors.count), Descriptors.FIRST)
     said = str(caught.value)
     assert f"TCP {here};" in said
-    assert f"TCP {deaf_at}, which does not listen" in said
+    assert f"TCP {deaf_at}, which is not listening" in said
     assert "descriptor 703, which is not bound to an address" in said
     assert f"UDP {here}" not in said, "reports are received there"
     for descriptor in range(Descriptors.FIRST, Descriptors.FIRST + descriptors.count):

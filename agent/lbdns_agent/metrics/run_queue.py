@@ -38,7 +38,7 @@ def read(host: MeasuredHost) -> int:
 def quick_read(host: MeasuredHost) -> MetricValues:
     """Return the metric from /proc/loadavg, because reading /proc/stat takes ten times as long.
 
-    For a cgroup, this function returns no metric, because its threads must be read one by one.
+    For a cgroup, this function returns no metric, because the cgroup's threads must be read one by one.
     """
     if host.group is not None and host.group.counts:
         return {}

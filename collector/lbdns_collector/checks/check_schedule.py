@@ -123,7 +123,7 @@ class CheckSchedule:
     def take(self, reading_of: ReadingOf, now: float) -> MemberCheck | None:
         """Remove the first due member from the schedule.
 
-        Return the member's check if it must be made now, otherwise None.
+        Return the member's check if the member must be checked now, or None otherwise.
 
         The caller must make the returned check and then call ``finish``. Do not call this method before ``next_due``.
 

@@ -6,7 +6,7 @@ a report first. Then the rules of this module apply, in the order of these reaso
     join_pool     the report names no pool that hosts may join, or the host's name fits several pools
     join_name     the host's name does not match the pool's names, or is already used in the zone
     join_address  an address is not in the pool's networks, the datagram comes from none of the host's addresses, or the
-                  host has only just changed its addresses
+                  host changed its addresses a moment ago
     join_full     the pool already has as many joined members as it may have
 """
 
@@ -118,7 +118,7 @@ class JoinRequests:
     def _check_pace(self, wanted: JoinedMember, now: float) -> None:
         place = wanted.pool, wanted.name
         if self._newest(place) not in (None, wanted) and now - self._changed_at.get(place, -math.inf) < STEADY:
-            raise ReportError("join_address", f"{wanted.name} has changed its addresses less than {STEADY:g} s ago")
+            raise ReportError("join_address", f"{wanted.name} last changed its addresses less than {STEADY:g} s ago")
 
     def _pool(self, report: Report) -> Pool:
         if report.pool:
@@ -138,7 +138,7 @@ class JoinRequests:
         return fitting[0]
 
     def _why_elsewhere(self, pool: Pool, name: str) -> str:
-        """Return why a name cannot join ``pool`` if it has already joined another pool of the same zone."""
+        """Return the reason why a name cannot join ``pool`` if it has already joined another pool of the same zone."""
         others = [other for other in self._pools if other.zone.origin == pool.zone.origin and other is not pool]
         taken = [
             other for other in others if self.joined.find(other.name, name) or (other.name, name) in self._requested
@@ -146,7 +146,7 @@ class JoinRequests:
         return f"{name!r} has already joined pool {taken[0].name}" if taken else ""
 
     def _check_room(self, pool: Pool, name: str) -> None:
-        assert pool.config.join, "only a pool with join takes requests"
+        assert pool.config.join, "only a pool with the key 'join' accepts join requests"
         if self.joined.find(pool.name, name) or (pool.name, name) in self._requested:
             return
         names = {item.name for item in self.joined.of_pool(pool.name)}

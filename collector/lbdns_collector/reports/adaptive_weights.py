@@ -37,10 +37,7 @@ LEAST_REQUESTS: Final = 50.0  # requests in each half of a round; fewer give no 
 
 @dataclass(frozen=True, slots=True)
 class WeightSearchSettings:
-    """The settings of a weight search: the limits of the weights, and the length of a turn.
-
-    Each weight stays between 1/``factor`` and ``factor`` times its configured value. A turn lasts ``period`` seconds.
-    """
+    """The settings of a weight search: the range of the weights, and how long each set of weights is used at a time."""
 
     factor: float = 2.0
     period: float = 60.0

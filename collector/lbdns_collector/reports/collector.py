@@ -200,7 +200,7 @@ class Collector:
     @property
     def joins(self) -> JoinRequests:
         """The rules for joining, and the requests that are not yet in force."""
-        assert self.table.joins, "the collector's table always has join requests"
+        assert self.table.joins, "the collector's report table always handles join requests"
         return self.table.joins
 
     @property

@@ -110,7 +110,7 @@ class Membership:
         If no member reports, silent members stay, because the network or the collector has more likely failed than all
         members.
         """
-        assert pool.config.join, "only a pool with join has joined members"
+        assert pool.config.join, "only a pool with the key 'join' can have joined members"
         readings = {member.name: self._collector.table.reading(member.full_name) for member in pool.members}
         stale_after = farm.config.collector.stale_after
         some_report = any(_reports(reading, now, stale_after) for reading in readings.values())

@@ -49,7 +49,7 @@ class SnapshotPublisher:
         return min(self._pause, self._pause_before)
 
     def changed(self) -> None:
-        """Publish a change immediately, or at the end of the current gap."""
+        """Publish a change immediately, or as soon as ``gap`` seconds have passed since the last publication."""
         if self._timer is not None:
             return
         wait = self._finished + self.gap - self._clock()

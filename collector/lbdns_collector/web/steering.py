@@ -57,7 +57,7 @@ async def steer(request: web.Request) -> web.Response:
 
 
 def refusal(headers: Mapping[str, str], host: str) -> str:
-    """Return why a request may come from another site, or an empty string if it cannot.
+    """Return the reason why a request may come from another site, or an empty string if it cannot.
 
     ``host`` is the value of the Host header. Pure.
     """

@@ -120,7 +120,7 @@ class OverrideStore:
     async def save(self, overrides: Overrides) -> str:
         """Wait up to PATIENCE seconds for the overrides to be written to disk.
 
-        Return why the overrides have not been written, or an empty string after a successful write.
+        Return the reason why the overrides have not been written, or an empty string after a successful write.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE

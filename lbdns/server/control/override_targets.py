@@ -47,7 +47,7 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
     pools = farm.pools if not request.pool else [pool for pool in farm.pools if pool.name == request.pool]
     if not pools:
         near = nearest(request.pool, (pool.name for pool in farm.pools))
-        raise UnknownNameError(f"pool: there is no {request.pool!r}{near}")
+        raise UnknownNameError(f"pool: {request.pool!r} does not exist{near}")
     wanted = full_form(request.member)
     known = [member for pool in pools for member in pool.members]
     found = [m for m in known if m.full_name == wanted] or [m for m in known if m.name == wanted]
@@ -101,7 +101,7 @@ def why_not_spare(
     guards: GuardsOf,
     now: float,
 ) -> str:
-    """Return why a pool cannot spare the targets, or an empty string if every pool can spare them.
+    """Return the reason why a pool cannot spare the targets, or an empty string if every pool can spare them.
 
     A pool cannot spare its targets if the overrides in ``after`` would leave the pool without a usable member, or would
     drain all its members. ``now`` is in monotonic seconds.
@@ -148,7 +148,7 @@ class _OverriddenPool:
         return all(self._forced_state(member) == "drained" for member in self.pool.members)
 
     def others(self, but: Sequence[str]) -> str:
-        """Return why the pool's other members are not selected, for example ``frodo: no report for 12 s``."""
+        """Return the reasons why the pool's other members are not selected, such as ``frodo: no report for 12 s``."""
         members = zip(self.pool.members, self.guards, strict=True)
         return join_some((self._why(member, guard) for member, guard in members if member.full_name not in but), "; ")
 

@@ -1,9 +1,10 @@
 """Load shedding: drops most uncommon queries if a UDP socket receives more than the process can answer.
 
 Common queries take very little CPU time; all other queries take far more. Without load shedding, a flood of malformed
-queries or queries for nonexistent names would consume all CPU time. Common queries behind such a flood would be lost.
-If a socket's receive queue has been non-empty for more than PATIENCE seconds, only a few queries in each batch take the
-slow path. All other queries that need the slow path are dropped. Sans-I/O: the caller supplies the current time.
+queries or queries for nonexistent names would consume all CPU time. Common queries that arrive during such a flood
+would be lost. If a socket's receive queue has been non-empty for more than PATIENCE seconds, only a few queries in each
+batch take the slow path. All other queries that need the slow path are dropped. Sans-I/O: the caller supplies the
+current time.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class WorkerProcess:
 
     @property
     def fault(self) -> str:
-        """Return why the worker is not answering queries, or an empty string if it is."""
+        """Return the reason why the worker is not answering queries, or an empty string if it is."""
         if self.start_failure:
             return f"cannot be started: {self.start_failure}"
         if self.channel is None:

@@ -161,7 +161,7 @@ class WorkerSupervisor:
                 periods = STARVED if worker.heartbeat.is_starved_too_long else HUNG
                 self.replace(worker, f"has not replied for {periods * PERIOD:g} s")
             elif worker.unswitched * PERIOD > START_PATIENCE:
-                self.replace(worker, f"has not begun to answer within {START_PATIENCE:g} s")
+                self.replace(worker, f"did not begin to answer within {START_PATIENCE:g} s")
             else:
                 worker.beat()
         self._beats = self._loop.call_later(PERIOD, self._beat)

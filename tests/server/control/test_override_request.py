@@ -24,7 +24,7 @@ from tests.server.control.desk import desk
         ("drain", {"member": "frod"}, "no pool has 'frod'. Perhaps you meant 'frodo'?"),
         ("drain", {"member": "sauron"}, "no pool has 'sauron'; known: bilbo, frodo, gandalf"),
         ("drain", {"member": "frodo.hobbitt"}, "Perhaps you meant 'frodo.hobbit'?"),
-        ("drain", {"pool": "wep"}, "there is no 'wep'. Perhaps you meant 'web'?"),
+        ("drain", {"pool": "wep"}, "'wep' does not exist. Perhaps you meant 'web'?"),
         ("drain", {"reason": "x" * 201}, "drain: 'reason' must consist of at most 200 printable characters"),
         ("drain", {"reason": "a\nb"}, "printable characters"),
         ("drain", {"reason": "a\udcffb"}, "printable characters"),

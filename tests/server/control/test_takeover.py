@@ -184,7 +184,7 @@ async def test_a_new_process_that_is_killed_leaves_the_old_one_serving(tmp_path:
             await new.waits_for("the take-over stalls")
             new.tell(signal.SIGKILL)
             await new.process.wait()
-        await old.waits_for("the other process has ended; this server continues")
+        await old.waits_for("the other process has ended; this server keeps running")
         await goes_on(old)
 
 
@@ -198,7 +198,7 @@ async def test_one_that_ends_when_reports_wait_already(tmp_path: Path) -> None:
         for given in new.inherited:
             given.sock.close()
         new.close()
-        await old.waits_for("this server continues")
+        await old.waits_for("this server keeps running")
         await until_metric(old, "lbdns_reports_total", "accepted", 1)
         await goes_on(old)
 

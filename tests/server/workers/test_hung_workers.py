@@ -228,7 +228,7 @@ async def test_a_take_over_fails_cleanly_if_no_descriptor_is_left(tmp_path: Path
         await server.waits_for("web: accepting connections failed")
         async with serving(path, "--take-over", ready=False) as successor:
             assert await successor.stopped() == 1
-        await server.waits_for("the sockets cannot be duplicated: Too many open files; this server continues")
+        await server.waits_for("the sockets cannot be duplicated: Too many open files; this server keeps running")
         for _, writer in connections:
             writer.close()
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
@@ -241,7 +241,7 @@ async def test_fork_servers_without_descriptors(tmp_path: Path) -> None:
         first = fork_servers_of(server)[0]
         allow_descriptors(first, 3)
         os.kill(workers_of(server)[0], signal.SIGKILL)
-        await server.waits_for("fork server: a message lacks 1 descriptors")
+        await server.waits_for("fork server: 1 descriptors of a message are missing")
         await until(lambda: first not in fork_servers_of(server) and len(fork_servers_of(server)) == 2)
         await until(lambda: len(workers_of(server)) == 2)
         await monitor.sees_health()

@@ -56,7 +56,7 @@ def test_a_skipped_fault_is_shown_with_its_reason(outcomes: dict[str, FaultOutco
 
 def test_lines_show_every_figure() -> None:
     outcome = FaultOutcome("a.b", "", "", sent=100, lost=3, lost_after_retry=2, wrong=1, memory_mb=(1.0, 3.0, 2.0))
-    assert "lost 3/2 of 100, wrong 1, recovered -, memory 1/3/2 MB" in lines(outcome)[0]
+    assert "lost 3/2 of 100, wrong 1, recovered -, memory 1 to 2 MB (peak 3)" in lines(outcome)[0]
 
 
 def test_soak_lines_form_a_table() -> None:

@@ -63,7 +63,7 @@ def test_ramps_and_traces(tmp_path: Path) -> None:
     assert loads(f"{trace} --min 10 --max 20") == [OpenLoop((10.0, 15.0, 20.0), 10.0)]
     assert loads(f"{trace} --max 20") == [OpenLoop((0.0, 10.0, 20.0), 10.0)]
     assert study(trace)[0].point.rate_per_s is None
-    with pytest.raises(ConfigError, match=r"^--trace: .*specify one of 2 columns"):
+    with pytest.raises(ConfigError, match=r"^--trace: .*specify a column by its name or its number"):
         loads(f"{URL} --trace {tmp_path}/day.csv --seconds 30")
 
 

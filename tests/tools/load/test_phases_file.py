@@ -91,7 +91,7 @@ RATE = "[[phase]]\nrate = 1\nseconds = 1\n"
         ("[[phase]]\nrate = 1\nrequests = 0\n", "phases.toml:3: [phase 1] requests: must be a whole number"),
         ('[[phase]]\nramp = "1-5"\nseconds = 1\n', "phases.toml:2: [phase 1] ramp: '1-5' is not a valid ramp"),
         ('[[phase]]\ntrace = "none.csv"\nseconds = 1\n', "phases.toml:2: [phase 1] trace: "),
-        ('[[phase]]\ntrace = "day.csv"\nseconds = 1\n', "specify one of 2 columns"),
+        ('[[phase]]\ntrace = "day.csv"\nseconds = 1\n', "specify a column by its name or its number"),
         ('[[phase]]\ntrace = "day.csv"\ncolumn = "2"\nmin = 1\nseconds = 1\n', ":4: [phase 1] min: 'min' and 'max'"),
         ('[[phase]]\ntrace = "day.csv"\ncolumn = "2"\nmin = 3\nmax = 1\nseconds = 1\n', "1 is less than 3"),
         (RATE + "think = 1\n", "phases.toml:4: [phase 1] think: 'think' (each client's pause in seconds)"),

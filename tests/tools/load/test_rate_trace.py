@@ -45,8 +45,8 @@ def test_columns(tmp_path: Path, text: str, column: str, rates: tuple[float, ...
     [
         ("", "", "day.csv: the file contains no rates"),
         ("rate\n", "", "day.csv: the file contains no rates"),
-        ("time,rate\n0,5\n", "", "specify one of 2 columns by name or by number, counted from 1: time, rate"),
-        ("0,5\n", "", "specify one of 2 columns"),
+        ("time,rate\n0,5\n", "", "specify a column by its name or its number (1 to 2): time, rate"),
+        ("0,5\n", "", "specify a column by its name or its number"),
         ("time,rate\n0,5\n", "rat", "there is no column 'rat'. Perhaps you meant 'rate'?"),
         ("0,5\n", "rate", "there is no column 'rate'; the file has no header"),
         ("time,rate\n0,5\n", "3", "there is no column 3; column numbers range from 1 to 2"),

@@ -188,7 +188,7 @@ Disruption = Callable[[ServerUnderLoad], str]
 def measure_losses(
     folder: Path, queries: int, rate: float, workers: int, disruptions: Sequence[Disruption]
 ) -> QueryTally:
-    """Send a server at least ``queries`` queries, and continue until all ``disruptions`` have occurred in turn."""
+    """Send a server at least ``queries`` queries, and continue until all ``disruptions`` have occurred."""
     with closing(ServerUnderLoad(folder, workers)) as server, ThreadPoolExecutor(1) as doer:
         await_answer(server.port, QUERY, START)
         load = QueryLoad(server.port, queries, rate)

@@ -97,7 +97,7 @@ def _judge(
 def recovery(bed: FaultBed, found: QueryFigures) -> float | None:
     """Return the seconds from the removal of the fault to the recovery.
 
-    If the fault ends without being removed, the time starts at its injection.
+    If the fault ends by itself, the time is counted from the injection of the fault.
     """
     since = bed.eased or bed.began
     ends = [bed.recovered_at or 0.0, found.last_bad]

@@ -166,7 +166,7 @@ def lines(outcome: FaultOutcome) -> list[str]:
     before, most, after = outcome.memory_mb
     figures = (
         f"{outcome.name:28} {outcome.verdict:7} lost {outcome.lost}/{outcome.lost_after_retry} of {outcome.sent}, "
-        f"wrong {outcome.wrong}, recovered {recovery}, memory {before:.0f}/{most:.0f}/{after:.0f} MB, "
+        f"wrong {outcome.wrong}, recovered {recovery}, memory {before:.0f} to {after:.0f} MB (peak {most:.0f}), "
         f"p99 {outcome.p99_ms:g} ms, {outcome.seconds:g} s"
     )
     return [figures, *(f"    {problem}" for problem in outcome.problems)]

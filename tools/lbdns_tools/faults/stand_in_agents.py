@@ -53,7 +53,7 @@ class StandInAgent:
         }  # fmt: skip
 
     def report(self, metrics: Metrics) -> Report:
-        """Return the next report, which is false if ``lie`` is set."""
+        """Return the next report, with false values if ``lie`` is set."""
         interval = INTERVAL
         if self.lie:
             metrics, interval = self.lie(dict(metrics), self._lied)

@@ -146,7 +146,7 @@ def seeds() -> Mapping[str, bytes]:
     idle = {"run_queue": 0.0, "cpu_idle": 100.0, "gateway_ping": 0.5, "requests_per_s": 3.25, "idle_workers": 20.0}
     reports = {
         "data": Report("bilbo", 7, 1, WALL, 1.0, idle),
-        "alarm": Report("frodo", 2**64 - 1, 2**40, WALL + 29, 0.2, {}, "alarm", "cpu_idle 0.0 % under 5 %"),
+        "alarm": Report("frodo", 2**64 - 1, 2**40, WALL + 29, 0.2, {}, "alarm", "cpu_idle 0.0 %, below the 5 % limit"),
         "bye": Report("web-1.rack_2", 0, 3, WALL - 29, 86_400.0, {}, "bye"),
         "full": Report("0", 9, 9, WALL, 10.0, {f"m{i}": i / 3 for i in range(60)}),
         "stranger": Report("sauron", 1, 1, WALL, 1.0, idle),

@@ -21,7 +21,8 @@ EXAMPLES: Final = 10  # the approximate number of step names in the error messag
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """The settings of a study from the command line. If a setting is None or empty, the study's default applies."""
+    """The settings of a study, from the options of the command line. If a setting is None or empty, the study's default
+    applies."""
 
     quick: bool = False
     seconds: float | None = None  # length of a measurement, without its warm-up

@@ -33,8 +33,8 @@ class FailureThreshold:
     limit: float
 
     def broken(self, figures: RunStatistics) -> str:
-        """Return the reason why the statistics ``figures`` fail, or "" if they pass. Statistics without a result also
-        fail."""
+        """Return the reason why the statistics ``figures`` fail, or "" if they pass. A missing result also counts as a
+        failure."""
         value = figures.number(self.name)
         if value is None or not figures.requests:
             return f"{self.text}: no result"

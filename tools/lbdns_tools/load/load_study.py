@@ -47,14 +47,15 @@ def plan(
 
 
 def closed(settings: LoadRun, label: str, mix: RequestMix, load: ClosedLoop) -> PlannedRun:
-    """Return a planned run of a closed loop. ``load.seconds`` excludes the warm-up."""
+    """Return a planned run with a fixed number of clients that wait for each response (a closed loop). ``load.seconds``
+    excludes the warm-up."""
     if load.seconds:
         load = replace(load, seconds=settings.warm_up_s + load.seconds)
     return plan(settings, label, LoadPhase(0.0, load, mix, label), clients=load.clients)
 
 
 def opened(settings: LoadRun, label: str, mix: RequestMix, load: OpenLoop) -> PlannedRun:
-    """Return a planned run of an open loop: a fixed rate, a ramp or a trace.
+    """Return a planned run at given request rates (an open loop): a fixed rate, a ramp or a trace.
 
     During the warm-up, requests are sent at the first rate of ``load``.
     """

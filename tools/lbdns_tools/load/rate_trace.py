@@ -93,7 +93,7 @@ def _column(path: Path, rows: list[TraceRow], column: str) -> tuple[int, list[Tr
         )
     elif len(first) > 1:
         names = f": {', '.join(known)}" if known else ""
-        raise ConfigError(f"{path}: specify one of {len(first)} columns by name or by number, counted from 1{names}")
+        raise ConfigError(f"{path}: specify a column by its name or its number (1 to {len(first)}){names}")
     else:
         index = 0
     cell = first[index]  # a heading, unless it is a mistyped rate

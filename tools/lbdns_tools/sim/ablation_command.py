@@ -109,7 +109,8 @@ def worth(rule: AblationRule, chosen: Sequence[AcceptanceDemand], runs: ResultsB
 
 
 def effect_in(cases: Sequence[AcceptanceCase], runs: ResultsByCase, off: ResultsByCase) -> Effect:
-    """Return the geometric mean over ``cases`` of the mean response time in ``off`` relative to ``runs``."""
+    """Return the factor by which mean response times are higher in ``off`` than in ``runs`` (the geometric mean over
+    ``cases``)."""
     seeds = len(runs[cases[0].scenario, BEST])
 
     def ratio(left_out: int | None) -> float:

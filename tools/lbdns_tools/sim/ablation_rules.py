@@ -152,7 +152,7 @@ _ALL: Final = (
     ),
     _rule(
         "in-progress-limit",
-        "never lets the operating point assume more requests in progress than there are",
+        "never bases the operating point on more requests than are actually in progress",
         "closed loop",
         (_BEST, "operating_point", _unlimited_point),
     ),
@@ -182,19 +182,19 @@ _ALL: Final = (
     ),
     _rule(
         "overflow",
-        "distributes answers beyond the expected number in proportion to capacity until the next report",
+        "distributes additional, unexpected answers in proportion to capacity until the next report arrives",
         "ninefold crowd",
         (_BEST, "heavy_plan", smooth_plan),
     ),
     _rule(
         "patience",
-        "corrects deviations over a longer time if each answer brings several requests",
+        "corrects deviations over a longer time if each answer leads to several requests",
         "200 caching resolvers",
         (_BEST, "MAX_PATIENCE", 1.0),
     ),
     _rule(
         "small-deviations",
-        "gives less weight to deviations of a few requests if each answer brings several requests",
+        "gives less weight to deviations of a few requests if each answer leads to several requests",
         "closed loop with 20 clients",
         (_BEST, "HALF_CORRECTED", 1e-9),
     ),
@@ -225,7 +225,7 @@ _ALL: Final = (
     ),
     _rule(
         "needed-despite-alarm",
-        "selects members in alarm if the others cannot serve the demand",
+        "selects members in alarm if the others cannot meet the demand",
         "with alarms",
         (_CANDIDATES, "needed_despite_alarm", lambda *values: []),
     ),

@@ -33,7 +33,7 @@ _NOTES_1999: Final = (
     "Requests/s measured in 1999 with round robin -> with the best score:",
     "html: 151 -> 165 with 20 clients, 191 -> 206 with 60 clients, 204 -> 219 with 100 clients",
     "cgi: 69 -> 78, 88 -> 92 and 89 -> 93 with 20, 60 and 100 clients; mix: 102 -> 112, 130 -> 142 and 138 -> 147",
-    "ratios of the best score to round robin in all 27 measurements: 1.036 to 1.122, with a mean of 1.078",
+    "in all 27 measurements, the best score achieved 1.036 to 1.122 times the rate of round robin (mean: 1.078)",
 )
 
 

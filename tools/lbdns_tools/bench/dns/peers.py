@@ -149,7 +149,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--also", type=_checkout, action="append", default=[], metavar="LABEL=PATH",
-        help="also measure the lbdns in the checkout at PATH, and call it LABEL in the results; repeatable",
+        help="also measure the version of lbdns in the checkout at PATH, and call it LABEL in the results; repeatable",
     )  # fmt: skip
     parser.add_argument("--cookies", action="store_true", help="send the server's cookie with each query")
     parser.add_argument(

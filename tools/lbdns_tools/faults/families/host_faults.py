@@ -1,4 +1,4 @@
-"""Faults of agents and web servers on the members' hosts."""
+"""Faults in agents and web servers on the members' hosts."""
 
 from __future__ import annotations
 
@@ -138,14 +138,14 @@ FAULTS: Final = (
            f"the member leaves rotation after 3 intervals; {_OUT}", agent_killed, quick=True),
     _fault("agent-ends", "an agent is terminated by SIGTERM and later restarted",
            f"the member leaves rotation immediately; {_OUT}", agent_ends),
-    _fault("agent-stopped", "an agent is stopped by SIGSTOP and later continued",
+    _fault("agent-stopped", "an agent is stopped by SIGSTOP and later resumed",
            f"the member leaves rotation after 3 intervals; {_OUT}", agent_stopped),
     _fault("agent-flaps", "an agent is killed and restarted repeatedly", "no query is lost", agent_flaps),
     _fault("all-silent", "all agents are killed and later restarted", "the pool fails open; answers name all members",
            all_silent),
     _fault("web-killed", "a web server is killed and later restarted",
            f"the member leaves rotation within {CHECKED_S:g} s; {_OUT}", web_server_killed, quick=True, farm=WEB),
-    _fault("web-stopped", "a web server is stopped by SIGSTOP and later continued",
+    _fault("web-stopped", "a web server is stopped by SIGSTOP and later resumed",
            f"the member leaves rotation within {HUNG_S:g} s; {_OUT}",
            web_server_stopped, farm=FarmPlan(web_servers=True, check="http://:{port}/")),
     _fault("web-flaps", "a web server is killed and restarted repeatedly", "no query is lost", web_server_flaps,

@@ -1,4 +1,4 @@
-"""Faults of the server's log: the reader of the log stops reading or exits."""
+"""Faults in the server's log: the reader of the log stops reading or exits."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def log_closes(bed: FaultBed) -> None:
 
 _HOLDS: Final = "DNS, reports, the control socket and /healthz keep working"
 FAULTS: Final = (
-    Fault("log.stalled", "nothing reads standard error (a full pipe of 4 kB); the server has 2 workers",
+    Fault("log.stalled", "nothing reads standard error, so the pipe (4 kB) fills up; the server has 2 workers",
           f"{_HOLDS}; delayed log lines arrive, or the log states the number of lost lines",
           log_stalls, Limits(), quick=True),
-    Fault("log.stalled-alone", "nothing reads standard error (a full pipe of 4 kB); the server has one worker",
+    Fault("log.stalled-alone", "nothing reads standard error, so the pipe (4 kB) fills up; the server has one worker",
           f"{_HOLDS}; delayed log lines arrive, or the log states the number of lost lines",
           log_stalls, Limits(),
           FarmPlan(workers=1)),

@@ -1,4 +1,4 @@
-"""Faults of the server's own processes: workers, the main process and the fork servers."""
+"""Faults in the server's own processes: workers, the main process and the fork servers."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ FAULTS: Final = (
     _fault("main-killed", "the main process is killed, and a service manager restarts the server",
            "all workers exit; after the restart, queries are answered and all members are usable", main_killed,
            Limits(queries(6), queries(6), recover_s=8), True),
-    _fault("main-flaps", "the main process is killed every 2 s, four times; a service manager restarts the server",
+    _fault("main-flaps", "the main process is killed four times, once every 2 s; a service manager restarts the server",
            "after the last restart, queries are answered and all members are usable", main_flaps,
            Limits(queries(10), queries(8), recover_s=8, log_lines=120), False),
     _fault("main-stopped", "the main process is stopped by SIGSTOP for 6 s",

@@ -112,7 +112,9 @@ def keys_rotated(bed: FaultBed) -> None:
     bed.expect(farm.control("reload").get("ok"), "the reload without the old key failed")
     bed.ease()
     bed.keep(4.0)
-    bed.expect(farm.metric("lbdns_reports_total", result="bad_tag") == 0, "reports were rejected during the rotation")
+    bed.expect(
+        farm.metric("lbdns_reports_total", result="bad_tag") == 0, "reports were rejected during the key rotation"
+    )
     bed.recovers(bed.all_usable, "all members are usable", BACK_S)
 
 

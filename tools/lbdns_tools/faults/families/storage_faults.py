@@ -1,4 +1,4 @@
-"""Faults of the disk that contains state_dir, and faults of the history file."""
+"""Faults in the disk that contains state_dir, and in the history file."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def disk_full(bed: FaultBed) -> None:
     bed.expect(bed.is_healthy(), "/healthz does not respond with 200 while the disk is full")
     bed.ease()
     filler.unlink()
-    bed.recovers(records(bed), "the server records the history again", RETRIED_S)
+    bed.recovers(records(bed), "the server resumes recording the history", RETRIED_S)
     reply = bed.farm.control("weight", member="frodo", factor=1)
     bed.expect(reply["kept"], "overrides are not saved, although the disk has free space again")
 
@@ -110,7 +110,9 @@ def disk_read_only(bed: FaultBed) -> None:
     bed.begin()
     reply = bed.farm.control("weight", member="frodo", factor=0.5)
     bed.expect(not reply["kept"], "the reply to a command claims that the override was saved")
-    bed.awaits(lambda: not history(bed).get("ok"), "the status states that the history is not recorded", RETRIED_S)
+    bed.awaits(
+        lambda: not history(bed).get("ok"), "the status states that the history is not being recorded", RETRIED_S
+    )
     bed.ease()
     remount(bed.farm.state, "rw")
     bed.recovers(records(bed), "the server records the history", RETRIED_S)
@@ -138,7 +140,7 @@ def history_locked(bed: FaultBed) -> None:
     finally:
         connection.close()
     bed.ease()
-    bed.recovers(records(bed), "the server records the history again", RETRIED_S)
+    bed.recovers(records(bed), "the server resumes recording the history", RETRIED_S)
 
 
 def history_corrupt(bed: FaultBed) -> None:
@@ -152,7 +154,7 @@ def history_corrupt(bed: FaultBed) -> None:
         file.flush()
         os.fsync(file.fileno())
     bed.ease()
-    bed.recovers(records(bed), "the server records the history again", 2 * RETRIED_S)
+    bed.recovers(records(bed), "the server resumes recording the history", 2 * RETRIED_S)
     bed.expect(bed.is_healthy(), "/healthz does not respond with 200")
 
 
@@ -175,7 +177,7 @@ def state_dir_deleted(bed: FaultBed) -> None:
     bed.notes["kept"] = reply["kept"]
     bed.ease()
     bed.farm.state.mkdir(exist_ok=True)
-    bed.recovers(records(bed), "the server records the history again", RETRIED_S)
+    bed.recovers(records(bed), "the server resumes recording the history", RETRIED_S)
 
 
 _LIMITS: Final = Limits(recover_s=2 * RETRIED_S)

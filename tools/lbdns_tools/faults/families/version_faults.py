@@ -90,7 +90,7 @@ def take_over(bed: FaultBed, first: LbdnsProgram, second: LbdnsProgram, may_refu
     bed.farm.start_server("--take-over", program=second, wait=False)
     after = bed.farm.server
     ended = wait_for(lambda: not (before.running and after.running), TAKEN_OVER_S)
-    bed.expect(ended is not None, f"both servers still run after {TAKEN_OVER_S:g} s")
+    bed.expect(ended is not None, f"both servers are still running after {TAKEN_OVER_S:g} s")
     refused = not after.running
     bed.notes["refused"] = after.last_line() if refused else ""
     bed.expect(may_refuse or not refused, f"the take-over was rejected: {after.last_line()}")

@@ -138,7 +138,9 @@ def _ab(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
         (name, *_ab_row(of), *STUDY_AB.get(name, ("", *[None] * len(AB_COLUMNS))))
         for name, of in by_selection(outcomes).items()
     ]
-    table = SectionTable(f"{AB_CLIENTS} concurrent requests; the lab's KB/s exclude HTTP headers", columns, rows)
+    table = SectionTable(
+        f"{AB_CLIENTS} concurrent requests; the lab's KB/s figures exclude HTTP headers", columns, rows
+    )
     words = f"The study ran ab -n {AB_REQUESTS} -c {AB_CLIENTS} on other machines, so only the rankings are comparable."
     return ReportSection("The table of ab", (words,), (table,))
 

@@ -94,8 +94,7 @@ def _rates(
 
 
 def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable[MeasuredOutcome]:
-    """Yield every trial, and finally a copy of the trial at the highest sustained rate, with the result of the
-    search."""
+    """Yield every trial, and then the result of the search: a copy of the trial at the highest sustained rate."""
     carried = loading.carried[selection]
     trials: list[MeasuredOutcome] = []
     # No warm-up, which would take most of the time; the farm is still warm from the previous trial

@@ -1,4 +1,4 @@
-// The title and the icon of the browser tab, which show trouble and a lost connection.
+// The title and the icon of the browser tab, which show problems and a lost connection.
 
 const ICONS = { well: "/icon.svg", trouble: "/icon-trouble.svg", disconnected: "/icon-disconnected.svg" };
 

@@ -42,7 +42,7 @@ class MessageReader:
             if len(self._buffer) < end:
                 return
             if count > len(self._descriptors):
-                raise ValueError(f"{count - len(self._descriptors)} descriptors of a message are missing")
+                raise ValueError(f"a message lacks {count - len(self._descriptors)} of its descriptors")
             payload = bytes(memoryview(self._buffer)[_HEADER.size : end])
             del self._buffer[:end]
             yield payload, [self._descriptors.popleft() for _ in range(count)]

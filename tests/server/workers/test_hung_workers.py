@@ -241,7 +241,7 @@ async def test_fork_servers_without_descriptors(tmp_path: Path) -> None:
         first = fork_servers_of(server)[0]
         allow_descriptors(first, 3)
         os.kill(workers_of(server)[0], signal.SIGKILL)
-        await server.waits_for("fork server: 1 descriptors of a message are missing")
+        await server.waits_for("fork server: a message lacks 1 of its descriptors")
         await until(lambda: first not in fork_servers_of(server) and len(fork_servers_of(server)) == 2)
         await until(lambda: len(workers_of(server)) == 2)
         await monitor.sees_health()

@@ -6,6 +6,8 @@ const MANY = 4;  // members; fewer are listed one by one
 const APART = 5;  // seconds between the times of problems with the same cause
 const MAX_NAMES = 8;
 
+const collator = new Intl.Collator("en", { numeric: true });
+
 const isNear = (a = null, b = null) => (a === null || b === null ? a === b : Math.abs(a - b) <= APART);
 
 /** Return ``problems`` with one problem in place of MANY or more of the same ``likeness`` whose times differ by at most
@@ -32,7 +34,7 @@ export function foldProblems(problems, begin, end) {
 
 function fold(group) {
   const [first] = group;
-  const names = group.map(({ who }) => who);
+  const names = group.map(({ who }) => who).sort(collator.compare);
   const others = names.length > MAX_NAMES ? ` and ${formatNumber(names.length - MAX_NAMES)} more` : "";
   const listed = `${names.slice(0, MAX_NAMES).join(", ")}${others}`;
   return {

@@ -68,7 +68,7 @@ async def test_members_are_shown_as_in_the_status(browser: Browser) -> None:
         assert cells["Share, last minute"].endswith(f" {100 * gandalf['capacity_share']:.1f} %")
         assert float(cells["Answers/s"]) == pytest.approx(1.6 * 0.98, abs=0.3)
         assert float(cells["Requests/s"]) == metrics["requests_per_s"]
-        assert float(cells["Busy"]) == metrics["busy_workers"]
+        assert float(cells["Busy workers"]) == metrics["busy_workers"]
         assert cells["CPU"] == f"{100 - metrics['cpu_idle']:.0f} %"
         label = await page.run("document.querySelector('.col-parts .bar').getAttribute('aria-label')")
         bilbo = next(m for m in farm.status()["pools"][0]["members"] if m["name"] == "bilbo")

@@ -183,6 +183,18 @@ async def test_cpu_is_shown_by_default(browser: Browser) -> None:
         assert [busy + rest for busy, rest in zip(cpu, idle, strict=True)] == pytest.approx([100] * 3, abs=10)
 
 
+async def test_a_silent_member_has_no_new_values(browser: Browser) -> None:
+    """The last report of a silent member is old, so its values are no values of this moment."""
+    farm = demo_farm()
+    farm.has_history = False
+    farm.silent.add("frodo")
+    async with fake_server(farm, 0.5) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        cells = "[...document.querySelectorAll('.chart:nth-child(2) .values tbody td')].map(cell => cell.textContent)"
+        await page.until_shown("#plots", f"/^\\d+,[^,]*,\\d+$/.test({cells}.join())")
+        assert (await page.run(cells))[1] == NO_VALUE
+
+
 async def test_types_that_never_occur_have_no_line(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     farm = demo_farm()
     real = FakeFarm.counts

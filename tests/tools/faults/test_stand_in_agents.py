@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from random import Random
+from socket import AF_INET, SOCK_DGRAM, socket
 
 import pytest
 
-from lbdns_tools.faults.stand_in_agents import CORES, StandInAgent
+from lbdns_shared.keys import new_master_key
+from lbdns_shared.report import open_envelope
+from lbdns_tools.faults.query_load import QueryLoad
+from lbdns_tools.faults.stand_in_agents import CORES, StandInAgent, StandInAgents
 
 
 def test_counters_follow_the_answers() -> None:
@@ -35,3 +39,15 @@ def test_a_lie_replaces_the_metrics_but_not_the_truth() -> None:
     honest = agent.report(agent.serve(1, 1.0))
     assert honest.metrics["requests_total"] < 2000
     assert [report.seq for report in (*reports, honest)] == [1, 2, 3]
+
+
+def test_silent_hosts_send_no_reports() -> None:
+    with socket(AF_INET, SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.settimeout(30)
+        port = sock.getsockname()[1]
+        load = QueryLoad(port, 1, ["best.hobbit"], ["127.0.0.16"])
+        agents = StandInAgents(port, new_master_key(), load, ("bilbo", "frodo", "gandalf"), 0.01, Random(1))
+        agents.silent.add("frodo")
+        with agents:
+            assert [open_envelope(sock.recv(2000)).host for _ in range(4)] == ["bilbo", "gandalf"] * 2

@@ -70,8 +70,11 @@ class MeasuredPage:
 
 
 @contextlib.asynccontextmanager
-async def browsing(folder: Path, core: int, width: int, height: int) -> AsyncIterator[MeasuredPage]:
-    """Run a browser with an empty page of ``width`` x ``height`` CSS pixels for the duration of a with statement."""
+async def browsing(folder: Path, core: int | None, width: int, height: int) -> AsyncIterator[MeasuredPage]:
+    """Run a browser with an empty page of ``width`` x ``height`` CSS pixels for the duration of a with statement.
+
+    If ``core`` is None, the browser may run on any core.
+    """
     profile = folder / "browser"
     command = [need("chromium", "chromium"), *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
     with running("chromium", ["env", f"HOME={folder}", *command], core, folder / "chromium.log") as process:

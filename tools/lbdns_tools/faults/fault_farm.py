@@ -33,6 +33,7 @@ THIS_VERSION: Final = LbdnsProgram()
 class FarmPlan:
     """The settings of the farm for a fault. ``interval`` is the agents' report interval in seconds.
 
+    ``members`` lists the members of the pool ``web``; ``zone`` must contain the addresses of all but the default ones.
     ``agents`` lists the members with an agent; if the list is empty, the fault sends the reports. ``queried`` lists the
     names that the measuring load queries in turn. ``hosts`` maps each member that an answer may name to its address.
     ``server``, ``pool``, ``collector`` and ``web`` contain additional lines for the tables [server], [[pool]],
@@ -41,6 +42,7 @@ class FarmPlan:
     """
 
     workers: int = 2
+    members: tuple[str, ...] = tuple(MEMBERS)
     agents: tuple[str, ...] = tuple(MEMBERS)
     interval: float = 1.0
     queried: tuple[str, ...] = ("best.hobbit", "round.robin.hobbit")
@@ -121,7 +123,7 @@ class FaultFarm:
             f'[collector]\nlisten = ["127.0.0.1:{self.report_port}"]\nkey_file = "report.key"\n{plan.collector}'
             f'[web]\nlisten = "127.0.0.1:{self.http_port}"\n{plan.web}'
             '[[zone]]\nname = "hobbit"\nfile = "hobbit.zone"\n'
-            f"{pool_table('web', 'hobbit', MEMBERS)}{check}{plan.pool}{plan.tables}"
+            f"{pool_table('web', 'hobbit', plan.members)}{check}{plan.pool}{plan.tables}"
         )
 
     def start_server(

@@ -63,13 +63,17 @@ class StandInAgent:
 
 
 class StandInAgents:
-    """Sends all members' reports for the duration of a with statement. ``agents`` maps hosts to simulated agents."""
+    """Sends all members' reports for the duration of a with statement. ``agents`` maps hosts to simulated agents.
+
+    A caller may add hosts to ``silent``: they send no reports until the caller removes them.
+    """
 
     def __init__(
         self, port: int, key: MasterKey, load: QueryLoad, hosts: Sequence[str], cost_s: float, chance: Random
     ) -> None:
         """``hosts`` must be in the order of the members' positions in the load's records."""
         self.agents: Mapping[str, StandInAgent] = {host: StandInAgent(host, cost_s, chance) for host in hosts}
+        self.silent: set[str] = set()
         self._keys = {host: key.agent_key(host) for host in hosts}
         self._port, self._load = port, load
         self._over = threading.Event()
@@ -94,6 +98,9 @@ class StandInAgents:
                 for record in fresh:
                     arrived[min(record.member, len(self.agents))] += 1
                 for number, (host, agent) in enumerate(self.agents.items()):
-                    report = agent.report(agent.serve(arrived[number], now - last))
+                    metrics = agent.serve(arrived[number], now - last)
+                    if host in self.silent:
+                        continue
+                    report = agent.report(metrics)
                     sock.sendto(encode(report, self._keys[host]), ("127.0.0.1", self._port))
                 last = now

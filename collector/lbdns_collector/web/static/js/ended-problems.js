@@ -1,5 +1,7 @@
 // Finds the problems of the last hour that have ended, from the server's events.
 
+import { foldProblems } from "./folded-problems.js";
+
 export const HOUR = 3600;  // seconds
 
 /** Kinds of event that begin a problem, which lasts until an event of level info ends it. */
@@ -10,7 +12,9 @@ const NO_PROBLEMS = new Set(["override"]);
 /** Return the problems that have ended after ``since`` (Unix seconds), the newest end first. ``events`` are the server's
  * events, oldest first.
  *
- * A silent member's reason is left out, because it states the age of the report at the time of the event. Each problem has ``key``, ``who``, ``kind``, ``what``, ``start`` and ``end``, and ``count`` for repeated moments. */
+ * A silent member's reason is left out, because it states the age of the report at the time of the event. Members with the
+ * same problem at the same time are one problem. Each problem has ``key``, ``who``, ``kind``, ``what``, ``start`` and
+ * ``end``, and ``count`` for repeated moments. */
 export function findEndedProblems(events, since) {
   const open = new Map();
   const ended = [];
@@ -32,7 +36,8 @@ export function findEndedProblems(events, since) {
     }
   }
   ended.push(...[...open.values()].filter(({ end }) => end !== null));
-  return ended.filter(({ isPlanned }) => !isPlanned).sort((a, b) => b.end - a.end);
+  ended.sort((a, b) => b.end - a.end);
+  return foldProblems(ended.filter(({ isPlanned }) => !isPlanned), "start", "end");
 }
 
 /** Return {who, kind, what, isPlanned} for the first event of a problem. */
@@ -41,7 +46,8 @@ function describe({ kind, pool, member, text }) {
   const state = member && withoutPool.match(/ is ([a-z ]+?)(?: \(was [a-z ]+\))?(?:: (.*))?$/);
   if (state) {
     const [, word, reason = ""] = state;
-    return { who: member, kind: word, what: word === "silent" ? "" : reason.replace(`${word}: `, ""), isPlanned: reason.startsWith("forced down") };
+    const what = word === "silent" ? "" : reason.replace(`${word}: `, "");
+    return { who: member, kind: word, what, pool, likeness: `${word}\n${pool}\n${what}`, isPlanned: reason.startsWith("forced down") };
   }
   if (kind === "fail_open") return { who: pool, kind: "fail open", what: withoutPool.replace(/^fails open: ([^;]*).*$/, "$1") };
   return { who: member || pool || "lbdns", kind: kind.replaceAll("_", " "), what: withoutPool };

@@ -82,7 +82,7 @@ export const COLUMNS = [
     },
   },
   {
-    key: "rate", title: "Answers/s", down: true, sort: m => m.rate, scale: pool => `0 to ${formatNumber(pool.topRate, 1)}`,
+    key: "rate", title: "Answers/s", down: true, sort: m => m.rate, scale: pool => (pool.topRate > 0 ? `0 to ${formatNumber(pool.topRate, 1)}` : ""),
     build(cell) {
       return sparklineCell(cell, make("span", "number"), {
         text: m => formatNumber(m.rate, 1, true), metric: "answers", valueOf: rate => rate, maximum: pool => pool.topRate,

@@ -24,7 +24,7 @@ class MemberRow {
     this.cells = COLUMNS.map(column => {
       const cell = make("td", column.right ? "right" : "");
       cell.classList.add(`col-${column.key}`);
-      cell.dataset.title = column.title;
+      cell.dataset.title = column.note ? `${column.title} ${column.note}` : column.title;
       cell.setAttribute("role", "cell");
       this.element.append(cell);
       return { key: column.key, cell, ...column.build(cell) };

@@ -102,7 +102,7 @@ export class PoolPanel {
       ["usable", `${pool.usable} of ${pool.members.length}`, pool.usable < pool.members.length ? "warn" : ""],
       ["answers/s", formatNumber(pool.rate, 1, true)],
       ["requests/s", formatNumber(pool.requests, 1, true), "", "The sum of the request rates that the members report"],
-      ...("measured" in pool ? [["capacity", pool.measured ? "measured" : "by processor count", "", CAPACITY_NOTES[pool.measured]]] : []),
+      ...("measured" in pool ? [["capacity", pool.measured ? "measured" : "by processor count", "term-first", CAPACITY_NOTES[pool.measured]]] : []),
     ]);
     setHidden(this.failOpenBanner, !pool.fail_open);
     const reason = pool.fail_open_reason || "too few members are usable";

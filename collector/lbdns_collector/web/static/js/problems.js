@@ -1,5 +1,6 @@
 // Finds the problems in a status: what is wrong, since when, and what to do. The result is empty when all is well.
 
+import { foldProblems } from "./folded-problems.js";
 import { displayState, stateReason } from "./status-model.js";
 import { domainName } from "./value-format.js";
 
@@ -21,6 +22,7 @@ const ADVICE_FOR_NEEDED = "Check the web server on the member. The pool cannot d
 /** Return the problems in ``model``, the most serious first. ``events`` are the server's events, oldest first.
  *
  * Each problem has ``key``, ``kind``, ``who``, ``what``, ``advice`` and ``since`` (Unix seconds, or null if unknown).
+ * Members with the same problem since the same time are one problem.
  * ``isPlanned`` is true for a state that an operator has chosen, or that ends without help. */
 export function findProblems(model, events, now) {
   const starts = eventStarts(events);
@@ -32,7 +34,7 @@ export function findProblems(model, events, now) {
   }));
   const members = model.pools.flatMap(pool => pool.members.map(member => memberProblem(pool, member, starts, now)).filter(Boolean));
   members.sort((a, b) => STATE_ORDER.indexOf(a.kind) - STATE_ORDER.indexOf(b.kind));
-  const problems = [...serverProblems(model), ...pools, ...members, ...rejectedProblem(model.rejected)];
+  const problems = [...serverProblems(model), ...pools, ...foldProblems(members, "since"), ...rejectedProblem(model.rejected)];
   return problems.sort((a, b) => a.isPlanned - b.isPlanned);  // a stable sort
 }
 
@@ -56,12 +58,18 @@ function memberProblem(pool, member, starts, now) {
   const isChosen = kind === "drained" || kind === "forced down";
   const isNeeded = kind === "held back" && member.guard.startsWith("needed");  // it would be quarantined in a larger pool
   const advice = isNeeded ? ADVICE_FOR_NEEDED : ADVICE[kind] ?? "";
+  const since = sinceOf(kind, pool, member, forced, starts, now);
+  const what = since === null ? stateReason(member) : withoutAge(stateReason(member));
+  const isAlike = typeof advice !== "function";  // otherwise the advice names the member
   return {
     key: `${pool.name}\n${member.name}`, kind, who: member.name, isPlanned: isChosen || kind === "held back" && !isNeeded,
-    what: stateReason(member), since: sinceOf(kind, pool, member, forced, starts, now),
+    what, since, pool: pool.name, likeness: isAlike ? `${kind}\n${pool.name}\n${what}` : "",
     advice: typeof advice === "function" ? advice(domainName(member.name, pool.zone)) : advice,
   };
 }
+
+/** Return a reason without its last part, which states how long the problem has lasted. */
+const withoutAge = reason => reason.replace(/^no report for [\d.]+ \w+$|, for [\d.]+ \w+$/, "");
 
 const isGuard = kind => kind === "quarantined" || kind === "held back";
 

@@ -32,8 +32,10 @@ export class RecentValues {
     for (const pool of model.pools) {
       for (const member of pool.members) {
         const series = this.seriesOf(pool.name, member.name);
-        for (const metric in member.metrics) this.setValue(slot, series, metric, member.metrics[metric]);
-        this.setValue(slot, series, "score", member.score);
+        if (member.state !== "silent" && member.state !== "unknown") {  // their values are old; the history omits them too
+          for (const metric in member.metrics) this.setValue(slot, series, metric, member.metrics[metric]);
+          this.setValue(slot, series, "score", member.score);
+        }
         this.setValue(slot, series, "answers", member.rate);
         this.setValue(slot, series, "usable", member.state === "usable" ? 1 : 0);
         if (member.age_s !== null) this.setValue(slot, series, "age_s", member.age_s + statusAge);

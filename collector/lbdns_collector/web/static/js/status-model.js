@@ -125,7 +125,8 @@ function addTotals(pool) {
 /** Return why a member is in its state, without the words that the state itself says; "" for no reason. */
 export function stateReason(member) {
   const state = displayState(member);
-  const reason = (state === "quarantined" || state === "held back" ? member.guard : member.reason) || member.guard;
+  const found = (state === "quarantined" || state === "held back" ? member.guard : member.reason) || member.guard;
+  const reason = found.replace(/^ramp (\d+)%$/, "slow start, $1 % of its share");
   for (const prefix of [`${state}: `, `${state} `]) if (reason.startsWith(prefix)) return reason.slice(prefix.length);
   return reason === state ? "" : reason;
 }

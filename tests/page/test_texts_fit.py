@@ -1,0 +1,79 @@
+"""Tests that no text of the live page leaves its panel, on any screen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+import pytest_asyncio
+
+from tests.browser import Browser, browsing
+from tests.needs import needs
+from tests.page.fake_server import FakeFarm, demo_farm, fake_server
+from tests.page.page_checks import read_until
+from tests.page.test_problems import troubled
+
+pytestmark = [needs(programs=("chromium",)), pytest.mark.asyncio(loop_scope="module")]
+
+WIDTHS: Final = (320, 390, 820, 1400, 1920)
+#: Script: the texts that extend beyond their panel; texts that scroll or are hidden are left out
+_SPILLED: Final = """(() => {
+  const found = new Set();
+  for (const panel of document.querySelectorAll('.panel, header')) {
+    const { left, right } = panel.getBoundingClientRect();
+    const walker = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const element = walker.currentNode.parentElement;
+      if (!walker.currentNode.data.trim() || element.closest('.unseen, thead, .tip')) continue;
+      const box = element.closest('.scroll');
+      if (!element.checkVisibility() || box?.scrollWidth > box?.clientWidth) continue;
+      const range = document.createRange();
+      range.selectNodeContents(walker.currentNode);
+      if (getComputedStyle(element).textOverflow === 'ellipsis') continue;
+      for (const line of range.getClientRects()) {
+        if (line.right > right + 0.5 || line.left < left - 0.5) found.add(walker.currentNode.data.trim());
+      }
+    }
+  }
+  return [...found];
+})()"""
+#: Script: the explanation's rows on a phone in which a value is wider than its cell
+_NARROW: Final = """[...document.querySelectorAll('.why tbody td')]
+  .filter(cell => cell.scrollWidth > cell.clientWidth + 1).map(cell => cell.innerText)"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    async with browsing(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("is_troubled", [False, True], ids=["well", "troubled"])
+async def test_no_text_leaves_its_panel(browser: Browser, is_troubled: bool) -> None:
+    farm = troubled(FakeFarm({"web": ["bilbo", "frodo", "gandalf", "sam", "pippin"]})) if is_troubled else demo_farm()
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelectorAll('.members tbody tr').length > 2")
+        for width in WIDTHS:
+            await page.emulate(width, 4000, phone=width < 820)
+            await page.until("document.querySelector('.why tbody td')")
+            assert await read_until(lambda: page.run(_SPILLED), lambda found: found == []) == [], width
+            if width < 700:
+                assert await page.run(_NARROW) == [], width
+
+
+async def test_numbers_of_a_block_begin_at_its_left_edge(browser: Browser) -> None:
+    """On a phone, the values of a member are aligned with their labels, which name the values in full."""
+    async with fake_server(demo_farm(), 60) as server, browser.page() as page:
+        await page.emulate(390, 2000, phone=True)
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelectorAll('.members tbody tr').length > 2")
+        starts = await page.run("""[...document.querySelectorAll('.members td:is(.col-rate, .col-cpu)')].map(cell => {
+          const range = document.createRange();
+          range.selectNodeContents(cell.querySelector('.number'));
+          return range.getBoundingClientRect().left - cell.getBoundingClientRect().left;
+        })""")
+        assert len(starts) == 6
+        assert max(starts) < 1
+        assert await page.run("document.querySelector('td.col-busy').dataset.title") == "Busy workers"

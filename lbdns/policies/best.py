@@ -105,7 +105,7 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     """Return each member's share of the expected requests. The shares add up to 1.
 
     A member's share is at most ``view.max_speed_gain`` times the share that an idle member with its proven capacity
-    would get.
+    would get. If other programs leave a member no more than its proven capacity, its share needs no such limit.
     """
     candidates = view.on_time
     shares = [0.0] * len(view.members)
@@ -114,8 +114,8 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     members = [view.members[i] for i in candidates]
     found = _filled(view, members)
     for i, member in enumerate(members):
-        if member.capacity > CONFIRMED * member.proven_capacity:
-            proven = replace(member, load=0.0, capacity=member.proven_capacity)
+        if member.capacity * member.available_share > CONFIRMED * member.proven_capacity:
+            proven = replace(member, load=0.0, capacity=member.proven_capacity, available_share=1.0)
             most = view.max_speed_gain * _filled(view, [*members[:i], proven, *members[i + 1 :]])[i]
             if found[i] > most:
                 found = _filled(view, members, {i: most})

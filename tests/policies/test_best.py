@@ -155,6 +155,15 @@ def test_members_with_contention_get_less() -> None:
     assert 0 < beside.count(1) < 0.2 * 1800
 
 
+@pytest.mark.parametrize(("left", "limited"), [(1.0, True), (0.25, False)])
+def test_a_fast_member_whose_host_leaves_it_a_confirmed_speed_needs_no_limit(left: float, limited: bool) -> None:
+    """Three busy loops take three quarters of the only core of a member that is four times as fast as the next one."""
+    fast = member(capacity=400.0, available_share=left, proven_capacity=110.0)
+    pool = busy(member(capacity=110.0), member(capacity=70.0), fast, requests=116.0, answers=116.0)
+    free = level_filling_shares(pool)[2]
+    assert (level_filling_shares(replace(pool, max_speed_gain=1.4))[2] < 0.9 * free) == limited
+
+
 def test_small_differences_are_ignored_when_clients_persist() -> None:
     def tilt(answers: float, apart: float) -> float:
         members = [member(capacity=100.0, load=n, cores=2.0) for n in (2.0 + apart, 2.0, 2.0)]

@@ -65,9 +65,9 @@ def switched_off(rule: str) -> Iterator[None]:
 def _proportional_point(
     capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
 ) -> OperatingPoint:
-    """Return rates in proportion to capacity, without ideal loads; the entire load then counts as backlog."""
+    """Return rates in proportion to capacity, without ideal loads: every request in progress counts as a deviation."""
     total = sum(capacities)
-    return OperatingPoint(tuple(rate * c / total for c in capacities), (0.0,) * len(capacities), math.inf)
+    return OperatingPoint(tuple(rate * c / total for c in capacities), (0.0,) * len(capacities))
 
 
 def _unlimited_point(
@@ -157,12 +157,6 @@ _ALL: Final = (
         (_BEST, "operating_point", _unlimited_point),
     ),
     _rule(
-        "backlog",
-        "distributes the backlog so that its requests finish as soon as possible",
-        "ninefold crowd",
-        (_BEST, "with_backlog", lambda point, *others: point.loads),
-    ),
-    _rule(
         "minimum-share",
         "gives every member at least a tenth of its share by capacity, so that its capacity stays known",
         "ninefold crowd",
@@ -210,12 +204,6 @@ _ALL: Final = (
         "identical servers",
         (_BEST, "carried_credits", _no_credits),
         ("lbdns.policies.weighted", "carried_credits", _no_credits),
-    ),
-    _rule(
-        "load-limit",
-        "limits a member's relative load to four times what the others can reach",
-        "with alarms",
-        (_BEST, "MOST_FULL", math.inf),
     ),
     _rule(
         "alarm-limit",

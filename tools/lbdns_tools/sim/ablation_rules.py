@@ -248,14 +248,8 @@ _ALL: Final = (
         (_ESTIMATE, "_shrunk_to_mean", lambda speeds, variances: list(speeds)),
     ),
     _rule(
-        "common-change",
-        "adjusts all capacities at once if the cost of all members' requests changes",
-        "",
-        (_ESTIMATE, "_recent_speed_factor", lambda costs, speeds: 1.0),
-    ),
-    _rule(
-        "single-change",
-        "discards a member's earlier requests if the cost of that member's requests alone changes",
+        "changed-cost",
+        "discards a member's earlier requests if the cost of its requests changes",
         "",
         (_POOL, "forget_changed", lambda costs: None),
     ),

@@ -219,8 +219,8 @@ _ALL: Final = (
     ),
     _rule(
         "spare-capacity",
-        "suspends members only while the others can serve the demand",
-        "reports lost",
+        "quarantines a member that may be working only while the others can serve the demand",
+        "status page",
         (_CANDIDATES, "spare", lambda suspended, *values: list(suspended)),
     ),
     _rule(
@@ -232,7 +232,7 @@ _ALL: Final = (
     _rule(
         "slow-start",
         "raises the share of a new member over several seconds",
-        "a server dies",
+        "again and again",
         ("lbdns.choosing.candidates:Candidates", "ramps", lambda self, now: {}),
     ),
     _rule(
@@ -250,7 +250,7 @@ _ALL: Final = (
     _rule(
         "changed-cost",
         "discards a member's earlier requests if the cost of its requests changes",
-        "",
+        "become slower",
         (_POOL, "forget_changed", lambda costs: None),
     ),
     _rule(

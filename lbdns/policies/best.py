@@ -6,9 +6,9 @@ members at the lowest level first. Level filling does not cause herding, because
 member immediately raise the member's level.
 
 One answer can bring many requests, because clients and resolvers cache the answer. The DNS server cannot determine how
-long these clients will stay with the member. If each answer brings many requests, small differences in load are ignored
-and large differences are corrected slowly. Correcting every difference would constantly move clients between members,
-and each move would cause a new difference in the next report.
+long these clients will stay with the member. If each answer brings many requests, small differences in load are nearly
+ignored. Correcting every difference would constantly move clients between members, and each move would cause a new
+difference in the next report.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ HORIZON: Final = 1.5  # report intervals; below 1 the shares oscillate, because 
 MIN_SHARE: Final = 0.1  # of a member's share by capacity: without traffic its capacity stays unknown ...
 MIN_UTILISATION: Final = 0.01  # ... and the pool's load counts as at least this part of its capacity
 PERSISTENT: Final = 2.0  # requests per answer: fewer are one client's page, more are clients that keep the answer
-MAX_PATIENCE: Final = 4.0  # horizons over which the load of persistent clients is corrected
 CONFIRMED: Final = 1.02  # times its proven capacity: up to it, a limit would cost more than it saves
 NO_LIMITS: Final[Mapping[int, float]] = {}
 PLAN_REPORTS: Final = 2.0  # times the mean time between two reports: plans seldom last longer ...
 MIN_PLAN: Final = 0.1  # ... and, in large pools, than this many seconds
 UNLIKELY: Final = 4.0  # standard deviations of a count of answers
-HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by half, a smaller one by less
+HALF_CORRECTED: Final = 60.0  # requests: a deviation this large is corrected by half, a smaller one by less
 
 
 def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
@@ -138,7 +137,6 @@ def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, fl
         widths = [max(rate, least * capacity) for rate, capacity in zip(point.rates, capacities, strict=True)]
         loads = [load - ideal for load, ideal in zip(loads, point.loads, strict=True)]
         if view.requests_per_answer > PERSISTENT:
-            horizon *= min(view.requests_per_answer, MAX_PATIENCE)
             loads = [load * abs(load) / (abs(load) + HALF_CORRECTED) for load in loads]
     expected = max(1.0, horizon * min(requests, answers))
     # A member whose queue is nearly full gets no more than it can serve

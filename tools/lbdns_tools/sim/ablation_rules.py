@@ -181,12 +181,6 @@ _ALL: Final = (
         (_BEST, "heavy_plan", smooth_plan),
     ),
     _rule(
-        "patience",
-        "corrects deviations over a longer time if each answer leads to several requests",
-        "200 caching resolvers",
-        (_BEST, "MAX_PATIENCE", 1.0),
-    ),
-    _rule(
         "small-deviations",
         "gives less weight to deviations of a few requests if each answer leads to several requests",
         "closed loop with 20 clients",

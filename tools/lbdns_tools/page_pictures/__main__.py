@@ -24,7 +24,8 @@ MAX_MEMBERS: Final = 5000
 WIDTHS: Final = (320, 390, 820, 1400, 1920)  # CSS pixels
 SCHEMES: Final = ("light", "dark")
 HEIGHT: Final = 900  # CSS pixels of the screen
-LONGEST: Final = 4000  # CSS pixels of a picture; the table of 1,000 members is longer
+LONGEST: Final = 4000  # CSS pixels of a picture; on a phone, 50 members are longer
+ROWS: Final = 50  # members that the page shows at once
 SETTLE_S: Final = 20.0  # s from a state to its first picture, so that the page's averages and lines have values
 UPDATES_S: Final = 2.0  # s: two updates, from which the page calculates rates
 SHOWN_S: Final = 60.0  # s that the page may take to show all members on a busy machine
@@ -58,7 +59,8 @@ async def take(page: MeasuredPage, url: str, picture: Picture) -> bytes:
     await resize(page, picture.width, HEIGHT)
     await page.call("Page.navigate", url="about:blank")
     await page.call("Page.navigate", url=url)
-    await page.until(f"document.querySelectorAll('.members tbody tr').length >= {picture.members}", SHOWN_S)
+    rows = min(picture.members, ROWS)
+    await page.until(f"document.querySelectorAll('.members tbody tr').length >= {rows}", SHOWN_S)
     await fit_screen(page, picture.width)
     return base64.b64decode((await page.call("Page.captureScreenshot", format="png"))["data"])
 

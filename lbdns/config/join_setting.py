@@ -10,7 +10,6 @@ from typing import Final
 from lbdns.config import value_readers as read
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import Network, parse_network
-from lbdns.text.times import parse_duration
 
 MAX_JOINED: Final = 10_000  # hosts in one pool
 DEFAULT_MAX: Final = 100
@@ -37,19 +36,6 @@ def _networks(table: TomlTable, key: str, default: tuple[Network, ...]) -> tuple
     return tuple(dict.fromkeys(networks))
 
 
-def _leave_after(table: TomlTable, key: str, default: float) -> float:
-    text = table.string(key, f"{default:g}s")
-    try:
-        seconds = parse_duration(text)
-    except ValueError as error:
-        table.wrong(key, str(error))
-        return default
-    if seconds < LEAST_LEAVE_AFTER:
-        table.wrong(key, f"must be at least {LEAST_LEAVE_AFTER:g} s, not {text!r}")
-        return default
-    return seconds
-
-
 @dataclass(frozen=True, slots=True)
 class JoinConfig:
     """The hosts that may join a pool, and when a silent host leaves it."""
@@ -57,7 +43,7 @@ class JoinConfig:
     names: tuple[str, ...] = read.key(_names, ())  # patterns for names relative to the zone, with * and ?
     networks: tuple[Network, ...] = read.key(_networks, ())  # must contain every address of a host that joins
     max: int = read.integer(DEFAULT_MAX, 1, MAX_JOINED)  # hosts that may be joined at the same time
-    leave_after: float = read.key(_leave_after, DEFAULT_LEAVE_AFTER)  # s without a report
+    leave_after: float = read.duration(DEFAULT_LEAVE_AFTER, LEAST_LEAVE_AFTER)  # s without a report
 
     def permits_name(self, name: str) -> bool:
         """Return whether a host called ``name`` (relative to the zone, in lower case) may join."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from lbdns.config.toml_reader import TomlTable
+from lbdns.text.times import LONGEST, format_duration, parse_duration
 from lbdns_shared.endpoint import DNS_PORT, Endpoint, address_fault, parse_endpoint
 
 HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*\Z")
@@ -48,6 +49,29 @@ def integer(default: int, least: int, most: int) -> int:
 
 def number(default: float, least: float, most: float) -> float:
     return key(lambda table, name, _: table.number(name, default, least, most), default)
+
+
+def duration(default: float, least: float = 0.0, most: float = LONGEST) -> float:
+    """Return a field for a duration from ``least`` to ``most`` seconds, written as in "15min", "0s" or "0"."""
+
+    def parse(table: TomlTable, name: str, _: object) -> float:
+        text = table.string(name, f"{default:g}s")
+        try:
+            seconds = 0.0 if text in ("0", "0s") else parse_duration(text)
+        except ValueError as error:
+            table.wrong(name, str(error), text)
+            return default
+        if not least <= seconds <= most:
+            range_text = f"from {_limit(least)} to {_limit(most)}" if most < LONGEST else f"at least {_limit(least)}"
+            table.wrong(name, f"must be {range_text}, not {text!r}", text)
+            return default
+        return seconds
+
+    return key(parse, default)
+
+
+def _limit(seconds: float) -> str:
+    return format_duration(seconds) if seconds >= 1 else f"{seconds:g}s" if seconds else "0"
 
 
 def one_of(default: S, known: Iterable[S]) -> S:

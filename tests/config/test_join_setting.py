@@ -58,7 +58,7 @@ def test_patterns(name: str, permitted: bool) -> None:
         ('{ names = "we b", networks = ["10.0.0.0/8"] }', r"'we b' is not a pattern for host names"),
         ('{ names = "[a]", networks = ["10.0.0.0/8"] }', r"'\[a\]' is not a pattern for host names"),
         ('{ names = "web-*", networks = ["10.0.0.0/8"], max = 0 }', r"join\.max: must be a whole number from 1"),
-        ('{ names = "web-*", networks = ["10.0.0.0/8"], leave_after = "0.5s" }', r"leave_after: must be at least 1 s"),
+        ('{ names = "web-*", networks = ["10.0.0.0/8"], leave_after = "0.5s" }', r"leave_after: must be at least 1s"),
         ('{ names = "web-*", networks = ["10.0.0.0/8"], leave_after = "soon" }', r"'soon' is not a valid duration"),
         ('{ names = "web-*", networks = ["10.0.0.0/8"], maxx = 1 }', r"maxx: unknown key\. Perhaps you meant 'max'"),
         ("true", r"join: must be a table"),

@@ -10,9 +10,9 @@ from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import Line, chart, course
 from lbdns_tools.lab.report.report_page import ReportCell, ReportSection, SectionTable
 from lbdns_tools.lab.statistics.outcome_index import mean_cpu, mean_of, means, part, quotient, scaled
-from lbdns_tools.lab.statistics.queueing_theory import mean_response
 from lbdns_tools.lab.statistics.round_robin_comparison import saturated
 from lbdns_tools.lab.statistics.run_windows import broke_at, windows
+from lbdns_tools.queueing_theory import mean_response
 
 WINDOW_S: Final = 3  # long enough for Little's law, and short compared with the ramp
 #: A load beyond either limit does not count as carried: users accept this response time, and one failure in a hundred

@@ -27,7 +27,7 @@ def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = 
     column. The first line is a header if its cell in ``column`` begins with a letter or an underscore. Empty lines and
     ``# comments`` are skipped. Raises ConfigError with one error per invalid line.
     """
-    index, rows = _column(path, _rows(path), column)
+    index, rows = _column(path, read_rows(path), column)
     values: list[float] = []
     wrong: list[str] = []
     for line, cells in rows:
@@ -57,7 +57,8 @@ def scale(rates: Sequence[float], least: float, most: float) -> tuple[float, ...
     return tuple((least * (high - rate) + most * (rate - low)) / (high - low) for rate in rates)
 
 
-def _rows(path: Path) -> list[TraceRow]:
+def read_rows(path: Path) -> list[TraceRow]:
+    """Return the lines of a CSV file without empty lines and ``# comments``. Raises ConfigError."""
     lines = [
         (number, line) for number, line in enumerate(read_lines(path), 1) if line.strip() and line.strip()[0] != "#"
     ]

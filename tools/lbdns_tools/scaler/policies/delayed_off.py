@@ -1,0 +1,58 @@
+"""Delays the removal of servers, because starting a server again costs time and money. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from lbdns.text.counts import counted
+from lbdns_tools.scaler.life_cycle.server_state import ServerState
+from lbdns_tools.scaler.policies.round_history import covers, highest_rate
+from lbdns_tools.scaler.policies.scaling_policy import FarmView, Recommendation
+
+#: Seconds before the end of a paid period in which a server may be removed. Later, it would drain into the next period
+EARLIEST: Final = 300.0
+LATEST: Final = 90.0
+
+
+def nearest_full_period_first(view: FarmView, period: float) -> tuple[str, ...]:
+    """Return the servers in service, ordered by the end of their paid period of ``period`` seconds."""
+    servers = [server for server in view.servers if server.state is ServerState.IN_SERVICE]
+    servers.sort(key=lambda server: period - (view.now - server.billed_since) % period)
+    return tuple(server.name for server in servers)
+
+
+def expiring(view: FarmView, period: float) -> tuple[str, ...]:
+    """Return the servers in service whose paid period ends soon but leaves time to drain them, earliest end first."""
+    billed = {server.name: server.billed_since for server in view.servers}
+    return tuple(
+        name
+        for name in nearest_full_period_first(view, period)
+        if LATEST <= period - (view.now - billed[name]) % period <= EARLIEST
+    )
+
+
+def delayed_off(
+    view: FarmView, present: int, needed: Callable[[float], int], delay: float, margin: float, period: float
+) -> Recommendation | None:
+    """Return a recommendation to remove servers, or None if it is too early.
+
+    ``needed`` returns the number of servers for a rate. Servers are removed if fewer than ``present`` suffice for the
+    highest rate of the last ``delay`` seconds, increased by the fraction ``margin``. A removal is therefore never
+    undone while the rate stays within margin / (2 + margin) of a constant. If servers are paid for in periods of
+    ``period`` seconds (0: by the second), only servers whose paid period is about to end are removed, because the
+    others cost nothing more until then.
+    """
+    rate = highest_rate(view, delay)
+    enough = needed(rate * (1 + margin))
+    if enough >= present or not covers(view, delay):
+        return None
+    need = f"The highest rate in the last {delay:.0f} s, {rate:.1f} requests/s, needs {counted(enough, 'server')}"
+    if not period:
+        return Recommendation(enough, f"{need}.")
+    names = expiring(view, period)[: present - enough]
+    if not names or view.on_the_way:  # a removal would cancel a server on its way, whose period has just been paid
+        return None
+    return Recommendation(
+        present - len(names), f"{need}; the paid time of {counted(len(names), 'server')} ends soon.", names
+    )

@@ -1,0 +1,1 @@
+"""Replays of traces with scaling policies, and their costs."""

@@ -21,10 +21,11 @@ def requirements(kind: str) -> list[str]:
     """Return the sorted requirements of the lock file ``kind``. Raises KeyError if ``kind`` is unknown."""
     files = [tomllib.loads((ROOT / folder / "pyproject.toml").read_text()) for folder in FOLDERS]
     found = {need for file in files for need in [*file["build-system"]["requires"], *file["project"]["dependencies"]]}
+    options = files[2]["project"]["optional-dependencies"]
     extra: dict[str, list[Any]] = {
         "runtime": [],
-        "lab": files[2]["project"]["optional-dependencies"]["lab"],
-        "dev": files[1]["dependency-groups"]["dev"],
+        "lab": options["lab"],
+        "dev": [*files[1]["dependency-groups"]["dev"], *options["openstack"], *options["ec2"]],
     }
     return sorted(need for need in found | set(extra[kind]) if not OURS.match(need))
 

@@ -29,6 +29,7 @@ resolver_min_ttl = 5
 interval = 0.5
 check = "tcp:80"
 alarms = false
+joining = "web-*"
 agents_inside = true
 cpu_period = 0.02
 """
@@ -45,7 +46,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     assert read_farm(written(tmp_path, WHOLE)) == LabFarm(
         (WebHost("gandalf", 0.4, 268435456, 50), WebHost("frodo", 1.0)),
         clients=2, proxies=("haproxy", "nginx"), resolvers=3, resolver_min_ttl=5, interval=0.5, agents_inside=True,
-        check="tcp:80", alarms=False,
+        check="tcp:80", alarms=False, joining="web-*",
         cpu_period=0.02,
     )  # fmt: skip
 
@@ -57,6 +58,7 @@ def test_a_host_is_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (f'{HOST}[farm]\njoining = "Web *"\n', "joining: 'Web *' is not a pattern for host names, such as 'web-*'"),
         ("", "host: is missing; add a [[host]] table for each web server, with name and cpu (in cores, such as"),
         ('[host]\nname = "a"\n', "host: must be an array of tables, written as [[host]]"),
         ("[[host]]\ncpu = 0.5\n", "farm.toml:1: [host 1] name: is missing"),

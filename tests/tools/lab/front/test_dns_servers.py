@@ -41,6 +41,15 @@ def test_files(tmp_path: Path) -> None:
     write_site(FARM, every, tmp_path / "dns")  # once more, over what is there
 
 
+def test_hosts_may_join_only_if_the_farm_says_so(tmp_path: Path) -> None:
+    for joining in ("", "web-*"):
+        farm = replace(FARM, joining=joining)
+        (pool,) = load_config(write_site(farm, machines(farm), tmp_path / "dns").config).pools
+        assert (pool.join.names if pool.join else ()) == ((joining,) if joining else ())
+    assert pool.join
+    assert set(map(str, pool.join.networks)) == {"198.18.0.0/15", "fd00:198:18::/64"}
+
+
 @pytest.mark.parametrize(("dns", "http", "ready"), [(False, True, False), (True, False, False), (True, True, True)])
 def test_the_server_is_ready_once_it_answers_dns_and_http(
     monkeypatch: pytest.MonkeyPatch, dns: bool, http: bool, ready: bool

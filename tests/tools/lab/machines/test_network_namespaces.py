@@ -139,3 +139,21 @@ def test_a_lab_with_another_id_is_left_alone(lab: str) -> None:
     other = f"{lab[:-1]}{(int(lab[-1], 16) + 1) % 16:x}"
     assert network_namespaces.remove(other) == []
     assert len(namespaces(lab)) == len(MACHINES)
+
+
+def test_a_machine_is_added_and_removed_alone(lab: str) -> None:
+    new = LabMachine("web-1", "web", ("198.19.0.1",), "fd00:198:18::1:1")
+    network_namespaces.add(lab, new, HUB)
+    try:
+        for machine, address in ((CLIENT, new.address), (CLIENT, new.address6), (new, WEB.address)):
+            done = run(lab, machine, program("ping"), "-c1", "-W5", "-q", address)
+            assert done.returncode == 0, (machine.name, address, done.stdout)
+    finally:
+        assert network_namespaces.remove_machine(lab, "web-1")
+    assert not network_namespaces.remove_machine(lab, "web-1")
+    test_a_namespace_each(lab)
+
+
+def test_a_machine_needs_a_lab() -> None:
+    with pytest.raises(LbdnsError, match="there is no lab 000000"):
+        network_namespaces.add("000000", WEB, HUB)

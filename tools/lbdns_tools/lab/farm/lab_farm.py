@@ -64,6 +64,7 @@ class LabFarm:
     agents_inside: bool = False
     check: str = "off"
     alarms: bool = True
+    joining: str = ""  # pattern for the names of further hosts that may join the pool, such as web-*; empty: none
     cpu_period: float = 0.1  # s; a host may use its CPU quota once per period; the kernel's default
 
     @property

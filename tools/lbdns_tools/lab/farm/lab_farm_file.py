@@ -24,6 +24,7 @@ PERIODS: Final = (0.001, 1.0)
 LEAST_QUOTA: Final = 0.001
 
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")  # RFC 1123 section 2.1
+_PATTERN: Final = re.compile(r"[a-z0-9*?-]{1,63}\Z")
 #: Names reserved for a lab's other machines and for agents' control groups
 _TAKEN: Final = re.compile(rf"(?:{HUB}|{DNS}|{'|'.join(PROXIES)}|(?:client|resolver)\d+|.*-agent)\Z")
 _DEFAULT: Final = LabFarm(())
@@ -45,6 +46,7 @@ def read_farm(path: Path) -> LabFarm:
         agents_inside=table.flag("agents_inside", _DEFAULT.agents_inside),
         check=_check(table),
         alarms=table.flag("alarms", _DEFAULT.alarms),
+        joining=_joining(table),
         cpu_period=period,
     )
     if farm.resolver_min_ttl and not farm.resolvers:
@@ -61,6 +63,13 @@ def _check(table: TomlTable) -> str:
         parse_target(text)
     except ValueError as error:
         table.wrong("check", str(error))
+    return text
+
+
+def _joining(table: TomlTable) -> str:
+    text = table.string("joining", _DEFAULT.joining)
+    if text and not _PATTERN.match(text):
+        table.wrong("joining", f"{text!r} is not a pattern for host names, such as 'web-*'")
     return text
 
 

@@ -43,7 +43,7 @@ zone = "{zone}"
 members = [{members}]
 names = {{ {names} }}
 check = "{check}"
-
+{join}
 [collector]
 listen = ["{address}:{report_port}"]
 key_file = "report.key"
@@ -61,7 +61,9 @@ allow = [{networks}]
 [history]
 on = false
 """
-
+# Hosts that have left are forgotten soon, since hosts come and go within minutes in a study
+_JOIN: Final = 'join = {{ names = [{names}], networks = [{networks}], max = {most}, leave_after = "30s" }}\n'
+MAX_JOINED: Final = 1000
 
 # Queries for other names are refused at once, because the lab is isolated and queries to the root servers would time
 # out. unbound runs only the iterator module, without validation, because the zone is not signed.
@@ -107,6 +109,7 @@ def config_text(farm: LabFarm, own: LabMachine) -> str:
 
     The configuration defines a single pool, which contains all web hosts and has one DNS name for each policy.
     """
+    networks = _strings(str(NETWORK4), str(NETWORK6))
     return _CONFIG.format(
         listen=_strings(f"{own.address}:{DNS_PORT}", f"[{own.address6}]:{DNS_PORT}"),
         zone=ZONE,
@@ -117,7 +120,8 @@ def config_text(farm: LabFarm, own: LabMachine) -> str:
         address=own.address,
         report_port=REPORT_PORT,
         http_port=HTTP_PORT,
-        networks=_strings(str(NETWORK4), str(NETWORK6)),
+        networks=networks,
+        join=_JOIN.format(names=_strings(farm.joining), networks=networks, most=MAX_JOINED) if farm.joining else "",
     )
 
 

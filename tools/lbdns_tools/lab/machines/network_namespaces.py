@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import ipaddress
 import os
 import shutil
 import socket
@@ -84,6 +85,38 @@ def build(id: str, machines: Sequence[LabMachine]) -> None:
             inside(namespace, partial(_build_machine, machine, hub))
     except (OSError, errors) as error:
         raise LbdnsError(f"cannot build the lab's network: {_why(error)}") from None
+
+
+def add(id: str, machine: LabMachine, hub: LabMachine) -> None:
+    """Add a machine to the network of a lab that has been built. Raises LbdnsError."""
+    _, errors = _pyroute2()
+    namespace, hub_namespace = namespace_of(id, machine.name), namespace_of(id, hub.name)
+    if not (NAMESPACES / hub_namespace).exists():
+        raise LbdnsError(f"there is no lab {id}: the network namespace {hub_namespace} does not exist")
+    # Distinct from the ports of ``build``, and unique, since the address is
+    port = f"host{int(ipaddress.IPv4Address(machine.address)) - int(NETWORK4.network_address)}"
+    try:
+        _in_thread(partial(_make_namespace, namespace, machine))
+        inside(hub_namespace, partial(_add_port, port, namespace))
+        inside(namespace, partial(_build_machine, machine, hub))
+    except (OSError, errors) as error:
+        raise LbdnsError(f"cannot add {machine.name} to the lab's network: {_why(error)}") from None
+
+
+def remove_machine(id: str, name: str) -> bool:
+    """Remove one machine's network namespace and its /etc/netns files. Return whether it existed. Raises LbdnsError."""
+    netns, _ = _pyroute2()
+    namespace = namespace_of(id, name)
+    shutil.rmtree(ETC / namespace, ignore_errors=True)
+    if not (NAMESPACES / namespace).exists():
+        return False
+    try:
+        netns.remove(namespace)
+    except FileNotFoundError:
+        return False  # another process has just removed it
+    except OSError as error:
+        raise LbdnsError(f"cannot remove the network namespace {namespace}: {_why(error)}") from None
+    return True
 
 
 def remove(id: str) -> list[str]:
@@ -163,12 +196,23 @@ def _build_hub(hub: LabMachine, namespaces: Sequence[str]) -> None:
         route.link("add", ifname=_BRIDGE, kind="bridge", br_stp_state=0, br_mcast_snooping=0)
         bridge = _index(route, _BRIDGE)
         for number, namespace in enumerate(namespaces, start=1):
-            port = f"port{number}"
-            route.link("add", ifname=port, kind="veth", peer={"ifname": LINK, "net_ns_fd": namespace})
-            route.link("set", index=_index(route, port), master=bridge, state="up")
+            _connect(route, f"port{number}", namespace, bridge)
         _address(route, bridge, hub)
         for family in (socket.AF_INET, socket.AF_INET6):
             route.route("add", family=family, dst="default", type="unreachable")
+
+
+def _connect(route: Any, port: str, namespace: str, bridge: int) -> None:
+    """Connect the interface of the machine in ``namespace`` with a new port of the bridge."""
+    route.link("add", ifname=port, kind="veth", peer={"ifname": LINK, "net_ns_fd": namespace})
+    route.link("set", index=_index(route, port), master=bridge, state="up")
+
+
+def _add_port(port: str, namespace: str) -> None:
+    from pyroute2 import IPRoute
+
+    with IPRoute() as route:
+        _connect(route, port, namespace, _index(route, _BRIDGE))
 
 
 def _build_machine(machine: LabMachine, hub: LabMachine) -> None:

@@ -1,0 +1,1 @@
+"""Providers: where servers come from, such as local processes, commands or a cloud."""

@@ -1,0 +1,1 @@
+"""Demand sources: how many requests arrive, and how busy the servers are."""

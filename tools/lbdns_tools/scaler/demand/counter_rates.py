@@ -1,0 +1,43 @@
+"""Rates from cumulative counters that may start again at 0."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import inf
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    value: float
+    at: float  # monotonic seconds
+
+
+class CounterRates:
+    """The rates per second at which counters have increased, each since its previous reading.
+
+    ``policies/session_counter.py`` has the 2014 rule for one counter. That rule is not suitable here: it rounds up to
+    whole sessions and seconds, and assumes that the balancer was reloaded exactly one minute before the reading.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, _Count] = {}
+
+    def rate(self, name: str, value: float, now: float, uptime: float = inf) -> float | None:
+        """Return the rate since the previous reading, or None at the first reading.
+
+        ``uptime`` is the number of seconds since the counter began at 0, or an upper bound; inf if unknown. If the
+        counter has started again at 0 since the previous reading, its value is the increase since it started.
+        """
+        before = self._counts.get(name)
+        self._counts[name] = _Count(value, now)
+        if before is None or now <= before.at:
+            return None
+        elapsed = now - before.at
+        if value < before.value or uptime < elapsed:
+            return value / max(1.0, min(uptime, elapsed))
+        return (value - before.value) / elapsed
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget all counters except ``names``."""
+        self._counts = {name: count for name, count in self._counts.items() if name in names}

@@ -1,0 +1,1 @@
+"""Front ends, which send clients to servers: lbdns, HAProxy and nginx."""

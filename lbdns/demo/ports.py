@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lbdns.demo.farm_files import LOOPBACK, LOOPBACK6, DemoPlan
@@ -45,11 +45,11 @@ def has_ipv6_loopback() -> bool:
     return True
 
 
-def check(plan: DemoPlan) -> None:
+def check(required: Iterable[RequiredPort]) -> None:
     """Raise a ListenError that lists all unavailable ports, and all ports that were chosen for two purposes."""
     findings = []
     with contextlib.ExitStack() as held:
-        for port in required_ports(plan):
+        for port in required:
             address = port.endpoint.host, port.endpoint.port
             family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
             try:

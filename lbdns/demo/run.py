@@ -32,7 +32,7 @@ def run(plan: DemoPlan, seconds: float | None) -> None:
     If a port is in use, ListenError is raised before any process starts. If a demo process ends unexpectedly,
     LbdnsError is raised.
     """
-    ports.check(plan)
+    ports.check(ports.required_ports(plan))
     with (
         stop_signals() as stop,
         tempfile.TemporaryDirectory(prefix="lbdns-demo-") as folder,

@@ -20,8 +20,8 @@ def plan() -> DemoPlan:
 
 
 def test_free_ports_are_fine_and_stay_free(plan: DemoPlan) -> None:
-    ports.check(plan)
-    ports.check(plan)
+    ports.check(ports.required_ports(plan))
+    ports.check(ports.required_ports(plan))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_each_taken_port_is_named_with_its_flag(
         if kind == socket.SOCK_STREAM:
             taken.listen()
         with pytest.raises(ListenError) as caught:
-            ports.check(plan)
+            ports.check(ports.required_ports(plan))
     number = getattr(plan, port)
     assert str(caught.value) == (
         f"{host}:{number} ({purpose}): is in use; "
@@ -53,7 +53,7 @@ def test_each_taken_port_is_named_with_its_flag(
 
 def test_all_taken_ports_at_once_also_those_wanted_twice(plan: DemoPlan) -> None:
     with pytest.raises(ListenError) as caught:
-        ports.check(replace(plan, http_port=plan.dns_port, report_port=plan.dns_port))
+        ports.check(ports.required_ports(replace(plan, http_port=plan.dns_port, report_port=plan.dns_port)))
     lines = str(caught.value).splitlines()
     assert [line.split("(")[1].split(")")[0] for line in lines] == ["reports", "the page"]
 
@@ -61,4 +61,4 @@ def test_all_taken_ports_at_once_also_those_wanted_twice(plan: DemoPlan) -> None
 def test_an_address_that_is_not_ours(plan: DemoPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "LOOPBACK", "192.0.2.1")
     with pytest.raises(ListenError, match=r"192\.0\.2\.1:\d+ \(DNS over UDP\): is not an address of this machine"):
-        ports.check(plan)
+        ports.check(ports.required_ports(plan))

@@ -1,0 +1,233 @@
+"""A fleet on a fake farm: servers come, serve, are drained and go, whatever fails and whenever the scaler is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.scaler.life_cycle.web_probe import BenchmarkSettings
+from tests.tools.scaler.life_cycle.fake_farm import FakeFarm, FleetDriver
+
+NONE: list[str] = []
+
+
+async def test_servers_come_into_service(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path)
+    await driver.look()
+    await driver.want(2, seconds=15)
+    assert driver.states() == {"web-1": "in service", "web-2": "in service"}
+    assert driver.farm.broken_promises == NONE
+
+
+async def test_a_server_that_is_not_needed_is_drained_before_it_is_deleted(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(connections=3.0), tmp_path)
+    await driver.want(2, seconds=15)
+    await driver.want(1, seconds=20)
+    assert driver.states() == {"web-1": "in service", "web-2": "draining"}  # it still has connections
+    driver.farm.connections = 0.0
+    await driver.look(10)
+    assert driver.states() == {"web-1": "in service"}
+    assert "web-2" not in driver.farm.found
+    assert driver.farm.drained == set()  # the name is free again
+    assert driver.farm.broken_promises == NONE
+
+
+async def test_open_connections_hold_a_server_up_only_for_a_limited_time(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(connections=3.0), tmp_path)
+    await driver.want(2, seconds=15)
+    await driver.want(1, seconds=60)
+    assert driver.states() == {"web-1": "in service"}
+
+
+async def test_a_draining_server_returns_when_demand_returns(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(connections=3.0), tmp_path)
+    await driver.want(2, seconds=15)
+    await driver.want(1, seconds=10)
+    await driver.want(2, seconds=5)
+    assert driver.states() == {"web-1": "in service", "web-2": "in service"}
+    assert driver.farm.created == ["web-1", "web-2"]
+
+
+async def test_spares_are_stopped_and_started_again(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path, spares=1)
+    await driver.want(3, seconds=15)
+    await driver.want(1, seconds=20)
+    assert sorted(driver.states().values()) == ["in service", "stopped"]
+    await driver.want(2, seconds=15)
+    assert driver.count("in service") == 2
+    assert len(driver.farm.created) == 3
+
+
+async def test_a_slow_server_is_replaced(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(slow={"web-1": 10.0}), tmp_path, BenchmarkSettings(at_least=50.0))
+    await driver.want(1, seconds=12)
+    assert driver.fleet.failures["too slow"] == 1
+    await driver.want(1, seconds=15)
+    assert driver.states() == {"web-2": "in service"}
+    assert driver.fleet.records["web-2"].capacity == 100.0
+
+
+@pytest.mark.parametrize("failing", ["broken", "mute"])
+async def test_a_server_that_does_not_start_is_replaced(tmp_path: Path, failing: str) -> None:
+    farm = FakeFarm(**{failing: frozenset({"web-1"})})  # type: ignore[arg-type]
+    driver = FleetDriver(farm, tmp_path)
+    for _ in range(10):
+        await driver.want(1, seconds=12)
+    assert driver.states() == {"web-2": "in service"}
+    assert set(farm.found) == {"web-2"}
+
+
+async def test_a_machine_that_disappears_is_replaced(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path)
+    await driver.want(2, seconds=15)
+    del driver.farm.found["web-1"]
+    await driver.look(3)
+    await driver.want(2, seconds=15)
+    assert driver.states() == {"web-2": "in service", "web-3": "in service"}
+
+
+async def test_the_quota_is_respected(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(quota_left=2), tmp_path)
+    await driver.look()
+    await driver.want(5, seconds=15)
+    assert driver.states() == {"web-1": "in service", "web-2": "in service"}
+    assert driver.fleet.failures == {}
+
+
+async def test_an_unknown_quota_ends_the_attempt(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path)
+    await driver.look()
+    driver.farm.quota_left = 1  # the fleet has not seen this limit yet
+    await driver.want(3, seconds=15)
+    assert driver.count("in service") == 1
+    assert driver.fleet.failures == {"create": 2}
+    assert len(driver.fleet.records) == 1
+
+
+async def test_an_operators_drain_is_left_alone(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path)
+    await driver.want(2, seconds=15)
+    driver.farm.held.add("web-1")
+    await driver.look(30)
+    assert driver.states() == {"web-1": "in service", "web-2": "in service"}
+    await driver.want(2, seconds=15)  # another server takes its place
+    assert driver.states()["web-3"] == "in service"
+    assert driver.states()["web-1"] == "in service"
+    assert "web-1" not in driver.farm.drained
+
+
+@pytest.mark.parametrize("failing", ["down", "front_down"])
+async def test_nothing_changes_while_the_servers_cannot_be_observed(tmp_path: Path, failing: str) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path)
+    await driver.want(2, seconds=15)
+    before = driver.states()
+    setattr(driver.farm, failing, "no response")
+    await driver.look(300)
+    assert driver.states() == before
+    assert driver.fleet.trouble == "no response"
+    setattr(driver.farm, failing, "")
+    await driver.look(3)
+    assert driver.states() == before
+
+
+async def test_without_a_record_nothing_is_created(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path / "missing")
+    await driver.look()
+    with pytest.raises(LbdnsError, match=r"servers\.json: cannot write the file: No such file"):
+        await driver.want(1)
+    assert driver.farm.created == NONE
+
+
+async def test_the_records_can_be_lost(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(connections=1.0), tmp_path, spares=1)
+    await driver.want(4, seconds=15)
+    await driver.want(2, seconds=8)
+    (tmp_path / "servers.json").unlink()
+    before = driver.states()
+    driver.restart()
+    await driver.look()
+    assert driver.states() == before
+    await driver.want(5, seconds=25)
+    assert driver.count("in service") == 5
+    assert len(set(driver.farm.created)) == len(driver.farm.created)
+
+
+async def test_a_malformed_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "servers.json").write_text('{"version": 1, "servers": [{}]}')
+    with pytest.raises(LbdnsError, match="not a valid list of servers"):
+        FleetDriver(FakeFarm(), tmp_path)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("want"), st.integers(1, 6)),
+        st.tuples(st.just("look"), st.integers(1, 8)),
+        st.tuples(st.just("kill"), st.just(0)),
+        st.tuples(st.just("connections"), st.integers(0, 2)),
+        st.tuples(st.just("down"), st.integers(0, 1)),
+        st.tuples(st.just("lose"), st.integers(1, 6)),
+    ),
+    max_size=25,
+)
+
+
+@given(STEPS, st.integers(0, 2), st.frozensets(st.sampled_from(["web-1", "web-2", "web-3", "web-5"])), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_no_orphan_no_double_and_nothing_goes_undrained(
+    steps: list[tuple[str, int]], spares: int, broken: frozenset[str], benchmark: bool
+) -> None:
+    """Whatever happens, in whatever order: at the end, the wanted servers serve, and no other machine exists."""
+
+    async def play(folder: Path) -> None:
+        farm = FakeFarm(quota_left=9, broken=broken)
+        driver = FleetDriver(farm, folder, BenchmarkSettings() if benchmark else None, spares)
+        await driver.look()
+        for what, number in steps:
+            match what:
+                case "want":
+                    await driver.want(number)
+                case "look":
+                    await driver.look(number)
+                case "kill":
+                    driver.restart()
+                    await driver.look()
+                case "connections":
+                    farm.connections = float(number)
+                case "down":
+                    farm.down = "no response" if number else ""
+                case "lose":
+                    farm.found.pop(f"web-{number}", None)
+            assert len(farm.found) <= 9
+        farm.down, farm.connections = "", 0.0
+        for _ in range(6):
+            await driver.want(2, seconds=30)
+        serving = [name for name in farm.found if farm.serving(name)]
+        assert len(serving) == 2
+        assert driver.count("in service") == 2
+        assert set(farm.found) == set(driver.fleet.records)
+        assert len(farm.found) <= 2 + spares
+        assert farm.broken_promises == NONE
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(play(Path(folder)))
+
+
+@pytest.mark.parametrize("killed_after", [False, True])
+@pytest.mark.parametrize("killed_at", range(1, 19))
+async def test_killed_during_each_request(tmp_path: Path, killed_at: int, killed_after: bool) -> None:
+    """The scaler is killed during the nth request, before or after the request is carried out."""
+    farm = FakeFarm(killed_at=killed_at, killed_after=killed_after, broken=frozenset({"web-2"}))
+    driver = FleetDriver(farm, tmp_path, BenchmarkSettings(), spares=1)
+    for wanted in (2, 2, 3, 1, 2, 2):
+        await driver.want(wanted, seconds=30)
+    assert farm.calls >= killed_at
+    assert driver.count("in service") == 2
+    assert sum(farm.serving(name) for name in farm.found) == 2
+    assert set(farm.found) == set(driver.fleet.records)
+    assert farm.broken_promises == NONE

@@ -1,0 +1,165 @@
+"""Rounds of the loop on a fake farm: views, decisions, rows, and what happens if something is not known."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from lbdns_tools.scaler.demand.demand_source import DemandError, DemandReading, ServerLoad
+from lbdns_tools.scaler.policies.fixed import Fixed
+from lbdns_tools.scaler.policies.scaling_policy import FarmView, Recommendation
+from lbdns_tools.scaler.running.rounds_csv import RoundsFile
+from lbdns_tools.scaler.running.scaler_loop import ScalerLoop
+from lbdns_tools.scaler.running.scaler_status import metric_families, status_document
+from lbdns_tools.scaler.running.terminal_view import plan_text, status_text
+from lbdns_tools.scaler.settings.scaler_sections import ScalerSection
+from tests.tools.scaler.life_cycle.fake_farm import FakeFarm, FleetDriver
+
+
+class FakeDemand:
+    """Demand that a test sets."""
+
+    def __init__(self) -> None:
+        self.reading: DemandReading | DemandError = DemandReading(0.0)
+
+    async def read(self, now: float) -> DemandReading:
+        if isinstance(self.reading, DemandError):
+            raise self.reading
+        return self.reading
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class PerServer:
+    """A policy: a server for each ten requests/s. It keeps the views that it was given."""
+
+    history = 60.0
+
+    def __init__(self) -> None:
+        self.views: list[FarmView] = []
+
+    def recommend(self, view: FarmView) -> Recommendation:
+        self.views.append(view)
+        return Recommendation(round(view.demand.requests_per_s / 10), "Each ten requests/s need a server.")
+
+
+class Scaled:
+    """A loop on a fake farm, in steps that a test makes."""
+
+    def __init__(self, folder: Path, settings: ScalerSection, dry_run: bool = False) -> None:
+        self.driver = FleetDriver(FakeFarm(), folder)
+        self.demand, self.policy = FakeDemand(), PerServer()
+        rounds = RoundsFile(folder / "scaler.csv")
+        clock = lambda: self.driver.farm.now  # noqa: E731
+        self.loop = ScalerLoop(settings, self.policy, self.driver.fleet, self.demand, rounds, dry_run, clock)
+
+    async def round(self, rate: float, servers: dict[str, ServerLoad] | None = None, seconds: int = 15) -> None:
+        """Decide at a demand, then let time pass."""
+        self.demand.reading = DemandReading(rate, servers or {})
+        await self.loop.decide()
+        await self.driver.look(seconds)
+
+
+async def test_servers_follow_demand_within_the_limits(tmp_path: Path) -> None:
+    scaled = Scaled(tmp_path, ScalerSection(minimum=1, maximum=4))
+    await scaled.driver.look()
+    for rate, expected in ((0.0, 1), (32.0, 3), (90.0, 4)):
+        await scaled.round(rate)
+        assert scaled.driver.count("in service") == expected
+    decision = scaled.loop.decision
+    assert decision is not None
+    assert (decision.recommended, decision.limited.servers) == (9, 4)
+    assert decision.limited.reason == "Each ten requests/s need a server. The farm may have at most 4 servers."
+    await scaled.round(8.0, seconds=30)
+    assert scaled.driver.count("in service") == 1
+    assert scaled.driver.farm.broken_promises == []
+
+
+async def test_rounds_survive_a_restart(tmp_path: Path) -> None:
+    scaled = Scaled(tmp_path, ScalerSection())
+    await scaled.driver.look()
+    await scaled.round(20.0)
+    await scaled.round(30.0)
+    again = Scaled(tmp_path, ScalerSection())
+    assert [past.demand.requests_per_s for past in again.loop.rounds] == [20.0, 30.0]
+    assert [past.decided for past in again.loop.rounds] == [2, 3]
+
+
+async def test_without_demand_nothing_changes(tmp_path: Path) -> None:
+    scaled = Scaled(tmp_path, ScalerSection())
+    await scaled.driver.look()
+    await scaled.round(20.0)
+    scaled.demand.reading = DemandError("no response")
+    assert await scaled.loop.decide() is None
+    assert scaled.loop.trouble == "no response"
+    assert scaled.driver.count("in service") == 2
+    await scaled.round(20.0)
+    assert scaled.loop.trouble == ""
+
+
+async def test_a_dry_run_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    scaled = Scaled(tmp_path, ScalerSection(), dry_run=True)
+    await scaled.driver.look()
+    with caplog.at_level("INFO"):
+        await scaled.round(20.0)
+    assert scaled.driver.farm.found == {}
+    assert "dry run: web-2: wanted (Each ten requests/s need a server.)" in caplog.messages
+
+
+async def test_new_servers_count_neither_as_warm_nor_as_demand(tmp_path: Path) -> None:
+    scaled = Scaled(tmp_path, ScalerSection(warm_up=30.0, period=15.0))
+    await scaled.driver.look()
+    await scaled.round(20.0, seconds=60)
+    load = {"web-1": ServerLoad(20.0, 50.0, 40.0), "web-2": ServerLoad(10.0, 70.0, 60.0)}
+    await scaled.round(30.0, load, seconds=8)  # a third server begins
+    await scaled.round(0.0, {**load, "web-3": ServerLoad(99.0, 100.0)})
+    view = scaled.policy.views[-1]
+    assert view.demand.requests_per_s == 30.0
+    assert view.demand.cpu_percent == 60.0
+    assert view.capacity == 50.0
+
+
+async def test_status_and_metrics(tmp_path: Path) -> None:
+    scaled = Scaled(tmp_path, ScalerSection(maximum=5))
+    await scaled.driver.look()
+    document = status_document(scaled.loop, scaled.driver.farm.now)
+    assert (document["demand"], document["wanted"], document["servers"]) == (None, None, [])
+    assert status_text(document).startswith("farm web: no servers (minimum 1, maximum 5; policy queue)")
+    await scaled.round(20.0, seconds=30)
+    await scaled.round(31.0, {"web-1": ServerLoad(31.0, 50.0, 40.0, 3.0)}, seconds=2)
+    document = status_document(scaled.loop, scaled.driver.farm.now)
+    assert document["counts"]["in service"] == 2
+    assert [server["name"] for server in document["servers"]] == ["web-1", "web-2", "web-3"]
+    assert document["rounds"][-1] == {
+        "time": 1031.0, "requests_per_s": 31.0, "in_service": 2, "recommended": 3,
+    }  # fmt: skip
+    text = plan_text(document)
+    assert "wanted: 3 servers. Each ten requests/s need a server." in text
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in metric_families(scaled.loop)
+        for sample in family.samples
+    }
+    assert samples["lbdns_scaler_servers", "in service"] == 2
+    assert samples[("lbdns_scaler_trouble",)] == 0
+
+
+async def test_an_unexpected_error_does_not_end_the_loop(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    scaled = Scaled(tmp_path, ScalerSection(look=0.2, period=1.0))
+    stop = asyncio.Event()
+
+    async def fail() -> None:
+        if len(caplog.records) >= 2:
+            stop.set()
+        raise RuntimeError("a test")
+
+    scaled.loop.fleet.look = fail  # type: ignore[method-assign]
+    await asyncio.wait_for(scaled.loop.run(stop), 10)
+    assert "unexpected error; the scaler continues" in caplog.messages
+
+
+def test_the_policy_fixed_is_a_policy() -> None:
+    assert Fixed(servers=2).history >= 0

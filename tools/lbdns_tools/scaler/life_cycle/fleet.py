@@ -1,0 +1,213 @@
+"""The servers of one farm: observes them, decides the next step of each, and performs one action at a time on each."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.scaler.front_ends.front_end import FrontEnd, FrontEndServer
+from lbdns_tools.scaler.life_cycle.next_step import Action, LifeTimes, next_step
+from lbdns_tools.scaler.life_cycle.scaling_plan import Change, natural_key
+from lbdns_tools.scaler.life_cycle.server_actions import ServerActions
+from lbdns_tools.scaler.life_cycle.server_file import KeptServers, read_servers, write_servers
+from lbdns_tools.scaler.life_cycle.server_record import ServerFacts, ServerRecord, adopt
+from lbdns_tools.scaler.life_cycle.server_state import ON_THE_WAY, ServerState
+from lbdns_tools.scaler.life_cycle.web_probe import BenchmarkSettings
+from lbdns_tools.scaler.providers.provider import Machine, Provider, QuotaError
+
+log = logging.getLogger("lbdns.scaler")
+
+S = ServerState
+#: Actions that can be abandoned at any moment, because they change nothing
+_HARMLESS: Final = frozenset({Action.PROBE, Action.BENCHMARK})
+
+
+class Fleet:
+    """All servers of the farm. Call ``look`` about once a second, and ``apply`` when the policy requires changes."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        front_end: FrontEnd,
+        actions: ServerActions,
+        times: LifeTimes,
+        benchmark: BenchmarkSettings | None,
+        file: Path,
+        clock: Callable[[], float],
+        dry_run: bool = False,
+    ) -> None:
+        """``file`` keeps the records. With ``dry_run``, the fleet only observes. Raises LbdnsError."""
+        self._provider, self._front_end, self._actions = provider, front_end, actions
+        self._times, self._benchmark, self._file, self._clock = times, benchmark, file, clock
+        self._dry_run = dry_run
+        kept = read_servers(file)
+        self.records: dict[str, ServerRecord] = dict(kept.records)
+        self.highest = kept.highest
+        self.facts: Mapping[str, ServerFacts] = {}
+        self.quota: int | None = None
+        self.failures: dict[str, int] = {}  # number of failures, by what failed
+        self.trouble = ""  # why the newest look failed; empty if it succeeded
+        self._running: dict[str, tuple[Action, asyncio.Task[None]]] = {}
+        self._saved = kept
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The servers in service that an operator keeps away from clients."""
+        return frozenset(
+            name for name, record in self.records.items()
+            if record.state is S.IN_SERVICE and (front := self.facts_of(name).front) and front.held
+        )  # fmt: skip
+
+    def facts_of(self, name: str) -> ServerFacts:
+        """Return what was observed about a server at the last call of ``look``."""
+        return self.facts.get(name, ServerFacts())
+
+    async def look(self) -> None:
+        """Observe all machines and the front end, then let every server take its next step.
+
+        If either cannot be observed, nothing changes: the scaler never acts on incomplete facts.
+        """
+        try:
+            machines = {machine.name: machine for machine in await self._provider.machines()}
+            fronts = await self._front_end.servers()
+            self.quota = await self._provider.quota()
+        except LbdnsError as error:
+            if self.trouble != str(error):
+                log.warning("cannot observe the servers: %s", error)
+            self.trouble = str(error)
+            self._count("look")
+            return
+        if self.trouble:
+            log.info("the servers can be observed again")
+        self.trouble = ""
+        self._observe(machines, fronts)
+        if not self._dry_run:
+            self._take_steps()
+
+    def _observe(self, machines: Mapping[str, Machine], fronts: Mapping[str, FrontEndServer]) -> None:
+        names = {*machines, *self.records}
+        self.facts = {name: ServerFacts(machines.get(name), fronts.get(name)) for name in names}
+        now = self._clock()
+        for name in sorted(machines.keys() - self.records.keys(), key=natural_key):
+            record = adopt(name, self.facts[name], now)
+            log.info("%s: found at the provider; %s", name, record.state.value)
+            self.records[name] = record
+            self.highest = max(self.highest, natural_key(name)[1])
+
+    def _take_steps(self) -> None:
+        now, due = self._clock(), []
+        for name in sorted(self.records, key=natural_key):
+            if name not in self._running:
+                step = next_step(self.records[name], self.facts_of(name), now, self._times)
+                self._replace(name, step.record)
+                if step.action and step.record:
+                    due.append((step.action, step.record))
+        self._save()  # before anything is requested: no machine exists without a record
+        for action, record in due:
+            self._begin(action, record)
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Carry out the changes of a scaling plan. A server with an action in progress does not change yet.
+
+        Raises LbdnsError, and requests nothing, if the records cannot be written.
+        """
+        for change in changes:
+            name = change.after.name
+            action, task = self._running.get(name, (None, None))
+            if task and action not in _HARMLESS:
+                continue  # the next round decides anew
+            if task:
+                del self._running[name]
+                task.cancel()
+            self.highest = max(self.highest, natural_key(name)[1])
+            self._replace(name, change.after)
+        self._take_steps()
+
+    def _begin(self, action: Action, record: ServerRecord) -> None:
+        now = self._clock()
+        drain_asked = now if action is Action.DRAIN else record.drain_asked
+        self.records[record.name] = started = replace(record, asked=now, drain_asked=drain_asked)
+        task = asyncio.get_running_loop().create_task(self._act(action, started), name=f"{action.value} {record.name}")
+        self._running[record.name] = action, task
+
+    async def _act(self, action: Action, record: ServerRecord) -> None:
+        name = record.name
+        try:
+            measured = await self._actions.perform(action, record, self.facts_of(name))
+        except LbdnsError as error:
+            self._failed(action, name, error)
+        except Exception:
+            self._count(action.value)
+            log.exception("%s: %s failed unexpectedly", name, action.value)
+        else:
+            self._succeeded(action, name, measured)
+        del self._running[name]  # not if cancelled: `apply` has done so
+
+    def _failed(self, action: Action, name: str, error: LbdnsError) -> None:
+        is_hold = action is Action.DRAIN and self.records[name].state in ON_THE_WAY
+        if action is Action.PROBE or is_hold:  # expected until the web server has started, or for an only server
+            log.debug("%s: %s", name, error)
+            return
+        self._count(action.value)
+        log.warning("%s: %s failed: %s", name, action.value, error)
+        now = self._clock()
+        if isinstance(error, QuotaError) and action is Action.CREATE:
+            self._replace(name, None)  # nothing exists; the next round decides anew
+        elif action is Action.BENCHMARK:
+            self._replace(name, self.records[name].to(S.FAILED, now, f"the benchmark failed: {error}"))
+
+    def _succeeded(self, action: Action, name: str, measured: float) -> None:
+        record, now = self.records[name], self._clock()
+        match action:
+            case Action.REMOVE:
+                self._replace(name, None)
+                return
+            case Action.CREATE:
+                record = record.to(S.STARTING, now, "requested", requested=True)
+            case Action.START | Action.STOP | Action.DELETE:
+                record = replace(record, requested=True)
+            case Action.PROBE if self._benchmark:
+                record = record.to(S.BENCHMARKING, now, "the web server responds")
+            case Action.PROBE:
+                record = record.to(S.JOINING, now, "the web server responds")
+            case Action.BENCHMARK:
+                record = self._judged(record, measured, now)
+        self._replace(name, record)
+
+    def _judged(self, record: ServerRecord, measured: float, now: float) -> ServerRecord:
+        least = self._benchmark.at_least if self._benchmark else 0.0
+        result = f"the benchmark measured {measured:.1f} requests/s"
+        if measured < least:
+            self._count("too slow")
+            return record.to(S.FAILED, now, f"too slow: {result}, and at least {least:g} are required")
+        return record.to(S.JOINING, now, result, capacity=measured)
+
+    def _replace(self, name: str, record: ServerRecord | None) -> None:
+        before = self.records.get(name)
+        if record is None:
+            self.records.pop(name, None)
+            log.info("%s: gone", name)
+            return
+        self.records[name] = record
+        if before is None or before.state is not record.state:
+            level = logging.WARNING if record.state is S.FAILED else logging.INFO
+            log.log(level, "%s: %s (%s)", name, record.state.value, record.reason)
+
+    def _count(self, what: str) -> None:
+        self.failures[what] = self.failures.get(what, 0) + 1
+
+    def _save(self) -> None:
+        kept = KeptServers(dict(self.records), self.highest)
+        if kept != self._saved and not self._dry_run:
+            write_servers(self._file, kept)
+            self._saved = kept
+
+    async def close(self) -> None:
+        """Wait for the actions in progress; the servers stay as they are."""
+        await asyncio.gather(*(task for _, task in self._running.values()), return_exceptions=True)
+        self._save()

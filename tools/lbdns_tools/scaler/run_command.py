@@ -1,0 +1,78 @@
+"""``lbdns-scaler run`` and ``plan``: scale a farm, or print what would be done now and why."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from lbdns.command_line.common_options import log_options
+from lbdns_shared import log
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.scaler.running.scaler_program import ScalerProgram, run_program
+from lbdns_tools.scaler.running.scaler_status import status_document
+from lbdns_tools.scaler.running.terminal_view import plan_text
+from lbdns_tools.scaler.settings.scaler_settings import DEFAULT_FILE, load_settings
+
+BETWEEN: Final = 2.0  # seconds between the two readings of `plan`, from which the rate follows
+
+
+def scaler_config_option(command: Any) -> Any:
+    """Add the option ``-c FILE`` for scaler.toml."""
+    return click.option(
+        "-c", "--config", type=click.Path(path_type=Path), default=DEFAULT_FILE, show_default=True,
+        envvar="LBDNS_SCALER_CONFIG", show_envvar=True, metavar="FILE", help="The configuration file (TOML).",
+    )(command)  # fmt: skip
+
+
+@click.command()
+@scaler_config_option
+@click.option("--dry-run", is_flag=True, help="Log each decision without changing anything.")
+@log_options
+def run(config: Path, dry_run: bool, log_format: str, log_level: str) -> None:
+    """Scale the farm until SIGTERM or SIGINT arrives. The servers then continue to run.
+
+    A restarted scaler continues where it stopped, even after a crash: it knows its servers from the provider, and its
+    past from the CSV file.
+
+    \b
+    Examples:
+      lbdns-scaler run -c /etc/lbdns/scaler.toml
+      lbdns-scaler run --dry-run
+    """
+    log.set_up(log_format, log_level)
+    asyncio.run(run_program(ScalerProgram(load_settings(config), dry_run)))
+
+
+@click.command()
+@scaler_config_option
+@click.option("--json", "json_output", is_flag=True, help="Print the plan as JSON.")
+def plan(config: Path, json_output: bool) -> None:
+    """Print what the scaler would do now, and why, without changing anything.
+
+    \b
+    Example:
+      lbdns-scaler plan -c /etc/lbdns/scaler.toml
+    """
+    program = ScalerProgram(load_settings(config), dry_run=True)
+    document = asyncio.run(_decide(program))
+    print(json.dumps(document, indent=2) if json_output else plan_text(document))
+
+
+async def _decide(program: ScalerProgram) -> dict[str, Any]:
+    loop = program.loop
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(program.close)
+        await loop.fleet.look()
+        if loop.fleet.trouble:
+            raise LbdnsError(loop.fleet.trouble)
+        await loop.measure()
+        await asyncio.sleep(BETWEEN)
+        if await loop.decide() is None:
+            raise LbdnsError(loop.trouble)
+        return status_document(loop, time.time())

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from lbdns_agent.agent_check.agent_check import AgentCheck
 from lbdns_agent.agent_options import DEFAULT_MAX_INTERVAL, AgentOptions
 from lbdns_agent.alarm_conditions import ALARM_CHECK_INTERVAL, alarm_reason
 from lbdns_agent.collector_status import TOKEN_VARIABLE, CollectorStatus
@@ -137,6 +138,10 @@ class ReportingAgent:
         self._metrics: dict[str, float] = {}
         self._alarm = self._overload = ""
         self._watched = frozenset(condition.metric for condition in options.alarms)
+        self._agent_check: AgentCheck | None = None
+        if options.agent_check:
+            self._agent_check = AgentCheck(options.agent_check, options.agent_check_file, lambda: self._alarm)
+            self._tasks.service = self._agent_check.server
 
     def run(self) -> int:
         """Send reports until a signal stops the agent. Return the exit status."""
@@ -171,6 +176,9 @@ class ReportingAgent:
             if number in STOP:
                 self._send("bye", {})
                 self._sender.close()
+                if self._agent_check:
+                    self._tasks.wait(self._agent_check.stop())  # another signal ends this at once
+                    self._agent_check.close()
                 log.info("stopped")
                 return True
             self._reload()
@@ -178,6 +186,11 @@ class ReportingAgent:
 
     def _log_start(self) -> None:
         options = self._options
+        if options.agent_check:
+            where = options.agent_check if options.agent_check.host else f"port {options.agent_check.port}"
+            log.info("answering agent checks of HAProxy on %s", where)
+        if not options.collectors:
+            return
         log.info(
             "reporting as %s every %g s to %s (%s)",
             options.name,
@@ -198,6 +211,8 @@ class ReportingAgent:
 
     def _report(self) -> None:
         self._metrics = dict(self._sample())
+        if self._agent_check:
+            self._agent_check.observe(self._metrics)
         self._update_alarm(self._metrics)
         self._send("alarm" if self._alarm else "data", self._metrics)
 
@@ -230,6 +245,8 @@ class ReportingAgent:
             log.info("no longer overloaded")
 
     def _send(self, kind: Kind, metrics: Mapping[str, float]) -> None:
+        if not self._options.collectors:
+            return
         self._seq += 1
         report = Report(
             host=self._options.name,

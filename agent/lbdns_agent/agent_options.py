@@ -11,7 +11,7 @@ from typing import Final
 from lbdns_agent.alarm_conditions import AlarmCondition
 from lbdns_agent.gateway.default_route import Gateway
 from lbdns_agent.webserver.status_page import StatusUrl
-from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.endpoint import Endpoint, parse_listen
 from lbdns_shared.report import Report, encode
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.1, 3600.0  # seconds between two reports
@@ -38,6 +38,8 @@ class AgentOptions:
     alarms: tuple[AlarmCondition, ...] = ()
     collector_urls: tuple[StatusUrl, ...] = ()  # of the collectors' HTTP interfaces
     pool: str = ""  # to join; empty: the collector decides
+    agent_check: Endpoint | None = None  # where to answer agent checks of HAProxy; empty host: on all addresses
+    agent_check_file: Path | None = None  # contains an administrator's order
     addresses: tuple[str, ...] = ()  # of this host in the pool; empty: the address from which it sends reports
 
 
@@ -69,6 +71,23 @@ def parse_address(text: str) -> str:
     if address.is_unspecified or address.is_multicast or "%" in text:
         raise ValueError(f"must be an address at which clients reach this host, not {text!r}")
     return str(address)
+
+
+def parse_agent_check(text: str) -> Endpoint:
+    """Return where to answer agent checks, which is written as ``[ADDRESS:]PORT``. Raises ValueError.
+
+    The host is empty if there is no address.
+    """
+    if text.isascii() and text.isdigit() and 0 < int(text) < 65536:
+        return Endpoint("", int(text))
+    fault = f"must be PORT or ADDRESS:PORT, such as 7778 or 192.0.2.1:7778, not {text!r}"
+    try:
+        found = parse_listen(text, 0)
+    except ValueError:
+        raise ValueError(fault) from None
+    if not found.port:
+        raise ValueError(fault)
+    return found
 
 
 def parse_interval(text: str) -> float:

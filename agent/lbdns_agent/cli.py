@@ -19,6 +19,7 @@ from lbdns_agent.agent_options import (
     AgentOptions,
     default_name,
     parse_address,
+    parse_agent_check,
     parse_interval,
     parse_name,
     parse_pool,
@@ -41,6 +42,7 @@ TIMEOUT: Final = 0.4  # seconds to wait for the web server and the gateway
 EXAMPLES = """examples:
   lbdns-agent --collector ns1.example.net --collector ns2.example.net --key-file /etc/lbdns/agent.key
   lbdns-agent --collector 192.0.2.53 --key-file /etc/lbdns/agent.key --pool web       join pool web
+  lbdns-agent --agent-check 7778              answer agent checks of HAProxy, without a collector
   lbdns-agent --once                          show what this host would report
   lbdns-agent --collector 192.0.2.53 --server-status http://127.0.0.1:8080/server-status --alarm 'run_queue>100'
   lbdns-agent record --help                   record disk counters and metrics in CSV files
@@ -61,6 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_report_options(parser.add_argument)
     add_sensor_options(parser.add_argument)
+    _add_agent_check_options(parser.add_argument)
     add = parser.add_argument
     add("--once", action="store_true", help="print one sample and send nothing")
     add("--json", action="store_true", help="with --once: print the sample as JSON")
@@ -128,12 +131,31 @@ def _add_report_options(add: Callable[..., Any]) -> None:
     )
 
 
+def _add_agent_check_options(add: Callable[..., Any]) -> None:
+    add(
+        "--agent-check",
+        type=argument_type(parse_agent_check),
+        metavar="[ADDRESS:]PORT",
+        help="answer agent checks of HAProxy on this TCP port with this host's free capacity as the weight "
+        "(default: off; without ADDRESS: on all addresses)",
+    )
+    add(
+        "--agent-check-file",
+        type=Path,
+        metavar="FILE",
+        help="while this file contains 'maint', 'drain' or 'ready', answer agent checks with this word",
+    )
+
+
 def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> AgentOptions:
     """Return the options. If the arguments are invalid or contradict each other, the program exits with status 2."""
     if arguments.json and not arguments.once:
         parser.error("--json needs --once")
-    if not arguments.collector and not arguments.once:
-        parser.error("no collector given; add one with --collector HOST[:PORT], or print a sample with --once")
+    if not (arguments.collector or arguments.agent_check or arguments.once):
+        what = "add one with --collector HOST[:PORT], answer HAProxy with --agent-check PORT"
+        parser.error(f"no collector given; {what}, or print a sample with --once")
+    if arguments.agent_check_file and not arguments.agent_check:
+        parser.error("--agent-check-file needs --agent-check")
     if len(arguments.address) > MAX_ADDRESSES:
         parser.error(f"--address can be given at most {MAX_ADDRESSES} times")
     alarms = arguments.alarm or list(DEFAULT_CONDITIONS)
@@ -158,6 +180,8 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
         alarms=conditions,
         collector_urls=tuple(dict.fromkeys(arguments.status_url)),
         pool=arguments.pool or "",
+        agent_check=arguments.agent_check,
+        agent_check_file=arguments.agent_check_file,
         addresses=tuple(dict.fromkeys(arguments.address)),
     )
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -36,6 +36,22 @@ class TimedReading:
 
     value: Any
     at: float
+
+
+class Service(Protocol):
+    """Something else that uses descriptors in the same loop, such as a server. No method may wait."""
+
+    def waits(self) -> Iterable[DescriptorWait]:
+        """Return the descriptors to wait for."""
+        ...
+
+    def deadline(self) -> float:
+        """Return the monotonic time at which ``serve`` must be called even if no descriptor is ready."""
+        ...
+
+    def serve(self, ready: Collection[int]) -> None:
+        """Handle the descriptors that are ready."""
+        ...
 
 
 class SensorTask:
@@ -84,11 +100,14 @@ class SensorTask:
 
 
 class SensorTasks:
-    """The tasks of all non-blocking sensors. ``wait`` returns early if the file descriptor ``alert`` becomes
-    readable."""
+    """The tasks of all non-blocking sensors, and at most one service that shares their loop.
+
+    ``wait`` returns early if the file descriptor ``alert`` becomes readable.
+    """
 
     def __init__(self, alert: int | None = None) -> None:
         self.all: list[SensorTask] = []
+        self.service: Service | None = None
         self._alert = alert
 
     def add(self, begin: Callable[[], ReadingSteps[Any]], timeout: float, awaited: bool = True) -> SensorTask:
@@ -136,10 +155,16 @@ class SensorTasks:
         if alert is not None:
             poller.register(alert, READABLE)
         until = min([end, *(task.deadline for task in waiting.values())])
+        if self.service is not None:
+            for wait in self.service.waits():
+                poller.register(*wait)
+            until = min(until, self.service.deadline())
         ready = dict(poller.poll(max(0.0, until - time.monotonic()) * 1000.0))
         for fd, task in waiting.items():
             if fd in ready:
                 task.resume()
             elif time.monotonic() >= task.deadline:
                 task.resume(TimeoutError())
+        if self.service is not None:
+            self.service.serve(ready)
         return alert in ready

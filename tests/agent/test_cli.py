@@ -54,8 +54,28 @@ def test_everything_else() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        ("7778", Endpoint("", 7778)),
+        ("192.0.2.1:7778", Endpoint("192.0.2.1", 7778)),
+        ("[::1]:7778", Endpoint("::1", 7778)),
+    ],
+)
+def test_agent_checks_need_no_collector(text: str, endpoint: Endpoint) -> None:
+    found = options("--agent-check", text, "--agent-check-file", "/run/order")
+    assert (found.agent_check, found.agent_check_file, found.collectors) == (endpoint, Path("/run/order"), ())
+    assert options("--collector", "ns1").agent_check is None
+
+
+@pytest.mark.parametrize(
     ("arguments", "error"),
     [
+        (["--agent-check", "0"], "must be PORT or ADDRESS:PORT, such as 7778 or 192.0.2.1:7778, not '0'"),
+        (["--agent-check", "65536"], "must be PORT or ADDRESS:PORT"),
+        (["--agent-check", "localhost:7778"], "must be PORT or ADDRESS:PORT"),
+        (["--agent-check", "192.0.2.1"], "must be PORT or ADDRESS:PORT"),
+        (["--collector", "ns1", "--agent-check-file", "/f"], "--agent-check-file needs --agent-check"),
+        ([], "answer HAProxy with --agent-check PORT"),
         ([], "add one with --collector HOST[:PORT]"),
         (["--collector", "host:port"], "the port must be a number from 0 to 65535, not 'port'"),
         (["--collector", ""], "is not a HOST:PORT"),

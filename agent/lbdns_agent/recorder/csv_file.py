@@ -30,8 +30,8 @@ class CsvFile:
 
     The file is opened, locked and checked when the first rows arrive, and again when another program has moved, removed
     or truncated it, so that logrotate and similar programs can be used. An incomplete last row, which remains after a
-    power failure, is removed. A file that begins with another header is renamed first, because a file has only one
-    header.
+    power failure, is removed. If the file begins with a different header, it is renamed first, because a file can have
+    only one header.
     """
 
     def __init__(self, path: Path, rotation: Rotation) -> None:
@@ -157,7 +157,7 @@ class CsvFile:
 
 
 def _end_of_last_row(fd: int, size: int) -> int:
-    """Return the offset behind the last newline in the file, or 0 if there is none."""
+    """Return the offset after the last newline in the file, or 0 if there is none."""
     end = size
     while end > 0:
         begin = max(0, end - CHUNK)

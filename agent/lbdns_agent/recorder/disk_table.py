@@ -1,7 +1,7 @@
-"""Formats disk counters as a CSV table in one of two formats: that of this program, or that of the 2014 study. Pure.
+"""Formats disk counters as a CSV table in this program's format or in that of the 2014 study. Pure.
 
-The study of 2014 is the one that docs/background/study.md repeats; its recorder wrote the 14 fields that
-/proc/diskstats had at the time.
+docs/background/study.md repeats the 2014 study, whose recorder wrote the 14 fields that /proc/diskstats had at the
+time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST_NAME: Final = 200  # bytes of a file name; file systems allow 255, and a
 class DiskFormat:
     """A table format.
 
-    ``file_name`` receives the devices to record, which are empty for all devices. ``time`` formats Unix seconds.
+    ``file_name`` receives the devices to record; an empty sequence means all devices. ``time`` formats Unix seconds.
     ``header`` receives the number of counters in each row, and ``row`` the time and the line of a device.
     """
 

@@ -27,18 +27,18 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command's arguments."""
     parser = argparse.ArgumentParser(
         prog=PROG,
-        description="Draw the files that 'lbdns-agent record' has written in one picture (needs lbdns-agent[plot]).",
+        description="Plot files recorded by 'lbdns-agent record' as one picture (needs lbdns-agent[plot]).",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("files", nargs="+", type=Path, metavar="FILE", help="recorded file; several are drawn over one time axis")
+    add("files", nargs="+", type=Path, metavar="FILE", help="recorded files; they share one time axis")
     add(
         "--out",
         type=Path,
         metavar="FILE",
-        help="picture to write, which ends in .png, .svg or .pdf (default: the first file's name with .png)",
+        help="picture to write; its name must end in .png, .svg or .pdf (default: the first file's name with .png)",
     )
     add(
         "--devices",
@@ -62,7 +62,7 @@ def select_devices(rows: RecordedRows, requested: Sequence[str] | None) -> list[
 
 
 def plot(files: Sequence[Path], out: Path, requested: Sequence[str] | None) -> list[str]:
-    """Draw ``files`` in the picture ``out``. Return remarks about what the picture doesn't show.
+    """Draw ``files`` in the picture ``out``. Return notes on what the picture doesn't show.
 
     Raises LbdnsError.
     """

@@ -38,7 +38,8 @@ EXAMPLES: Final = """examples:
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """The options of ``lbdns-agent record``. If ``devices`` or ``metrics`` is None, nothing of the kind is recorded."""
+    """The options of ``lbdns-agent record``. If ``devices`` or ``metrics`` is None, nothing of that kind is
+    recorded."""
 
     out: Path
     devices: tuple[str, ...] | None  # empty: all devices
@@ -83,7 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--out", required=True, type=Path, metavar="DIR", help="directory of the files; it is created if necessary")
+    add("--out", required=True, type=Path, metavar="DIR", help="directory for the files; it is created if necessary")
     add(
         "--devices",
         type=argument_type(parse_devices),
@@ -115,7 +116,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--format",
         default="lbdns",
         choices=tuple(FORMATS),
-        help="format of the disk counters: lbdns, or that of the study of 2014 (default: lbdns)",
+        help="format of the disk counters: lbdns, or that of the 2014 study (default: lbdns)",
     )
     add_sensor_options(add)
     add_log_options(add)
@@ -164,7 +165,8 @@ def make_directory(path: Path) -> None:
 def make_tables(
     options: RecordOptions, tasks: SensorTasks, proc: str
 ) -> tuple[list[RecordedTable], MetricsSource | None]:
-    """Return what to record, and the source of the metrics if there are any. Raises LbdnsError if it can't be read."""
+    """Return two values: the tables to record, and the source of the metrics, or None if no metric is recorded. Raises
+    LbdnsError if the disk counters can't be read."""
     tables: list[RecordedTable] = []
     if options.devices is not None:
         disk_format = FORMATS[options.table_format]

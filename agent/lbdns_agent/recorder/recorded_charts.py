@@ -20,7 +20,7 @@ CUMULATIVE: Final = {"requests_total": "requests/s", "httpd_cpu_seconds": "cores
 
 @dataclass(frozen=True)
 class ChartLine:
-    """A line through points (Unix seconds, value). At a value of NaN, the line is interrupted."""
+    """A line through points (Unix seconds, value). A NaN value interrupts the line."""
 
     label: str
     times: Sequence[float]
@@ -113,7 +113,7 @@ def _is_shown(line: ChartLine) -> bool:
 
 
 def _steps(label: str, parts: Sequence[Increases | None], measure: Measure) -> ChartLine:
-    """Return a line that is level during each part, because a rate is a mean over the whole part."""
+    """Return a stepped line that is flat within each part, because a rate is a mean over the whole part."""
     times: list[float] = []
     values: list[float] = []
     for part in parts:

@@ -96,7 +96,7 @@ def parse(lines: Iterable[str]) -> RecordedRows:
             time = datetime.fromisoformat(row[0])
             seconds = time.timestamp()
             if not 0 <= seconds < LATEST:
-                raise ValueError("the time is not that of a recorder")
+                raise ValueError("the time must be in the years 1970 to 2241")
             add(found, header, row, seconds)
         except (ValueError, OverflowError, OSError):  # the last two: a year that the system's clock doesn't have
             found.skipped += 1
@@ -127,13 +127,13 @@ def _add_disk_row(found: RecordedRows, header: Sequence[str], row: Sequence[str]
     # Empty fields at the end: other devices in the same file have more counters
     counters = tuple(int(text) for text in row[_COUNTERS_AT:] if text)
     if len(counters) < CLASSIC or max(counters) >= LIMIT or min(counters) <= -LIMIT:
-        raise ValueError("a device has at least 11 counters of at most 64 bits")
+        raise ValueError("a device must have at least 11 counters of at most 64 bits")
     found.disks.setdefault(row[3], []).append(CounterRow(time, counters))
 
 
 def _add_metrics_row(found: RecordedRows, header: Sequence[str], row: Sequence[str], time: float) -> None:
     values = [float(text) if text else math.nan for text in row[1:]]
     if any(text and not math.isfinite(value) for text, value in zip(row[1:], values)):
-        raise ValueError("a metric is a finite number")
+        raise ValueError("a metric must be a finite number")
     for metric, value in zip(header[1:], values):
         found.metrics.setdefault(metric, []).append((time, value))

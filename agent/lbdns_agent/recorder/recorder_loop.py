@@ -37,7 +37,7 @@ class RecordedTable:
 
 
 def record_once(tables: Sequence[RecordedTable], clock: Callable[[], float] = time.time) -> None:
-    """Append the present rows of every table. Raises LbdnsError if a row can't be read or written."""
+    """Append the current rows of every table. Raises LbdnsError if a row can't be read or written."""
     failures = []
     for table in tables:
         header, rows = table.source.take(clock)
@@ -53,7 +53,7 @@ def record_once(tables: Sequence[RecordedTable], clock: Callable[[], float] = ti
 
 
 def open_files(tables: Sequence[RecordedTable]) -> None:
-    """Open the file of every table, so that a mistake is reported at the start.
+    """Open the file of every table, so that a mistake is reported at startup.
 
     Raises ConfigError if a file can't be opened, and LbdnsError if another recorder is writing to it. A full disk is
     not an error.
@@ -69,7 +69,7 @@ def open_files(tables: Sequence[RecordedTable]) -> None:
 
 
 def log_start(files: Sequence[Path], interval: float) -> None:
-    """Log the files of a recorder that starts."""
+    """Log the interval, and the files to which the recorder writes."""
     log.info("recording every %g s in %s", interval, ", ".join(map(str, files)))
 
 
@@ -91,7 +91,7 @@ class Recorder:
         self._clock = clock
 
     def run(self, first: float) -> int:
-        """Write the first rows at ``first`` (monotonic seconds), and the last ones before a signal.
+        """Write rows, the first at ``first`` (monotonic seconds), until a signal arrives.
 
         Return the exit status.
         """

@@ -11,7 +11,8 @@ log = logging.getLogger("lbdns.recorder")
 
 
 class TableWriter:
-    """A writer that appends rows to ``file``. Rows that can't be written are lost; the next rows are tried again."""
+    """A writer that appends rows to ``file``. Rows that can't be written are lost, but the writer tries again with the
+    next rows."""
 
     def __init__(self, file: CsvFile) -> None:
         self.file = file
@@ -44,5 +45,5 @@ class TableWriter:
 
 
 def lost_rows(count: int) -> str:
-    """Return a statement of how many rows were lost."""
+    """Return a text that says how many rows were lost."""
     return "1 row was lost" if count == 1 else f"{count} rows were lost"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import (
@@ -19,7 +20,7 @@ from lbdns.config.value_readers import (
     parse_network,
     string,
 )
-from lbdns_shared.endpoint import HTTP_PORT, Endpoint, parse_listen
+from lbdns_shared.endpoint import HTTP_PORT, Endpoint, address_fault, parse_listen
 
 
 def _listen(table: TomlTable, name: str, default: Endpoint) -> Endpoint | None:
@@ -37,6 +38,43 @@ def _name(text: str) -> str:
     if len(name) > MAX_NAME or not HOST_NAME.match(name):
         raise ValueError(f"{text!r} is not a host name; write it without a port, such as dns.example.com")
     return name
+
+
+def _scaler(table: TomlTable, name: str, default: str) -> str:
+    """Return the URL of a scaler without a final slash, or an empty string if there is none."""
+    text = table.string(name, default)
+    if text and (fault := _url_fault(text)):
+        table.wrong(name, f"{text!r} is not the URL of a scaler: {fault}; write, for example, http://127.0.0.1:8054")
+        return default
+    return text.rstrip("/")
+
+
+def _url_fault(text: str) -> str:
+    """Return what is wrong with the URL of a scaler, or an empty string if nothing is."""
+    if not text.isascii() or not text.isprintable() or " " in text:
+        return "it contains spaces or special characters"
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        return str(error)
+    if parts.scheme not in ("http", "https"):
+        return "it must begin with http:// or https://"
+    if "@" in parts.netloc:
+        return "it must not contain a user name or a password"
+    if fault := _host_fault(host):
+        return f"{host!r} is not an address or a host name: {fault}" if host else "it has no host"
+    if port == 0:
+        return "the port must be a number from 1 to 65535"
+    if parts.path.strip("/") or "?" in text or "#" in text:
+        return "it must end after the host and the port"
+    return ""
+
+
+def _host_fault(host: str) -> str:
+    if ":" in host or host.rpartition(".")[2].isdecimal():
+        return address_fault(host)
+    return "" if len(host) <= MAX_NAME and HOST_NAME.match(host) else "names consist of letters, digits, '-' and '.'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +95,7 @@ class WebConfig:
     steer_token_file: Path | None = optional_path()  # bearer tokens; if set, only these may steer
     tls_cert: Path | None = optional_path()  # the server's certificate, then its issuers (PEM); with it, only HTTPS
     tls_key: Path | None = optional_path()  # the certificate's private key (PEM)
+    scaler: str = key(_scaler, "")  # URL of a running lbdns-scaler, whose status the page shows; empty: none
     max_member_series: int = integer(2000, 0, 10**6)  # above this number, /metrics has no series for single members
 
     @property

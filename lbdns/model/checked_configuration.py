@@ -14,7 +14,7 @@ from lbdns_shared.keys import MasterKey
 
 @dataclass(frozen=True, slots=True)
 class CheckedConfiguration:
-    """The farm and the report keys, for a program that receives reports or follows another collector."""
+    """The farm, and the keys that verify reports. A collector needs both, as does a program that follows one."""
 
     farm: Farm
     keys: tuple[MasterKey, ...]  # for reports; if empty, reports are accepted by their source address

@@ -111,7 +111,8 @@ def explain(
 
 
 def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now: float) -> dict[str, Any]:
-    """Return the members that the next answers under ``policy`` will name, and the reason for the first of them.
+    """Return the members that the next answers under ``policy`` will name, and the reason for the first of them and its
+    share of the planned answers.
 
     This part of ``explain`` is cheap enough for every status document. Only the reason for a
     selection in light traffic requires a view of the pool.
@@ -122,7 +123,16 @@ def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now:
     return {
         "members": [pool.members[i].name for i in coming],
         "why": _why(policy, cursor.plan, cursor.taken, chooser.liveness, view, guard),
+        "share": _planned_share(cursor.plan, cursor.taken, coming[0]),
     }
+
+
+def _planned_share(plan: Plan, taken: int, member: int) -> float | None:
+    """Return the member's share of the answers expected until the next plan, or None if the plan has no shares."""
+    total = sum(plan.weights)
+    if total <= 0 or taken < plan.probes or plan.part(taken) != "expected":
+        return None
+    return round(plan.weights[member] / total, 4)
 
 
 def _members(

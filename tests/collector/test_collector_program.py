@@ -14,6 +14,7 @@ from lbdns.process.apply_configuration import PreparedChange
 from lbdns_collector.collector_program import CollectorProgram
 from lbdns_shared.errors import ConfigError, ListenError
 from tests.collector.collector_fixtures import KEY, OTHER_KEY, datagram, until, write_config, write_key
+from tests.collector.web.fake_scaler import fake_scaler
 from tests.collector.web.served_app import StreamEvents
 
 
@@ -28,6 +29,22 @@ async def test_a_reload_is_sent_to_followers_before_any_report(tmp_path: Path) -
             write_config(tmp_path, members=["frodo"])
             await program.reload()
             assert set(await events.read("status")) == {"frodo"}
+    finally:
+        await program.stop()
+
+
+async def test_a_reload_changes_the_scaler(tmp_path: Path) -> None:
+    program = CollectorProgram(write_config(tmp_path))
+    await program.start()
+    try:
+        async with fake_scaler() as scaler, aiohttp.ClientSession() as session:
+            url = f"http://{program._web.address}/api/v1/scaler"
+            async with session.get(url) as response:
+                assert response.status == 404
+            write_config(tmp_path, more=f'scaler = "{scaler.url}"\n')
+            await program.reload()
+            async with session.get(url) as response:
+                assert (response.status, await response.json()) == (200, scaler.document)
     finally:
         await program.stop()
 

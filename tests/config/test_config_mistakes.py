@@ -281,3 +281,42 @@ def test_steering_is_permitted_on_the_loopback_or_over_https(load: Load) -> None
         'user = "sam"\npassword_file = "x"\nlisten = "0.0.0.0"\nallow = ["10.0.0.0/8"]\ntls_cert = "c"\ntls_key = "k"',
     ):
         assert load(f"{ZONE}[web]\nsteer = true\n{web}\n").web.steer
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("127.0.0.1:8054", "it must begin with http:// or https://"),
+        ("localhost", "it must begin with http:// or https://"),
+        ("ftp://127.0.0.1", "it must begin with http:// or https://"),
+        ("http://", "it has no host"),
+        ("http://:8054", "it has no host"),
+        ("http://127.0.0.300", "'127.0.0.300' is not an address or a host name: the number 300 is greater than 255"),
+        ("http://[::1", "Invalid IPv6 URL"),
+        ("http://-x", "'-x' is not an address or a host name: names consist of letters, digits, '-' and '.'"),
+        ("http://127.0.0.1:80540", "Port out of range 0-65535"),
+        ("http://127.0.0.1:x", "Port could not be cast to integer value as 'x'"),
+        ("http://127.0.0.1:0", "the port must be a number from 1 to 65535"),
+        ("http://sam:secret@127.0.0.1", "it must not contain a user name or a password"),
+        ("http://127.0.0.1:8054/api/v1/scaler", "it must end after the host and the port"),
+        ("http://127.0.0.1:8054?", "it must end after the host and the port"),
+        ("http://127.0.0.1:8054/#x", "it must end after the host and the port"),
+        ("http://127.0.0.1 ", "it contains spaces or special characters"),
+        ("http://sc\u00e4ler", "it contains spaces or special characters"),
+    ],
+)
+def test_urls_that_are_not_those_of_a_scaler(load: Load, url: str, fault: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(f'{ZONE}[web]\nscaler = "{url}"\n')
+    (finding,) = caught.value.findings
+    what = f":5: [web] scaler: {url!r} is not the URL of a scaler: {fault}; write, for example, http://127.0.0.1:8054"
+    assert str(finding).endswith(what)
+
+
+def test_the_url_of_a_scaler(load: Load) -> None:
+    assert load(ZONE).web.scaler == ""
+    assert load(f'{ZONE}[web]\nscaler = ""\n').web.scaler == ""
+    for url in ("http://127.0.0.1:8054", "https://scaler.example.com", "http://[::1]:8054", "HTTP://localhost"):
+        assert load(f'{ZONE}[web]\nscaler = "{url}/"\n').web.scaler == url
+    with pytest.raises(ConfigError, match=r"\[web\] scaler: must be a string, not 8054"):
+        load(f"{ZONE}[web]\nscaler = 8054\n")

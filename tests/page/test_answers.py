@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -42,6 +42,14 @@ async def pass_time(server: FakeServer, page: BrowserPage, seconds: float) -> No
     await page.until(f"document.querySelector('#server div:nth-child(2) dd').innerText === '{queries:,}'")
 
 
+def reason(told: dict[str, Any]) -> str:
+    """Return the reason that a card shows, with the planned share if there is one."""
+    why = f"{told['why'][0].upper()}{told['why'][1:]}."
+    if told["share"] is None:
+        return why
+    return f"{why} {told['members'][0]} gets {100 * told['share']:.0f} % of the answers until the next report."
+
+
 async def test_each_name_shows_the_next_answers_and_why(browser: Browser) -> None:
     farm = demo_farm()
     farm.now, farm.started = NOW, NOW - 4000
@@ -52,10 +60,14 @@ async def test_each_name_shows_the_next_answers_and_why(browser: Browser) -> Non
             told = farm.next_answers("web")
             names = [("best.hobbit", "best"), ("round.robin.hobbit", "round_robin"), ("weighted.hobbit", "weighted")]
             expected = [
-                [name, told[policy]["members"][0], told[policy]["why"][0].upper() + told[policy]["why"][1:] + ".",
-                 "then " + ", ".join(told[policy]["members"][1:])]
+                [
+                    name,
+                    told[policy]["members"][0],
+                    reason(told[policy]),
+                    "then " + ", ".join(told[policy]["members"][1:]),
+                ]
                 for name, policy in names
-            ]  # fmt: skip
+            ]
             assert await page.run(ANSWERS) == expected
             assert await page.run("document.title") == f"best → {told['best']['members'][0]}"
             await pass_time(server, page, 31)

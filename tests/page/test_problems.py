@@ -182,6 +182,13 @@ async def test_the_header_claims_no_more_than_the_page_knows(browser: Browser) -
         await page.open(f"{server.url}/")
         await page.until("document.getElementById('health').innerText.startsWith('no problems in the last ')")
         assert await page.text("#health") == "no problems in the last 38 min"  # of the newest 500 events
+        farm.replaced["frodo"] = {"guard": "needed, but: its server-status page cannot be read, for 85 s"}
+        farm.replaced["bilbo"] = {"guard": "ramp 40%"}
+        await server.send_status()
+        await page.until("document.querySelectorAll('.problems li').length === 2")
+        text = await page.text("#problems")
+        assert "1 now, 1 intended" in text
+        assert "None has ended in the last 38 min" in text
 
 
 async def test_the_tab_shows_a_lost_connection(browser: Browser) -> None:

@@ -120,9 +120,18 @@ def test_the_predicted_members_are_selected_and_explaining_changes_nothing(histo
             makes_sense(stage.explain(owner))
     for owner in OWNERS:
         told, coming = stage.explain(owner), stage.upcoming(owner)
-        assert coming == {"members": told["plan"]["next"][:UPCOMING], "why": told["why"]}
+        assert (coming["members"], coming["why"]) == (told["plan"]["next"][:UPCOMING], told["why"])
+        assert coming["share"] is None or 0 < coming["share"] <= 1
         assert stage.ask(owner, PREVIEW) == told["plan"]["next"]
         assert untold.ask(owner, PREVIEW) == told["plan"]["next"], "also without an explanation before"
+
+
+def test_the_planned_share_of_the_next_member_is_its_share_of_the_answers() -> None:
+    stage = ready()
+    coming = stage.upcoming("weighted")
+    answers = stage.ask("weighted", 300)
+    assert coming["share"] == pytest.approx(answers.count(coming["members"][0]) / 300, abs=0.02)
+    assert stage.upcoming("round-robin")["share"] is None
 
 
 def makes_sense(told: Mapping[str, Any]) -> None:

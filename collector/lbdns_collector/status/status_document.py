@@ -50,6 +50,7 @@ class ProgramStatus:
     history: Mapping[str, Any] | None = None  # the state of the history, as plain data
     fault: str = ""  # why the program does not do its work now; empty while it does
     steer: bool = False  # whether clients with credentials may override members over HTTP
+    scaler: bool = False  # whether the server can read the status of a scaler
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,7 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
             "workers": server.workers,
             "fault": server.fault,
             "steer": server.steer,
+            "scaler": server.scaler,
             "started": round(server.started, 3),
             "types": dict(server.types),
             "rcodes": dict(server.rcodes),

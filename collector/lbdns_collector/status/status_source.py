@@ -171,6 +171,7 @@ def member_inputs(source: StatusSource) -> StatusInputs:
             time.time() - uptime_s,
             fault=source.program.fault,
             steer=farm.config.web.steer and source.steering is not None,
+            scaler=bool(farm.config.web.scaler),
         ),
         capacities={pool.name: selection.capacities(pool.name) for pool in farm.pools},
         guards={pool.name: guards for pool in farm.pools if (guards := tuple(selection.guards(pool.name)))},

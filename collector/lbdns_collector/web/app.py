@@ -16,12 +16,14 @@ from lbdns_collector.status.status_source import StatusSource, status_inputs
 from lbdns_collector.web import endpoints, steering
 from lbdns_collector.web.access_control import AccessControl
 from lbdns_collector.web.admission import Handler, admit
-from lbdns_collector.web.app_keys import ACCESS, HUB, METRICS, SCHEDULER, SOURCE, STATUS
+from lbdns_collector.web.app_keys import ACCESS, HUB, METRICS, SCALER, SCHEDULER, SOURCE, STATUS
 from lbdns_collector.web.event_hub import EventHub
 from lbdns_collector.web.expensive_requests import ExpensiveRequests
 from lbdns_collector.web.http_responses import document, error, joined
 from lbdns_collector.web.render_scheduler import RenderScheduler
 from lbdns_collector.web.request_heads import HEALTH, LIVE
+from lbdns_collector.web.scaler_reader import PATH as SCALER_PATH
+from lbdns_collector.web.scaler_reader import ScalerReader
 from lbdns_collector.web.single_flight import SingleFlight
 
 log = logging.getLogger("lbdns.web")
@@ -43,6 +45,7 @@ ROUTES: Final[dict[str, Handler]] = {
     "/api/v1/history": endpoints.history,
     "/api/v1/plots": endpoints.plots,
     "/api/v1/events": endpoints.events,
+    SCALER_PATH: endpoints.scaler,
     "/metrics": endpoints.metrics,
     HEALTH: endpoints.health,
     LIVE: endpoints.live,
@@ -79,6 +82,7 @@ def make_app(source: StatusSource, access: AccessControl | None = None) -> web.A
     app[ACCESS] = access or AccessControl()
     app[STATUS] = SingleFlight(partial(_status, source, scheduler))
     app[METRICS] = SingleFlight(partial(_metrics, source, scheduler, app[ACCESS]))
+    app[SCALER] = SingleFlight(ScalerReader(lambda: source.members.farm.config.web.scaler, scheduler).read)
     app[HUB] = EventHub(source, scheduler, app[STATUS])
     app.cleanup_ctx.append(_run)
     app.on_shutdown.append(_end_streams)
@@ -125,7 +129,7 @@ async def _run(app: web.Application) -> AsyncIterator[None]:
     app[HUB].start()
     yield
     await app[HUB].stop()
-    for shared in (app[STATUS], app[METRICS]):
+    for shared in (app[STATUS], app[METRICS], app[SCALER]):
         await shared.stop()
     app[SCHEDULER].stop()
 

@@ -15,10 +15,11 @@ from lbdns.history.history_plots import HistoryPlots, PlotRequest
 from lbdns.history.history_sample import OF_SERVER
 from lbdns.text.suggestions import nearest
 from lbdns_collector.status.status_document import separated, to_json
-from lbdns_collector.web.app_keys import HUB, METRICS, SCHEDULER, SOURCE, STATUS
+from lbdns_collector.web.app_keys import HUB, METRICS, SCALER, SCHEDULER, SOURCE, STATUS
 from lbdns_collector.web.event_hub import StreamKind
 from lbdns_collector.web.gated_connection import connection_of
 from lbdns_collector.web.http_responses import document, error, joined, send, send_at_once
+from lbdns_collector.web.refusal import JSON
 from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
 from lbdns_shared.report import is_host_name
 
@@ -41,6 +42,14 @@ async def status(request: web.Request) -> web.StreamResponse:
 
 async def metrics(request: web.Request) -> web.StreamResponse:
     return await document(request, await request.app[METRICS].get(), METRICS_TYPE)
+
+
+async def scaler(request: web.Request) -> web.StreamResponse:
+    """Send the status document of the configured scaler, or what is wrong."""
+    answer = await request.app[SCALER].get()
+    if answer.status == web.HTTPOk.status_code:
+        return await document(request, answer.body)
+    return web.Response(status=answer.status, body=answer.body, content_type=JSON)
 
 
 async def health(request: web.Request) -> web.Response:

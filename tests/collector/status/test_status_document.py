@@ -42,6 +42,7 @@ def test_shape(farm: Farm) -> None:
         "workers": 1,
         "fault": "",
         "steer": False,
+        "scaler": False,
         "started": 0.0,
         "types": {},
         "rcodes": {},

@@ -30,7 +30,8 @@ def status(*pools: dict[str, Any], queries: int = 12, **changes: Any) -> dict[st
     server = {
         "version": "1.2.3", "uptime_s": 3700.5, "queries": queries, "workers": 1, "fault": "", "started": STARTED,
         "types": {"A": queries}, "rcodes": {"NOERROR": queries},
-        "history": {"on": True, "ok": True, "error": "", "dropped": 0, "bytes": 4096}, "steer": False, **changes,
+        "history": {"on": True, "ok": True, "error": "", "dropped": 0, "bytes": 4096}, "steer": False, "scaler": False,
+        **changes,
     }  # fmt: skip
     return {"pools": list(pools or (pool(),)), "server": server}
 

@@ -77,7 +77,8 @@ class NextAnswer {
     setAttribute(this.name, "title", `Explain the answer for ${name} (policy ${policy.replaceAll("_", " ")})`);
     setText(this.member, first ?? NO_VALUE);
     setClass(this.member, pool.fail_open ? "answered trouble" : "answered");
-    setText(this.why, next ? sentence(next.why) : "");
+    const share = next?.share ? ` ${first} gets ${formatPercent(next.share)} of the answers until the next report.` : "";
+    setText(this.why, next ? `${sentence(next.why)}${share}` : "");
     setText(this.following, following.length ? `then ${following.join(", ")}` : "");
   }
 }

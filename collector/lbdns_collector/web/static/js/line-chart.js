@@ -7,6 +7,7 @@ import { COLOURS } from "./plotted-members.js";
 import { NO_VALUE, formatAxisTime, formatAxisValue, formatReading, formatTime } from "./value-format.js";
 
 const HEIGHT = 170;  // CSS pixels
+const RIGHT_PADDING = 10;  // CSS pixels
 const EVENT_DISTANCE = 6;  // CSS pixels between pointer and mark within which the event is shown
 const MAX_TIP_EVENTS = 4;
 const LEVEL_COLOURS = { info: "--quiet-line", warning: "--warn", error: "--bad" };
@@ -25,9 +26,10 @@ const translucent = (colour, opacity) => colour + Math.round(255 * opacity).toSt
 
 export class LineChart {
   /** ``onZoom`` receives the start and end of a range that the viewer selects, in Unix seconds; ``onReset`` is called on a
-   * double click. ``onCursor`` receives the time at the pointer, or null. */
-  constructor(title, { isStacked = false, onZoom, onReset, onCursor, onVisible } = {}) {
-    Object.assign(this, { isStacked, onZoom, onReset, onCursor });
+   * double click. ``onCursor`` receives the time at the pointer, or null. ``isStepped`` is for values that hold until the
+   * next one. */
+  constructor(title, { isStacked = false, isStepped = false, onZoom, onReset, onCursor, onVisible } = {}) {
+    Object.assign(this, { isStacked, isStepped, onZoom, onReset, onCursor });
     this.title = make("h3", "", title);
     this.note = make("p", "note quiet");
     this.box = make("div", "plot");
@@ -108,10 +110,10 @@ export class LineChart {
       ticks: { show: false },
     };
     return {
-      width, height: HEIGHT, padding: [8, 10, 0, 0], legend: { show: false },
+      width, height: HEIGHT, padding: [8, RIGHT_PADDING, 0, 0], legend: { show: false },
       cursor: {
         sync: { key: CURSOR_GROUP, filters: { pub: type => !DRAGGING.has(type) } },
-        drag: { x: true, y: false, dist: MIN_DRAG, setScale: false },
+        drag: { x: Boolean(this.onZoom), y: false, dist: MIN_DRAG, setScale: false },
         bind: { dblclick: () => () => this.onReset?.() },
         y: false, points: { size: 5 }, focus: { prox: 12 },
       },
@@ -122,7 +124,7 @@ export class LineChart {
         y: { range: (_, minimum, maximum) => [Math.min(0, minimum ?? 0), this.maximum || (maximum > 0 ? maximum * 1.08 : 1)] },
       },
       axes: [
-        { ...axis, space: 64, size: 26, gap: 6, incrs: CLOCK_STEPS, values: (_, times, __, ___, step) => times.map(time => formatAxisTime(time, step)) },
+        { ...axis, space: 64, size: 26, gap: 6, incrs: CLOCK_STEPS, values: (plot, times, _, __, step) => timeLabels(plot, times, step) },
         { ...axis, space: 30, size: 42, gap: 6, values: (_, values) => values.map(formatAxisValue) },
       ],
       series: [{}, ...this.firstLine > 1 ? [this.bandEdge(), this.bandEdge()] : [], ...this.lines.map(line => this.seriesOptions(line))],
@@ -143,7 +145,8 @@ export class LineChart {
   seriesOptions({ label, slot }) {
     const colour = cssVariable(lineColour(slot));
     const fill = this.isStacked ? translucent(colour, slot === null ? 0.25 : 0.45) : undefined;
-    return { label, stroke: colour, fill, width: this.isStacked ? 1 : 1.5, dash: this.isStacked ? undefined : lineDash(slot), points: { show: false } };
+    const paths = this.isStepped ? uPlot.paths.stepped({ align: 1 }) : undefined;
+    return { label, stroke: colour, fill, paths, width: this.isStacked ? 1 : 1.5, dash: this.isStacked ? undefined : lineDash(slot), points: { show: false } };
   }
 
   bands() {
@@ -226,6 +229,13 @@ export class LineChart {
       setText(this.rows.children[i].lastChild, value === null ? NO_VALUE : formatReading(value));
     });
   }
+}
+
+/** Return the labels of a time axis. A label that would extend beyond the right edge is left out. */
+function timeLabels(plot, times, step) {
+  const halfLabel = step < 60 ? 24 : 15;  // CSS pixels, of 08:15:30 and 08:15
+  const rightmost = plot.bbox.width / devicePixelRatio + RIGHT_PADDING - halfLabel;
+  return times.map(time => (plot.valToPos(time, "x") > rightmost ? "" : formatAxisTime(time, step)));
 }
 
 /** Return the newest of the last five values, or null if the line ended before them. */

@@ -16,6 +16,7 @@ import { ProblemPanel } from "./problem-panel.js";
 import { findProblems } from "./problems.js";
 import { RecentValues } from "./recent-values.js";
 import { RejectedReports } from "./rejected-reports.js";
+import { ScalerPanel } from "./scaler-panel.js";
 import { SPARKLINE_SECONDS, darkMode } from "./sparkline.js";
 import { SparklineValues } from "./sparkline-values.js";
 import { SteerDialog } from "./steer-dialog.js";
@@ -41,6 +42,7 @@ const answerCards = new AnswerCards(byId("answers"), plottedMembers, name => exp
 const problemPanel = new ProblemPanel(byId("problems"));
 const tabSign = new TabSign(byId("icon"));
 const rejectedReports = new RejectedReports(byId("rejected"));
+const scalerPanel = new ScalerPanel(byId("scaler"), byId("scaler-link"), model);
 const plotsPanel = new PlotsPanel(byId("plots"), { model, recentValues, plottedMembers, events: () => eventLog.events });
 let connected = false;
 document.body.classList.toggle("alone", alone !== "");
@@ -65,8 +67,9 @@ function updateProblems() {
   const problems = findProblems(model, events, Date.now() / SECOND - model.statusAge);
   const now = model.serverTime ?? Date.now() / SECOND;
   const ended = findEndedProblems(events.filter(({ pool }) => !pool || model.pool(pool)), now - HOUR);
-  problemPanel.update(problems, ended, now);
-  header.setProblems(problems, ended, now - Math.max(completeSince, model.server.started ?? 0));
+  const knownSpan = now - Math.max(completeSince, model.server.started ?? 0);
+  problemPanel.update(problems, ended, now, knownSpan);
+  header.setProblems(problems, ended, knownSpan);
   tabSign.setProblems(problems);
 }
 
@@ -80,6 +83,7 @@ const stream = new StatusStream({
     poolList.update(model);
     updateAnswers();
     rejectedReports.update(model);
+    scalerPanel.update();
     document.body.classList.toggle("steerable", model.server.steer === true);
     eventLog.detectStateChanges(model);
     updateProblems();

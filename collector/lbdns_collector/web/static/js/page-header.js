@@ -67,6 +67,7 @@ export class PageHeader {
       ["queries/s", formatNumber(rates.queries, 1, true)],
       ["queries", formatNumber(server.queries)],
       ["up", formatDuration((server.uptime_s ?? NaN) + statusAge)],
+      ["time", formatTime(this.updatedAt)],
     ];
     if (server.workers > 1) entries.push(["processes", formatNumber(server.workers)]);
     if (server.fault) entries.push(["health", "not healthy", "warn", server.fault]);

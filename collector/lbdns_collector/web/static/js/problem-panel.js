@@ -2,6 +2,7 @@
 // panel is hidden if there are neither.
 
 import { make, makeButton, setAttribute, setChildren, setClass, setHidden, setText } from "./dom-elements.js";
+import { HOUR } from "./ended-problems.js";
 import { formatDuration, formatTime, pluralize } from "./value-format.js";
 
 const MAX_SHOWN = 6;  // problems, unless the viewer requests all
@@ -19,18 +20,23 @@ export class ProblemPanel {
     element.append(make("div", "panel-head", title, this.count), ...this.current.elements, this.endedTitle, ...this.ended.elements);
   }
 
-  /** Show the current problems and those that have ended. ``now`` is in Unix seconds. */
-  update(problems, ended, now) {
+  /** Show the current problems and those that have ended. ``now`` is in Unix seconds. The page has the events of the last
+   * ``knownSpan`` seconds; the number is not positive if the page has none. */
+  update(problems, ended, now, knownSpan) {
     setHidden(this.element, !problems.length && !ended.length);
-    setText(this.count, problems.length ? "" : "none now");
-    setHidden(this.endedTitle, !ended.length);
+    const planned = problems.filter(({ isPlanned }) => isPlanned).length;
+    const real = problems.length - planned;
+    setText(this.count, `${real || "none"} now${planned ? `, ${planned} intended` : ""}`);
+    const span = knownSpan >= HOUR ? "hour" : formatDuration(Math.round(knownSpan));
+    setText(this.endedTitle, ended.length ? "Ended in the last hour" : `None has ended in the last ${span}`);
+    setHidden(this.endedTitle, !ended.length && !(knownSpan > 0));
     this.current.update(problems, now);
     this.ended.update(ended, now);
   }
 }
 
-/** A list of problems, of which it shows the first few. A button shows all. */
-class ProblemList {
+/** A list of problems, of which it shows the first few. A button shows all. ``updateRow`` is for current or ended problems. */
+export class ProblemList {
   constructor(maximum, noun, updateRow) {
     Object.assign(this, { maximum, noun, updateRow });
     this.rows = new Map();
@@ -80,7 +86,8 @@ class ProblemRow {
   }
 }
 
-function updateCurrent(row, problem, now) {
+/** Show a current problem, which began at ``since``. */
+export function updateCurrent(row, problem, now) {
   const { since, advice, isPlanned } = problem;
   const time = since === null ? "" : `since ${formatTime(since)}, for ${formatDuration(Math.max(0, Math.round(now - since)))}`;
   row.update(problem, isPlanned ? "planned" : "trouble", time, advice);

@@ -60,6 +60,12 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("size", "bytes", ("bytes",), 0.05),
         Headline("recording", "% of a core", ("cpu_percent",), 0.3),
     ),
+    "scaling": Benchmark(
+        "scaling_farm", "a farm that lbdns-scaler scales: failed requests, and the time until answers name new servers",
+        "--seconds 80 --highest 30",
+        Headline("failed requests", "", ("failed",), 0.0),
+        Headline("wanted to answer", "s", ("wanted_to_answer_s",), 0.5),
+    ),
     "joining": Benchmark(
         "joining_hosts", "queries lost when many hosts join at once, and the time until answers name the new members",
         "--hosts 1000",

@@ -170,7 +170,7 @@ def tables(results: command.Results) -> command.Tables:
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--members", nargs="+", type=int, default=[200, 1000], metavar="N",
-        help="numbers of members to measure (default: 200 1000)",
+        help="pool sizes to measure, in members (default: 200 1000)",
     )  # fmt: skip
     command.add_number(parser, "--minutes", float, 1, 1440, 60, "minutes of recorded history")
     command.add_number(parser, "--rounds", int, 1, 50, 5, "number of rounds")

@@ -56,6 +56,10 @@ BANS = {
         of=("lbdns.answering", "lbdns.policies", "lbdns.choosing"),
         forbidden=("asyncio", "socket", "time", "random", "threading", "os", "logging"),
     ),
+    "scaling policies depend on their arguments alone": Ban(
+        of=("lbdns_tools.scaler.policies", "lbdns_tools.scaler.life_cycle.scaling_limits"),
+        forbidden=("asyncio", "time", "random", "threading", "subprocess", "logging"),
+    ),
     "the agent imports nothing of the server": Ban(
         of=("lbdns_agent", "lbdns_shared"), forbidden=("lbdns", "lbdns_collector", "lbdns_tools")
     ),
@@ -165,6 +169,7 @@ BREACHES = [
         "answers and plans depend on their arguments alone",
         {"lbdns.policies.x": "from ..model.farm import f", "lbdns.model.farm": "import time"},
     ),
+    ("scaling policies depend on their arguments alone", {"lbdns_tools.scaler.policies.x": "from time import time"}),
     ("the agent imports nothing of the server", {"lbdns_agent.x": "import lbdns.model.farm", "lbdns.model.farm": ""}),
     ("the agent imports nothing of the server", {"lbdns_shared.x": "from lbdns import __version__"}),
     ("the agent stays light", {"lbdns_agent.x": "from http import client"}),

@@ -17,7 +17,7 @@ from lbdns.choosing.robust_estimates import robust_mean, winsorised
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 
 PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior belief that all CPUs are equal
-UNLIKELY: Final = 4.0  # standard deviations by which the cost of a member's requests has changed if not by chance
+UNLIKELY: Final = 5.0  # standard deviations by which the cost of a member's requests has changed if not by chance
 _STEPS: Final = 20  # of the bisection for the true variance between members
 MIN_SPREAD: Final = 0.25  # relative variance of the cost of a request: no service is assumed to be more regular
 MIN_VARIANCE: Final = 1e-6  # relative variance of a practically certain value

@@ -86,7 +86,7 @@ async def test_axe_finds_nothing(
         await page.open(f"{server.url}/{fragment}")
         await page.until("document.querySelectorAll('.members tbody tr').length > 2")
         if server.farm.events:
-            await page.until("document.querySelectorAll('.problems .ended').length > 2")
+            await page.until("document.querySelectorAll('.problems .ended').length > 0")
         assert await violations(page) == []
         await page.run(OPEN_ALL)
         assert await violations(page) == []

@@ -63,8 +63,8 @@ async def test_read_only(tmp_path: Path, method: str, path: str) -> None:
         assert "read-only" in (await response.json())["error"]
 
 
-#: Paths that work without arguments or a history
-NEEDING_ARGUMENTS = ("/api/v1/explain", "/api/v1/history", "/api/v1/plots", "/api/v1/reports")
+#: Paths that need arguments, a history or a scaler; the others are plain
+NEEDING_ARGUMENTS = ("/api/v1/explain", "/api/v1/history", "/api/v1/plots", "/api/v1/reports", "/api/v1/scaler")
 PLAIN = [path for path in PATHS if path not in NEEDING_ARGUMENTS]
 
 

@@ -231,7 +231,7 @@ def _slower(quick: bool) -> Iterator[AcceptanceDemand]:
     row = "the cores of a host become slower"
     slow = Slowdown("s3", 60.0, 100.0, 0.4)
     case = _case("T3", "mix", 0.5, quick, "0.5, s3 slows down", warm_up=60.0, duration=40.0, slowdowns=(slow,))
-    yield ratio(row, case, "mean_ms", case.by(RR), 0.35)
+    yield ratio(row, case, "mean_ms", case.by(RR), 0.45)  # 0.35 with the rule changed-cost, 0.58 without
 
 
 def _neighbours(quick: bool) -> Iterator[AcceptanceDemand]:

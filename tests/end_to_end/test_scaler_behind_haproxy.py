@@ -1,4 +1,4 @@
-"""lbdns-scaler with a real HAProxy instead of DNS: servers come, survive a restart of HAProxy, and go; nobody fails."""
+"""lbdns-scaler with a real HAProxy instead of DNS: servers come, survive its restart, and go; no request fails."""
 
 from __future__ import annotations
 

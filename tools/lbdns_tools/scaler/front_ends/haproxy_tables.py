@@ -38,12 +38,12 @@ class HaproxyServer:
 
     @property
     def in_maintenance(self) -> bool:
-        """Whether somebody has put the server into maintenance."""
+        """Whether the server is in maintenance by an order."""
         return bool(self.admin_state & _FORCED_MAINTENANCE)
 
     @property
     def in_drain(self) -> bool:
-        """Whether somebody has drained the server."""
+        """Whether the server is drained by an order."""
         return bool(self.admin_state & _FORCED_DRAIN)
 
 

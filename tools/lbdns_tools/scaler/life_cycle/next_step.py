@@ -168,7 +168,7 @@ def _stopped(record: ServerRecord, facts: ServerFacts, now: float, _: LifeTimes)
         return NextStep(None)
     if facts.machine.status is MachineStatus.FAILED:
         return _fail(record, now, f"the provider reports an error: {facts.machine.detail or 'no details'}")
-    if facts.machine.status is MachineStatus.RUNNING:  # started by somebody else: nothing may run unnoticed
+    if facts.machine.status is MachineStatus.RUNNING:  # an operator has started it: no machine may run unnoticed
         return NextStep(record.to(S.STARTING, now, "the machine runs again", requested=True))
     return NextStep(record)
 

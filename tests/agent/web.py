@@ -74,7 +74,7 @@ def hanging(connection: socket.socket, request: bytes) -> None:
 
 PARENT = """
 import os, signal, socket, sys
-server = socket.create_server((sys.argv[1], 0), backlog=200)
+server = socket.create_server((sys.argv[1], int(sys.argv[3])), backlog=200)
 children = []
 for _ in range(int(sys.argv[2])):
     pid = os.fork()
@@ -91,9 +91,9 @@ for line in sys.stdin:
 class ForkingServer:
     """A listening process that runs the statements it receives. As in Apache, its children inherit the socket."""
 
-    def __init__(self, children: int = 2, address: str = "127.0.0.1") -> None:
+    def __init__(self, children: int = 2, address: str = "127.0.0.1", port: int = 0) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PARENT, address, str(children)],
+            [sys.executable, "-c", PARENT, address, str(children), str(port)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -103,18 +103,9 @@ class Candidates:
         return frozenset(self.liveness.candidates).intersection(self.guard_rails.caught)
 
     def overdue(self, now: float) -> Collection[int]:
-        """Return the candidates that must not be selected because their reports are overdue.
-
-        If the other members could not handle the load alone, the result omits some overdue members, beginning with the
-        member that has the newest report.
-        """
-        members, candidates = self._pool.members, self.liveness.candidates
-        late = [i for i in candidates if now >= members[i].overdue_at and i not in self._forced_up]
-        if not late:
-            return ()
-        late.sort(key=lambda i: -members[i].overdue_at)
-        others = [i for i in candidates if i not in late]
-        return self._can_spare(late, others, self._min_usable * len(candidates), now)
+        """Return the candidates whose reports are overdue. Members that are forced up do not count."""
+        members = self._pool.members
+        return [i for i in self.liveness.candidates if now >= members[i].overdue_at and i not in self._forced_up]
 
     def ramps(self, now: float) -> Mapping[int, float]:
         """Return the weight fraction of each member in slow start, raised if the other members lack capacity."""

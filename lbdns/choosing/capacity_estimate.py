@@ -13,13 +13,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from lbdns.choosing.request_cost import ENOUGH, MIN_CPU, RequestCost
-from lbdns.choosing.robust_estimates import limited_weights, robust_mean, winsorised
+from lbdns.choosing.robust_estimates import robust_mean, winsorised
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 
 PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior belief that all CPUs are equal
-CHANGED: Final = 2.0  # if requests cost this factor more (or less) than before, their kind changed ...
-UNLIKELY: Final = 4.0  # ... if the change is at least this many standard deviations, ...
-SQUARES: Final = 5.0  # ... where the mean square of the cost of a request is this many times the square of its mean
+UNLIKELY: Final = 5.0  # standard deviations by which the cost of a member's requests has changed if not by chance
 _STEPS: Final = 20  # of the bisection for the true variance between members
 MIN_SPREAD: Final = 0.25  # relative variance of the cost of a request: no service is assumed to be more regular
 MIN_VARIANCE: Final = 1e-6  # relative variance of a practically certain value
@@ -53,9 +51,7 @@ def observed_speeds(costs: Sequence[RequestCost]) -> list[float]:
         for cost in costs
     ]
     variances = [cost.work.relative_variance if cost.counted else math.inf for cost in costs]
-    speeds = _shrunk_to_mean(speeds, variances)
-    factor = _recent_speed_factor(costs, speeds)
-    return [speed * factor for speed in speeds]
+    return _shrunk_to_mean(speeds, variances)
 
 
 def common_speed(costs: Sequence[RequestCost]) -> float:
@@ -126,46 +122,25 @@ def _mean_speed(known: Sequence[tuple[float, float]], inner: Sequence[float], be
     return total / sum(weights)
 
 
-def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
-    """Return the ratio of the current speed of serving requests to the earlier speed, or 1 if the change is small.
-
-    Without this factor, a pool whose static pages are replaced with CGI programs would seem able to handle twenty times
-    its load.
-    """
-    requests = sum(limited_weights([cost.recent.requests for cost in costs]))
-    if requests < 1:
-        return 1.0
-    change = _common_change(costs, speeds)
-    significant = max(math.log(CHANGED), UNLIKELY * math.sqrt(SQUARES / requests))
-    return math.exp(change) if abs(change) > significant else 1.0
-
-
-def _change(cost: RequestCost, speed: float) -> float:
-    """Return the logarithm of the ratio of the member's current speed to ``speed``."""
+def _change(cost: RequestCost) -> float:
+    """Return the logarithm of the ratio of the member's current speed to its speed over a longer time."""
+    speed = cost.work.speed
     return math.log((cost.recent.requests / speed + MIN_CPU) / (cost.recent.cpu_seconds + MIN_CPU)) if speed else 0.0
-
-
-def _common_change(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
-    weights = [cost.recent.requests for cost in costs]
-    changes = [_change(cost, speed) for cost, speed in zip(costs, speeds, strict=True)]
-    return robust_mean(changes, weights)
 
 
 def forget_changed(costs: Sequence[RequestCost]) -> None:
     """Discard the earlier observations of each member whose cost per request has changed by more than chance can
     explain.
 
-    If all members' costs change in the same way, no observations are discarded (see ``_recent_speed_factor``). When a
-    member's false reports end, its speed is therefore estimated correctly again within seconds.
+    When pages are replaced with CGI programs, when a host's cores become slower, and when a member's false reports end,
+    the member's speed is therefore estimated correctly again within seconds.
     """
     if not any(cost.recent.requests > 0 for cost in costs):
         return
-    speeds = [cost.work.speed for cost in costs]
-    common = _common_change(costs, speeds)
     spread = _squared_spread(costs)
-    for cost, speed in zip(costs, speeds, strict=True):
+    for cost in costs:
         sample = cost.recent.sample_size
-        if sample >= 1 and abs(_change(cost, speed) - common) > UNLIKELY * math.sqrt(spread / sample):
+        if sample >= 1 and abs(_change(cost)) > UNLIKELY * math.sqrt(spread / sample):
             cost.forget()
 
 

@@ -6,9 +6,9 @@ members at the lowest level first. Level filling does not cause herding, because
 member immediately raise the member's level.
 
 One answer can bring many requests, because clients and resolvers cache the answer. The DNS server cannot determine how
-long these clients will stay with the member. If each answer brings many requests, small differences in load are ignored
-and large differences are corrected slowly. Correcting every difference would constantly move clients between members,
-and each move would cause a new difference in the next report.
+long these clients will stay with the member. If each answer brings many requests, small differences in load are nearly
+ignored. Correcting every difference would constantly move clients between members, and each move would cause a new
+difference in the next report.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lbdns.policies.highest_scores import fastest, nearly_highest, why_fastest
-from lbdns.policies.operating_point import OperatingPoint, operating_point, parallel_requests
+from lbdns.policies.operating_point import operating_point
 from lbdns.policies.plan import MemberView, Plan, PolicySpec, PoolView, Selections, rotation
 from lbdns.policies.weighted import MAX_LENGTH, MIN_LENGTH, carried_credits, smooth_order, smooth_plan
 
@@ -30,14 +30,12 @@ HORIZON: Final = 1.5  # report intervals; below 1 the shares oscillate, because 
 MIN_SHARE: Final = 0.1  # of a member's share by capacity: without traffic its capacity stays unknown ...
 MIN_UTILISATION: Final = 0.01  # ... and the pool's load counts as at least this part of its capacity
 PERSISTENT: Final = 2.0  # requests per answer: fewer are one client's page, more are clients that keep the answer
-MAX_PATIENCE: Final = 4.0  # horizons over which the load of persistent clients is corrected
-MOST_FULL: Final = 4.0  # times as full as the others can become before the next report: no member counts as fuller
 CONFIRMED: Final = 1.02  # times its proven capacity: up to it, a limit would cost more than it saves
 NO_LIMITS: Final[Mapping[int, float]] = {}
 PLAN_REPORTS: Final = 2.0  # times the mean time between two reports: plans seldom last longer ...
 MIN_PLAN: Final = 0.1  # ... and, in large pools, than this many seconds
 UNLIKELY: Final = 4.0  # standard deviations of a count of answers
-HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by half, a smaller one by less
+HALF_CORRECTED: Final = 60.0  # requests: a deviation this large is corrected by half, a smaller one by less
 
 
 def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
@@ -105,7 +103,7 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     """Return each member's share of the expected requests. The shares add up to 1.
 
     A member's share is at most ``view.max_speed_gain`` times the share that an idle member with its proven capacity
-    would get.
+    would get. If other programs leave a member no more than its proven capacity, its share needs no such limit.
     """
     candidates = view.on_time
     shares = [0.0] * len(view.members)
@@ -114,8 +112,8 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     members = [view.members[i] for i in candidates]
     found = _filled(view, members)
     for i, member in enumerate(members):
-        if member.capacity > CONFIRMED * member.proven_capacity:
-            proven = replace(member, load=0.0, capacity=member.proven_capacity)
+        if member.capacity * member.available_share > CONFIRMED * member.proven_capacity:
+            proven = replace(member, load=0.0, capacity=member.proven_capacity, available_share=1.0)
             most = view.max_speed_gain * _filled(view, [*members[:i], proven, *members[i + 1 :]])[i]
             if found[i] > most:
                 found = _filled(view, members, {i: most})
@@ -129,7 +127,7 @@ def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, fl
     widths = capacities = [usable_capacity(member) for member in members]
     requests, answers = expected_rates(view)
     horizon = HORIZON * view.interval
-    loads = limited_loads([member.load for member in members], capacities, max(1.0, horizon * min(requests, answers)))
+    loads = [member.load for member in members]
     if view.measured and requests < math.inf:
         cores = [member.cores for member in members]
         # While a crowd arrives, more requests are in progress than on average
@@ -137,13 +135,9 @@ def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, fl
         point = operating_point(capacities, cores, requests, in_progress)
         least = MIN_SHARE * max(requests / sum(capacities), MIN_UTILISATION)
         widths = [max(rate, least * capacity) for rate, capacity in zip(point.rates, capacities, strict=True)]
+        loads = [load - ideal for load, ideal in zip(loads, point.loads, strict=True)]
         if view.requests_per_answer > PERSISTENT:
-            horizon *= min(view.requests_per_answer, MAX_PATIENCE)
-            deviations = [load - ideal for load, ideal in zip(loads, point.loads, strict=True)]
-            loads = [load * abs(load) / (abs(load) + HALF_CORRECTED) for load in deviations]
-        else:
-            ideals = with_backlog(point, loads, capacities, cores)
-            loads = [load - ideal for load, ideal in zip(loads, ideals, strict=True)]
+            loads = [load * abs(load) / (abs(load) + HALF_CORRECTED) for load in loads]
     expected = max(1.0, horizon * min(requests, answers))
     # A member whose queue is nearly full gets no more than it can serve
     limits = [
@@ -151,20 +145,6 @@ def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, fl
         for i, (member, c) in enumerate(zip(members, capacities, strict=True))
     ]
     return [part / expected for part in fill_to_level(loads, widths, limits, expected)]
-
-
-def limited_loads(loads: Sequence[float], capacities: Sequence[float], amount: float) -> list[float]:
-    """Return ``loads`` with an upper limit on each member's load.
-
-    The limit on a member's ratio of load to capacity is ``MOST_FULL`` times the combined ratio of the other members
-    after ``amount`` more requests. A member at the limit gets no requests. Without the limit, a false load would count
-    as a huge backlog and distort the other members' shares.
-    """
-    load, capacity = sum(loads), sum(capacities)
-    return [
-        min(n, MOST_FULL * c * (load - n + amount) / (capacity - c)) if capacity > c else n
-        for n, c in zip(loads, capacities, strict=True)
-    ]
 
 
 def fill_to_level(
@@ -205,30 +185,6 @@ def expected_rates(view: PoolView) -> tuple[float, float]:
     if view.requests_per_answer > PERSISTENT:
         return view.requests_per_answer * view.recent_answers_per_s, view.recent_answers_per_s
     return max(view.requests_per_s, view.recent_answers_per_s), view.recent_answers_per_s
-
-
-def with_backlog(
-    point: OperatingPoint, loads: Sequence[float], capacities: Sequence[float], cores: Sequence[float]
-) -> tuple[float, ...]:
-    """Return each member's ideal load: its load at ``point``, plus its part of the backlog.
-
-    The backlog consists of all other requests in progress. The members share the backlog in the way that clears the
-    backlog fastest. Members that are busy even without a backlog take parts of the backlog in proportion to their
-    capacities. An idle member takes on part of the backlog only if other members' queues would delay requests by more
-    than the idle member's service time.
-    """
-    backlog = sum(loads) - sum(point.loads)
-    if backlog <= 0:
-        return point.loads
-    # How much more one request costs at an empty member than elsewhere, expressed as a load that it already has
-    heads = [
-        max(0.0, parallel_requests(m) - point.cost * capacity) for capacity, m in zip(capacities, cores, strict=True)
-    ]
-    level = water_level(heads, capacities, backlog)
-    return tuple(
-        ideal + max(0.0, level * capacity - head)
-        for ideal, capacity, head in zip(point.loads, capacities, heads, strict=True)
-    )
 
 
 def water_level(loads: Sequence[float], widths: Sequence[float], amount: float) -> float:

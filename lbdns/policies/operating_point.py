@@ -25,15 +25,10 @@ _STEPS: Final = 60  # of the bisection, at most
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """Each member's ideal requests/s (``rates``), and the resulting number of its requests in progress (``loads``).
-
-    ``cost`` is the cost of one more request in seconds: its own response time plus the delay caused to other requests.
-    The cost is equal at all members whose rates are above 0.
-    """
+    """Each member's ideal requests/s (``rates``), and the resulting number of its requests in progress (``loads``)."""
 
     rates: tuple[float, ...]
     loads: tuple[float, ...]
-    cost: float = 0.0
 
 
 def operating_point(
@@ -73,7 +68,7 @@ def operating_point(
     rates = [one + part * (other - one) for one, other in zip(below.rates, above.rates, strict=True)]
     loads = [one + part * (other - one) for one, other in zip(below.loads, above.loads, strict=True)]
     scale = rate / sum(rates) if sum(rates) > 0 else 0.0
-    return OperatingPoint(tuple(rate * scale for rate in rates), tuple(loads), high)
+    return OperatingPoint(tuple(rate * scale for rate in rates), tuple(loads))
 
 
 def parallel_requests(cores: float) -> float:
@@ -104,4 +99,4 @@ def _split(servers: Sequence[tuple[float, float]], cost: float) -> OperatingPoin
         utilisation = math.pow(x, 1 / m)
         rates.append(capacity * utilisation)
         loads.append(m * utilisation / (1 - x))
-    return OperatingPoint(tuple(rates), tuple(loads), cost)
+    return OperatingPoint(tuple(rates), tuple(loads))

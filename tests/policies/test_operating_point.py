@@ -48,13 +48,6 @@ def test_no_other_split_has_a_lower_total(members: list[tuple[float, int]], load
     assert total(capacities, cores, tuple(other)) >= total(capacities, cores, point.rates) * (1 - 5e-3)
 
 
-def test_cost_is_the_derivative_of_the_total() -> None:
-    capacities, cores = [100.0, 300.0], [1, 2]
-    point, more = (operating_point(capacities, cores, rate) for rate in (300.0, 303.0))
-    growth = total(capacities, cores, more.rates) - total(capacities, cores, point.rates)
-    assert point.cost == pytest.approx(growth / 3.0, rel=0.05)
-
-
 def test_equal_servers_get_equal_rates() -> None:
     point = operating_point([100.0] * 4, [2] * 4, 300.0)
     assert point.rates == pytest.approx([75.0] * 4)

@@ -132,9 +132,12 @@ class GuardRails:
             self.quarantined = ()
             return live
         others = [i for i in live if i not in self.caught]
-        not_drained = sum(state != "drained" for state in liveness.states)
-        minimum = self._min_usable * not_drained if self._is_doubtful() else 1.0
-        self.quarantined = tuple(sorted(can_spare(sorted(self.caught, key=self._badness), others, minimum)))
+        if self._is_doubtful():
+            not_drained = sum(state != "drained" for state in liveness.states)
+            least_bad_first = sorted(self.caught, key=self._badness)
+            self.quarantined = tuple(sorted(can_spare(least_bad_first, others, self._min_usable * not_drained)))
+        else:
+            self.quarantined = self.caught if others else ()
         return tuple(i for i in live if i not in self.quarantined)
 
     def _is_doubtful(self) -> bool:

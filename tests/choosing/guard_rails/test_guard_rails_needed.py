@@ -19,8 +19,8 @@ def test_a_crowd_before_its_death_keeps_nobody_in_a_rotation() -> None:
     pool.run(10)
     pool.more["c"] = 0.0
     pool.run(10)
-    pool.dead.add("c")
-    pool.run(2)
+    pool.mute.add("c")
+    pool.run(4)
     assert pool.quarantined == ["c"]
     assert pool.served(10)["c"] == 0
 
@@ -124,8 +124,8 @@ def test_a_rotation_misses_a_strong_member_no_more_than_others() -> None:
     pool = Pool(policies=("round_robin",))
     pool.load, pool.cost["c"] = 0.4, 0.001
     pool.run(60)
-    pool.dead.add("c")  # it could do ten times as much as a and b together, but was sent a third
-    pool.run(3)
+    pool.mute.add("c")  # it could do ten times as much as a and b together, but was sent a third
+    pool.run(4)
     assert pool.quarantined == ["c"]
 
 
@@ -134,23 +134,33 @@ def test_the_rest_has_to_carry_what_comes(load: float, quarantined: list[str]) -
     pool = Pool(members=4, policies=("best",))
     pool.load = load
     pool.run(60, 300)
-    pool.dead.add("d")
+    pool.mute.add("d")
     pool.run(3, 300)
     assert pool.quarantined == quarantined
     share = pool.served(1, 300)["d"] / 300
     assert share <= 0.3, "it looks idle, and gets no more than its part of what can't be served anyway"
 
 
-def test_a_suspect_is_needed_when_the_rest_can_not_carry_all() -> None:
-    for load, expected in ((0.3, False), (0.9, True)):
-        pool = Pool(members=4, policies=("weighted",))
-        pool.load = load
-        pool.run(60, 300)
-        late = {**pool.readings}
-        for _ in range(5):
-            pool.now += 0.5
-            readings = {n: Reading(pool.now, 1.0, 50, r.metrics) for n, r in pool.readings.items()}
-            pool.chooser.observe(Snapshot(1, {**readings, "d": late["d"]}), NO_POOL_OVERRIDES, pool.now)
-        plan = pool.chooser.plan("weighted", None, pool.now)
-        assert pool.chooser.liveness.states[3] == "usable"
-        assert (3 in plan.order) is expected
+def test_a_dead_member_is_needed_by_nobody() -> None:
+    pool = Pool(members=4, policies=("best",))
+    pool.load = 0.95
+    pool.run(60, 300)
+    pool.dead.add("d")
+    pool.run(1, 300)
+    assert pool.quarantined == ["d"]
+    assert pool.served(5, 300)["d"] == 0
+
+
+@pytest.mark.parametrize("load", [0.3, 0.9])
+def test_a_member_with_an_overdue_report_is_needed_by_nobody(load: float) -> None:
+    pool = Pool(members=4, policies=("weighted",))
+    pool.load = load
+    pool.run(60, 300)
+    late = {**pool.readings}
+    for _ in range(5):
+        pool.now += 0.5
+        readings = {n: Reading(pool.now, 1.0, 50, r.metrics) for n, r in pool.readings.items()}
+        pool.chooser.observe(Snapshot(1, {**readings, "d": late["d"]}), NO_POOL_OVERRIDES, pool.now)
+    plan = pool.chooser.plan("weighted", None, pool.now)
+    assert pool.chooser.liveness.states[3] == "usable"
+    assert 3 not in plan.order

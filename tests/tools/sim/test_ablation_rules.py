@@ -36,9 +36,9 @@ def test_a_rule_is_off_only_inside_the_context(rule: AblationRule) -> None:
 
 
 def test_a_rule_is_restored_after_an_error() -> None:
-    replacement = RULES["patience"].replacements[0]
+    replacement = RULES["overflow"].replacements[0]
     before = attribute(replacement)
-    with pytest.raises(RuntimeError), switched_off("patience"):
+    with pytest.raises(RuntimeError), switched_off("overflow"):
         raise RuntimeError
     assert attribute(replacement) == before
 

@@ -10,7 +10,16 @@ from lbdns.policies import POLICIES
 from lbdns_tools.sim.event_engine import simulate
 from lbdns_tools.sim.simulated_dns import ORACLE
 from lbdns_tools.sim.simulation_results import SimulationResult
-from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
+from lbdns_tools.sim.simulation_scenario import (
+    FARMS,
+    OtherWork,
+    Outage,
+    Scenario,
+    ServerSpec,
+    SimulatedClients,
+    Slowdown,
+    Surge,
+)
 
 SHORT = Scenario(FARMS["T3"], "mix", 0.6, warm_up=10.0, duration=40.0)
 
@@ -94,6 +103,21 @@ def test_best_keeps_away_from_other_work() -> None:
     before, during = answers(beside, 10, 30), answers(beside, 33, 60)
     assert during[2] / sum(during) < 0.95 * before[2] / sum(before)
     assert beside.p95_ms > usual.p95_ms
+
+
+def test_slower_cores_take_longer() -> None:
+    scenario = replace(SHORT, servers=(ServerSpec("s1"),), load=0.05, workload="html")
+    slow = replace(scenario, slowdowns=(Slowdown("s1", 0.0, SHORT.end, 0.25),))
+    usual, slower = simulate(scenario, "best", 1), simulate(slow, "best", 1)
+    assert slower.mean_ms / usual.mean_ms == pytest.approx(4 * 0.95 / 0.8, rel=0.15)
+    brief = replace(scenario, slowdowns=(Slowdown("s1", 0.0, 0.1, 0.25),))
+    assert simulate(brief, "best", 1).mean_ms == pytest.approx(usual.mean_ms, rel=0.01)
+
+
+def test_a_hidden_status_page_stops_no_web_server() -> None:
+    result = simulate(replace(SHORT, load=0.1, outages=(Outage("s3", 0.0, page_only=True),)), "round_robin", 1)
+    assert result.failed == 0
+    assert min(result.shares.values()) > 0.3
 
 
 def test_an_alarm_keeps_clients_from_being_turned_away() -> None:

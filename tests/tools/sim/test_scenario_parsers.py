@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbdns_tools.sim import scenario_parsers as parsers
-from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, ServerSpec, SimulatedClients, Surge
+from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, ServerSpec, SimulatedClients, Slowdown, Surge
 
 SERVERS = (ServerSpec("s1", 1.1, 1), ServerSpec("s2", 0.7, 1), ServerSpec("s3", 2, 2))
 
@@ -41,6 +41,8 @@ SERVERS = (ServerSpec("s1", 1.1, 1), ServerSpec("s2", 0.7, 1), ServerSpec("s3", 
         (parsers.parse_kill, "s1@60-90.5", Outage("s1", 60.0, 90.5)),
         (parsers.parse_kill, "a@b@60", Outage("a@b", 60.0)),
         (parsers.parse_hang, "web-1@0-1", Outage("web-1", 0.0, 1.0, service_only=True)),
+        (parsers.parse_hide_status, "s1@60", Outage("s1", 60.0, page_only=True)),
+        (parsers.parse_slow, "s1:0.5@60-90", Slowdown("s1", 60.0, 90.0, 0.5)),
         (parsers.parse_surge, "2.5@60-90", Surge(60.0, 90.0, 2.5)),
         (parsers.parse_other_work, "s1:4@60-90", OtherWork("s1", 60.0, 90.0, 4.0)),
         (parsers.parse_alarm, "listen_queue>256", "listen_queue > 256"),
@@ -82,6 +84,7 @@ def test_what_is_read(parse: Callable[[str], Any], text: str, value: object) -> 
         (parsers.parse_surge, "x@60-90", "the factor is 'x'"),
         (parsers.parse_other_work, "s1@60-90", "the number of tasks is missing"),
         (parsers.parse_other_work, "s1:0@60-90", "the number of tasks is '0'"),
+        (parsers.parse_slow, "s1:0@60-90", "the factor is '0'"),
         (parsers.parse_alarm, "listen_queue", "is not a valid condition; write, for example"),
         (parsers.parse_alarm, "listen_que>256", "Perhaps you meant 'listen_queue'?"),
         (parsers.parse_loads, "0", "must be a number above 0"),
@@ -126,6 +129,8 @@ PARSERS = (
     parsers.parse_hang,
     parsers.parse_surge,
     parsers.parse_other_work,
+    parsers.parse_hide_status,
+    parsers.parse_slow,
     parsers.parse_loads,
     parsers.parse_workloads,
     parsers.parse_policies,

@@ -75,6 +75,18 @@ def test_a_dead_web_server_looks_idle_and_says_nothing() -> None:
     assert "requests_total" in agent.sample(3.0)
 
 
+def test_without_its_status_page_a_web_server_still_has_cpu_time_and_connections() -> None:
+    server = SimulatedWebServer(ServerSpec("s1", workers=1))
+    agent = SimulatedAgent(server)
+    agent.reads_status = False
+    for _ in range(3):
+        assert server.arrive(0.0, 10.0, (0.0, -1))
+    found = agent.sample(1.0)
+    assert found["httpd_cpu_seconds"] == pytest.approx(1.0)
+    assert found["listen_queue"] == 2.0
+    assert not {"requests_total", "requests_per_s", "busy_workers"} & set(found)
+
+
 def crowded(waiting: int) -> SimulatedWebServer:
     server = SimulatedWebServer(ServerSpec("s1", workers=10))
     for _ in range(10 + waiting):

@@ -12,7 +12,15 @@ from lbdns_shared.errors import ConfigError
 from lbdns_tools.sim.event_engine import simulate
 from lbdns_tools.sim.simulated_dns import ORACLE
 from lbdns_tools.sim.simulation_presets import PRESETS
-from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, Scenario, ServerSpec, SimulatedClients
+from lbdns_tools.sim.simulation_scenario import (
+    FARMS,
+    OtherWork,
+    Outage,
+    Scenario,
+    ServerSpec,
+    SimulatedClients,
+    Slowdown,
+)
 from lbdns_tools.sim.simulation_study import RequestedStudy, check_scenario, load_of, make_study
 from tests.tools.sim.made_up_recordings import record
 
@@ -143,6 +151,7 @@ def test_what_can_not_be_run(wanted: RequestedStudy, message: str) -> None:
     [
         Scenario(FARMS["T3"], outages=(Outage("s4", 1.0),)),
         Scenario(FARMS["T3"], other_work=(OtherWork("s4", 1.0, 2.0, 3.0),)),
+        Scenario(FARMS["T3"], slowdowns=(Slowdown("s4", 1.0, 2.0, 0.5),)),
     ],
 )
 def test_nothing_happens_to_servers_that_are_not_there(scenario: Scenario) -> None:

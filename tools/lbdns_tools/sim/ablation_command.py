@@ -182,7 +182,7 @@ def _jobs(chosen: Mapping[str, Sequence[AcceptanceDemand]], seeds: int) -> list[
 @click.command(
     "ablation",
     short_help="Measure what each rule of the policy 'best' is worth.",
-    epilog="Example: lbdns-sim ablation --quick --rule backlog",
+    epilog="Example: lbdns-sim ablation --quick --rule overflow",
 )
 @click.option("--quick", is_flag=True, help="Use the quick criteria, plus the full criteria made for each rule.")
 @click.option("--seeds", type=click.IntRange(2, 100), default=4, show_default=True, help="Number of runs of each case.")

@@ -65,9 +65,9 @@ def switched_off(rule: str) -> Iterator[None]:
 def _proportional_point(
     capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
 ) -> OperatingPoint:
-    """Return rates in proportion to capacity, without ideal loads; the entire load then counts as backlog."""
+    """Return rates in proportion to capacity, without ideal loads: every request in progress counts as a deviation."""
     total = sum(capacities)
-    return OperatingPoint(tuple(rate * c / total for c in capacities), (0.0,) * len(capacities), math.inf)
+    return OperatingPoint(tuple(rate * c / total for c in capacities), (0.0,) * len(capacities))
 
 
 def _unlimited_point(
@@ -157,12 +157,6 @@ _ALL: Final = (
         (_BEST, "operating_point", _unlimited_point),
     ),
     _rule(
-        "backlog",
-        "distributes the backlog so that its requests finish as soon as possible",
-        "ninefold crowd",
-        (_BEST, "with_backlog", lambda point, *others: point.loads),
-    ),
-    _rule(
         "minimum-share",
         "gives every member at least a tenth of its share by capacity, so that its capacity stays known",
         "ninefold crowd",
@@ -187,12 +181,6 @@ _ALL: Final = (
         (_BEST, "heavy_plan", smooth_plan),
     ),
     _rule(
-        "patience",
-        "corrects deviations over a longer time if each answer leads to several requests",
-        "200 caching resolvers",
-        (_BEST, "MAX_PATIENCE", 1.0),
-    ),
-    _rule(
         "small-deviations",
         "gives less weight to deviations of a few requests if each answer leads to several requests",
         "closed loop with 20 clients",
@@ -212,12 +200,6 @@ _ALL: Final = (
         ("lbdns.policies.weighted", "carried_credits", _no_credits),
     ),
     _rule(
-        "load-limit",
-        "limits a member's relative load to four times what the others can reach",
-        "with alarms",
-        (_BEST, "MOST_FULL", math.inf),
-    ),
-    _rule(
         "alarm-limit",
         "gives a member in alarm no more than it can serve",
         "with alarms",
@@ -231,8 +213,8 @@ _ALL: Final = (
     ),
     _rule(
         "spare-capacity",
-        "suspends members only while the others can serve the demand",
-        "reports lost",
+        "quarantines a member that may be working only while the others can serve the demand",
+        "status page",
         (_CANDIDATES, "spare", lambda suspended, *values: list(suspended)),
     ),
     _rule(
@@ -244,7 +226,7 @@ _ALL: Final = (
     _rule(
         "slow-start",
         "raises the share of a new member over several seconds",
-        "a server dies",
+        "again and again",
         ("lbdns.choosing.candidates:Candidates", "ramps", lambda self, now: {}),
     ),
     _rule(
@@ -260,15 +242,9 @@ _ALL: Final = (
         (_ESTIMATE, "_shrunk_to_mean", lambda speeds, variances: list(speeds)),
     ),
     _rule(
-        "common-change",
-        "adjusts all capacities at once if the cost of all members' requests changes",
-        "",
-        (_ESTIMATE, "_recent_speed_factor", lambda costs, speeds: 1.0),
-    ),
-    _rule(
-        "single-change",
-        "discards a member's earlier requests if the cost of that member's requests alone changes",
-        "",
+        "changed-cost",
+        "discards a member's earlier requests if the cost of its requests changes",
+        "become slower",
         (_POOL, "forget_changed", lambda costs: None),
     ),
     _rule(

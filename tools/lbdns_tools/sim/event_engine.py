@@ -105,15 +105,27 @@ class _SimulationRun:
             usual = scenario.servers[i].background
             at(work.start, partial(self._set_background, i, usual + work.tasks))
             at(work.end, partial(self._set_background, i, usual))
+        for slowdown in scenario.slowdowns:
+            i = index[slowdown.server]
+            usual = scenario.servers[i].speed
+            at(slowdown.start, partial(self._set_speed, i, slowdown.factor * usual))
+            at(slowdown.end, partial(self._set_speed, i, usual))
         for outage in scenario.outages:
             i = index[outage.server]
-            at(outage.start, partial(self._fail, i, outage.service_only))
+            fail, recover = partial(self._fail, i, outage.service_only), partial(self._recover, i)
+            if outage.page_only:
+                fail, recover = (partial(self._reports.show_status_page, i, shown) for shown in (False, True))
+            at(outage.start, fail)
             if outage.end < math.inf:
-                at(outage.end, partial(self._recover, i))
+                at(outage.end, recover)
         self._calendar.every(1.0, 1.0, self._note_moment)
 
     def _set_background(self, i: int, tasks: float, now: float) -> None:
         self._servers[i].set_background(tasks, now)
+        self._flow.ends[i] = self._servers[i].next_end
+
+    def _set_speed(self, i: int, speed: float, now: float) -> None:
+        self._servers[i].set_speed(speed, now)
         self._flow.ends[i] = self._servers[i].next_end
 
     def _fail(self, i: int, service_only: bool, now: float) -> None:

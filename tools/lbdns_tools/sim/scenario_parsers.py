@@ -14,7 +14,7 @@ from lbdns_agent.alarm_conditions import parse_alarm_condition
 from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_tools.sim.simulated_dns import ORACLE
 from lbdns_tools.sim.simulated_requests import WORKLOADS
-from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, ServerSpec, SimulatedClients, Surge
+from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, ServerSpec, SimulatedClients, Slowdown, Surge
 
 _NUMBER: Final = r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
 _SERVER: Final = re.compile(rf"(?:([^=\s]+)\s*=\s*)?({_NUMBER})\s*x\s*({_NUMBER})\Z")
@@ -121,6 +121,14 @@ def parse_hang(text: str) -> Outage:
     return replace(parse_kill(text), service_only=True)
 
 
+def parse_hide_status(text: str) -> Outage:
+    """Parse an outage of a server-status page in the form ``NAME@T`` or ``NAME@T-T2``.
+
+    The web server on the host NAME continues to work, but from T on the agent cannot read its server-status page.
+    """
+    return replace(parse_kill(text), page_only=True)
+
+
 def parse_surge(text: str) -> Surge:
     """Parse a flash crowd in the form ``FACTOR@T-T2``.
 
@@ -136,11 +144,24 @@ def parse_other_work(text: str) -> OtherWork:
     The host NAME runs TASKS additional tasks from T to T2.
     """
     form = "NAME:TASKS@T-T2, for example s1:4@60-90"
-    what, start, end = _span(text, form, ends=True)
-    name, colon, tasks = what.rpartition(":")
+    return OtherWork(*_amount(text, form, "the number of tasks", MAX_TASKS))
+
+
+def parse_slow(text: str) -> Slowdown:
+    """Parse slower cores in the form ``NAME:FACTOR@T-T2``.
+
+    From T to T2, the cores of the host NAME run at FACTOR times their speed.
+    """
+    return Slowdown(*_amount(text, "NAME:FACTOR@T-T2, for example s1:0.5@60-90", "the factor", 1e6))
+
+
+def _amount(text: str, form: str, what: str, most: float) -> tuple[str, float, float, float]:
+    """Return the host's name, the two times and the amount in ``text``."""
+    before, start, end = _span(text, form, ends=True)
+    name, colon, amount = before.rpartition(":")
     if not colon or not name:
-        raise ValueError(f"{text!r}: the number of tasks is missing; write {form}")
-    return OtherWork(name, start, end, _number(tasks, f"{text!r}: the number of tasks", MAX_TASKS))
+        raise ValueError(f"{text!r}: {what} is missing; write {form}")
+    return name, start, end, _number(amount, f"{text!r}: {what}", most)
 
 
 def parse_alarm(text: str) -> str:

@@ -32,7 +32,7 @@ from lbdns_tools.sim.simulation_study import RequestedStudy, make_study
 #: The options whose values are those of a scenario's fields
 FIELDS: Final = (
     "interval", "early", "loss", "dns_servers", "duration", "warm_up", "alarms", "surges", "other_work",
-    "max_speed_gain", "check",
+    "slowdowns", "max_speed_gain", "check",
 )  # fmt: skip
 WIDE: Final = 200  # columns of a table when standard output is not a terminal
 
@@ -167,7 +167,7 @@ def _requested(options: Mapping[str, Any], recording: Recording | None) -> Reque
     fields = {name: options[name] for name in FIELDS if options[name] not in (None, ())}
     if options["score"] is not None:
         fields["score"], fields["terms"] = read_score(options["score"])
-    if outages := (*options["kill"], *options["hang"]):
+    if outages := (*options["kill"], *options["hang"], *options["hide_status"]):
         fields["outages"] = outages
     requested = ("servers", "preset", "workloads", "loads", "rate", "clients", "policies", "seeds")
     return RequestedStudy(

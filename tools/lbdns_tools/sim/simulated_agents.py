@@ -27,13 +27,16 @@ class SimulatedAgent:
     """A simulated agent, which samples a web server. The web server also counts the agent's requests for
     server-status."""
 
-    __slots__ = ("_conditions", "_cpu", "_metrics", "_requests", "_server", "_status_requests", "_time", "alarm")
+    __slots__ = (
+        "_conditions", "_cpu", "_metrics", "_requests", "_server", "_status_requests", "_time", "alarm", "reads_status",
+    )  # fmt: skip
 
     def __init__(self, server: SimulatedWebServer, alarms: Sequence[str] = ()) -> None:
         self._server = server
         self._conditions = tuple(parse_alarm_condition(text, CATALOGUE) for text in alarms)
         self._metrics: dict[str, float] = {}
         self.alarm = ""  # why the host is overloaded; "" if it is not
+        self.reads_status = True  # whether the server-status page works
         self._requests = self._status_requests = 0
         self._cpu = self._time = 0.0
 
@@ -69,14 +72,16 @@ class SimulatedAgent:
             "cpu_count": cores,
         }
         if not server.up:
-            return found  # server-status fails
+            return found  # nothing listens
+        found["httpd_cpu_seconds"] = server.cpu
+        found["listen_queue"] = float(len(server.waiting))
+        if not self.reads_status:
+            return found
         self._status_requests += 1
         requests = server.completed + self._status_requests
         found["requests_total"] = float(requests)
-        found["httpd_cpu_seconds"] = server.cpu
         found["busy_workers"] = float(min(server.spec.workers, server.busy + 1))
         found["idle_workers"] = float(min(IDLE_WORKERS, server.spec.workers - found["busy_workers"]))
-        found["listen_queue"] = float(len(server.waiting))
         if seconds > 0:
             found["requests_per_s"] = (requests - self._requests) / seconds
         self._requests = requests
@@ -124,6 +129,10 @@ class SimulatedReports:
                 calendar.every(begin + EARLY * interval, EARLY * interval, partial(self._report_early, i))
             if self._scenario.alarms:
                 calendar.every(begin + ALARM_CHECK_INTERVAL, ALARM_CHECK_INTERVAL, partial(self._check_alarm, i))
+
+    def show_status_page(self, i: int, shown: bool, now: float) -> None:
+        """Set whether the agent ``i`` can read its web server's server-status page from ``now`` on."""
+        self._agents[i].reads_status = shown
 
     def _report_early(self, i: int, now: float) -> None:
         if abs(self._servers[i].present - self._reported[i]) >= self._scenario.early:

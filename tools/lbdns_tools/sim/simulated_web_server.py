@@ -24,14 +24,15 @@ class SimulatedWebServer:
     """
 
     __slots__ = (
-        "_jobs", "_last", "_rates", "attained", "background", "completed", "cpu", "next_end", "other_cpu", "spec", "up",
-        "waiting",
+        "_jobs", "_last", "_rates", "attained", "background", "completed", "cpu", "next_end", "other_cpu", "spec",
+        "speed", "up", "waiting",
     )  # fmt: skip
 
     def __init__(self, spec: ServerSpec) -> None:
         self.spec = spec
         self.up = True
         self.background = spec.background
+        self.speed = spec.speed
         self.attained = 0.0
         self.next_end = math.inf
         self.completed = 0
@@ -55,11 +56,19 @@ class SimulatedWebServer:
     def expected(self) -> float:
         """Return the time that a new request would take per second of work if no further requests arrived."""
         tasks = self.present + 1 + self.background
-        return max(1.0, tasks / self.spec.cores) / self.spec.speed
+        return max(1.0, tasks / self.spec.cores) / self.speed
 
     def set_background(self, tasks: float, now: float) -> None:
         self.advance(now)
         self.background = tasks
+        self._change_rates(now)
+
+    def set_speed(self, speed: float, now: float) -> None:
+        self.advance(now)
+        self.speed = speed
+        self._change_rates(now)
+
+    def _change_rates(self, now: float) -> None:
         self._set_rates()
         if self._jobs:
             self.next_end = now + (self._jobs[0][0] - self.attained) / self._rates[len(self._jobs)]
@@ -112,13 +121,13 @@ class SimulatedWebServer:
         busy = len(self._jobs)
         rate = self._rates[busy]
         self.attained += seconds * rate
-        self.cpu += seconds * busy * rate / self.spec.speed
+        self.cpu += seconds * busy * rate / self.speed
         if self.background:
             share = min(1.0, self.spec.cores / (busy + self.background))
             self.other_cpu += seconds * self.background * share
 
     def _set_rates(self) -> None:
-        cores, speed, others = self.spec.cores, self.spec.speed, self.background
+        cores, speed, others = self.spec.cores, self.speed, self.background
         self._rates = [speed * min(1.0, cores / max(1.0, n + others)) for n in range(self.spec.workers + 1)]
 
     def recover(self, now: float) -> None:

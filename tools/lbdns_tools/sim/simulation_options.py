@@ -158,6 +158,18 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Make the web server on the host NAME fail at T, without affecting the host's agent.",
     ),
     _several(
+        "--hide-status",
+        "NAME@T[-T2]",
+        parsers.parse_hide_status,
+        "Make the server-status page on the host NAME unreadable from T on; the web server continues to work.",
+    ),
+    _several(
+        "--slow slowdowns",
+        "NAME:FACTOR@T-T2",
+        parsers.parse_slow,
+        "Run the cores of the host NAME at FACTOR times their speed from T to T2.",
+    ),
+    _several(
         "--other-work",
         "NAME:TASKS@T-T2",
         parsers.parse_other_work,

@@ -10,7 +10,7 @@ from lbdns_tools.plot_files import COLOURS, log_times, new, style, tidy
 from lbdns_tools.sim.policy_replay import ReplayedPolicy
 from lbdns_tools.sim.simulation_output import SimulationRow
 from lbdns_tools.sim.simulation_results import SimulationResult
-from lbdns_tools.sim.simulation_scenario import DEADLINE, OtherWork, Outage, Scenario, Surge
+from lbdns_tools.sim.simulation_scenario import DEADLINE, OtherWork, Outage, Scenario, Slowdown, Surge
 from lbdns_tools.sim.simulation_study import load_of
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
     """Plot each server's load over time, with one panel per policy. If a policy causes herding, the load oscillates
     between servers."""
     begin, end = scenario.warm_up, min(scenario.end, scenario.warm_up + WINDOW)
-    if scenario.outages or scenario.surges or scenario.other_work:
+    if _events(scenario):
         begin, end = 0.0, scenario.end
     series = []
     for result in results:
@@ -161,13 +161,16 @@ def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
 
 
 def _shade(panels: Sequence[Axes], scenario: Scenario) -> None:
-    """Mark the start and end of each outage, flash crowd and period of other work."""
-    events: tuple[Outage | Surge | OtherWork, ...] = (*scenario.outages, *scenario.surges, *scenario.other_work)
-    edges = [edge for event in events for edge in (event.start, event.end)]
+    """Mark the start and end of each event."""
+    edges = [edge for event in _events(scenario) for edge in (event.start, event.end)]
     for panel in panels:
         for edge in edges:
             if edge <= scenario.end:
                 panel.axvline(edge, color="#444444", linewidth=1.0, linestyle="--")
+
+
+def _events(scenario: Scenario) -> tuple[Outage | Surge | OtherWork | Slowdown, ...]:
+    return (*scenario.outages, *scenario.surges, *scenario.other_work, *scenario.slowdowns)
 
 
 def _lines(names: Sequence[str], series: Sequence[Panel], highest: float) -> Figure:

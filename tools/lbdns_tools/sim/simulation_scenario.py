@@ -37,13 +37,14 @@ class Outage:
     """An outage: a server fails at ``start`` and recovers at ``end`` (in seconds).
 
     With ``service_only``, only the web server fails, and connections are refused. The agent continues to report, but
-    without the values from server-status.
+    without the values from server-status. With ``page_only``, the web server works, but not its server-status page.
     """
 
     server: str
     start: float
     end: float = float("inf")
     service_only: bool = False
+    page_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,16 @@ class OtherWork:
     start: float
     end: float
     tasks: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """Slower cores: a host's cores run at ``factor`` times their speed from ``start`` to ``end`` (in seconds)."""
+
+    server: str
+    start: float
+    end: float
+    factor: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +113,7 @@ class Scenario:
     outages: tuple[Outage, ...] = ()
     surges: tuple[Surge, ...] = ()
     other_work: tuple[OtherWork, ...] = ()
+    slowdowns: tuple[Slowdown, ...] = ()
     arrivals: tuple[float, ...] | None = None  # recorded times of lookups, instead of Poisson arrivals
     stale_after: float = 3.0
     min_usable: float = 0.5

@@ -16,7 +16,7 @@ from lbdns_tools.sim.scenario_files import read_farm
 from lbdns_tools.sim.scenario_parsers import parse_servers
 from lbdns_tools.sim.simulated_requests import WORKLOADS
 from lbdns_tools.sim.simulation_presets import PRESETS, SimulationStudy
-from lbdns_tools.sim.simulation_scenario import Scenario, SimulatedClients
+from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, SimulatedClients, Slowdown
 
 SHORTEST_RECORDING: Final = 2.0  # s; a shorter recording shows nothing
 
@@ -136,15 +136,20 @@ def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
 def check_scenario(scenario: Scenario) -> None:
     """Raise ConfigError if an event names an unknown server, or if an outage begins at or after the end of the run."""
     names = [server.name for server in scenario.servers]
-    for option, events in (("--kill or --hang", scenario.outages), ("option --other-work", scenario.other_work)):
+    options: dict[str, Sequence[Outage | OtherWork | Slowdown]] = {
+        "--kill, --hang or --hide-status": scenario.outages,
+        "option --other-work": scenario.other_work,
+        "option --slow": scenario.slowdowns,
+    }
+    for option, events in options.items():
         for name in (event.server for event in events):
             if name not in names:
                 raise ConfigError(f"{option}: there is no server named {name!r}{nearest(name, names)}")
     for outage in scenario.outages:
         if outage.start >= scenario.end:
             raise ConfigError(
-                f"--kill or --hang: {outage.server}@{outage.start:g}: the outage must begin before the run ends at "
-                f"{scenario.end:g} s"
+                f"--kill, --hang or --hide-status: {outage.server}@{outage.start:g}: the outage must begin before the "
+                f"run ends at {scenario.end:g} s"
             )
 
 

@@ -19,8 +19,9 @@ class Contention:
     """Estimates how much capacity other programs left for a member's web server during the last few seconds."""
 
     def __init__(self) -> None:
-        self._got = self._wanted = 0.0
         self._last: Mapping[str, float] | None = None
+        # Sums of seconds; the newest counts most. Products with the load are sums too, because cores enter only later
+        self._used = self._used_load = self._idle = self._idle_load = self._load = 0.0
 
     def observe(self, metrics: Mapping[str, float], seconds: float) -> None:
         """Record the metrics of a report that came ``seconds`` after the previous report.
@@ -31,24 +32,29 @@ class Contention:
         needed = ("httpd_cpu_seconds", "cpu_idle", "busy_workers")
         if last is None or seconds <= 0 or any(name not in metrics or name not in last for name in needed):
             return
-        cores = metrics.get("cpu_count", 1.0)
-        cpu_seconds = cores * seconds
-        used = (metrics["httpd_cpu_seconds"] - last["httpd_cpu_seconds"]) / cpu_seconds if cpu_seconds > 0 else -1.0
+        used = metrics["httpd_cpu_seconds"] - last["httpd_cpu_seconds"]
         if used < 0:
-            return  # the web server has restarted, or the time between the reports rounds to nothing
-        idle = min(1.0, max(0.0, metrics["cpu_idle"] / 100))
+            return  # the web server has restarted
+        idle = seconds * min(1.0, max(0.0, metrics["cpu_idle"] / 100))
         load = (_in_progress(last) + _in_progress(metrics)) / 2
-        parallel = max(1.0, cores)
         fading = math.exp(-seconds / MEMORY)
+        self._used = self._used * fading + used
+        self._used_load = self._used_load * fading + used * load
+        self._idle = self._idle * fading + idle
+        self._idle_load = self._idle_load * fading + idle * load
+        self._load = self._load * fading + seconds * load
+
+    def available_share(self, cores: float) -> float:
+        """Return the fraction of the web server's capacity that other programs leave free: more than 0, at most 1.
+
+        ``cores`` is the number of cores that count for the member. If a member reports more cores than it has, its web
+        server seems to get only part of their CPU time, as if other programs were running.
+        """
         # With n requests in progress, one core of capacity c serves c * n / (n + 1) requests/s (M/M/1). A server that
         # serves r requests/s therefore has a capacity of r * (n + 1) / n. Idle CPU time was available to it as well
-        self._got = self._got * fading + seconds * (used + idle) * (load + parallel)
-        self._wanted = self._wanted * fading + seconds * (load + idle * parallel)
-
-    @property
-    def available_share(self) -> float:
-        """Return the fraction of the web server's capacity that other programs leave free: more than 0, at most 1."""
-        return min(1.0, (self._got + PRIOR) / (self._wanted + PRIOR))
+        parallel = max(1.0, cores)
+        got = (self._used_load + parallel * self._used) / cores + self._idle_load + parallel * self._idle
+        return min(1.0, (got + PRIOR) / (self._load + parallel * self._idle + PRIOR))
 
 
 def _in_progress(metrics: Mapping[str, float]) -> float:

@@ -45,7 +45,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
                 proven_capacity=proven[i],
                 cores=cores[i],
                 charge=tally.charges[i],
-                available_share=member.contention.available_share,
+                available_share=member.contention.available_share(cores[i]),
                 alarmed=candidates.liveness.states[i] == "alarm",
                 ramp=ramps.get(i, 1.0),
             )

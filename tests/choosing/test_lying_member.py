@@ -156,6 +156,11 @@ def test_of_two_members_the_honest_one_keeps_a_quarter_of_its_share(lie: Lie) ->
     assert false.share(0, SETTLED, UNTIL) >= true.share(0, SETTLED, UNTIL) / 4
 
 
+@pytest.mark.parametrize(("load", "most"), [(0.3, 0.8), (0.6, 0.55), (0.9, 0.45)])
+def test_a_member_gains_little_by_claiming_cores_that_it_does_not_use(load: float, most: float) -> None:
+    assert run_pool(3, load, changed(cpu_count=1e6)).share(2, SETTLED, UNTIL) <= most
+
+
 @pytest.mark.parametrize("members", [3, 5])
 def test_a_million_cores_count_as_four_times_the_usual_number(members: int) -> None:
     observed = run_pool(members, 0.6, changed(cpu_count=1e6))

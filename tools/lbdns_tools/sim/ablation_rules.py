@@ -233,7 +233,7 @@ _ALL: Final = (
         "contention",
         "reduces a member's capacity while other programs use its CPUs",
         "other work on a host",
-        ("lbdns.choosing.contention:Contention", "available_share", 1.0),
+        ("lbdns.choosing.contention:Contention", "available_share", lambda self, cores: 1.0),
     ),
     _rule(
         "shrinkage",

@@ -81,6 +81,21 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
     return key
 
 
+def only_host(path: Path | None) -> str | None:
+    """Return the host whose keys the key file contains, or None if the file does not name exactly one host.
+
+    An invalid file names no host; ``load_signing_key`` reports its errors.
+    """
+    if path is None:
+        return None
+    try:
+        keys, _ = read_key_file(path)
+    except KeyFileError:
+        return None
+    hosts = {key.host for key in keys.agents}
+    return hosts.pop() if len(hosts) == 1 and not keys.masters else None
+
+
 class SignalPipe:
     """A handler that catches this process's stop and reload signals until ``close`` is called.
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from lbdns_agent.agent_loop import run
+from lbdns_agent.agent_loop import only_host, run
 from lbdns_agent.agent_options import (
     OFF,
     AgentOptions,
@@ -92,7 +92,7 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         "--name",
         type=argument_type(parse_name),
         metavar="HOST",
-        help="host name to report as (default: this host's short name)",
+        help="host name to report as (default: the only host in the key file, or else this host's short name)",
     )
     add("--key-file", type=Path, metavar="FILE", help="sign reports with the key in this file (default: no signature)")
     add(
@@ -166,7 +166,7 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
     except ValueError as error:
         parser.error(f"argument --alarm: {error}")
     try:
-        name = arguments.name or parse_name(default_name())
+        name = arguments.name or only_host(arguments.key_file) or parse_name(default_name())
     except ValueError as error:
         parser.error(f"set a host name with --name, because this host's own name can't be used: {error}")
     return AgentOptions(

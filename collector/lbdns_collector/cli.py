@@ -24,7 +24,7 @@ SIGHUP reloads the configuration; SIGTERM and SIGINT stop the collector."""
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @config_option
 @log_options
-@click.version_option(__version__, prog_name="lbdns-collector")
+@click.version_option(__version__, prog_name="lbdns-collector", message="%(prog)s %(version)s")
 def command(config: Path, log_format: str, log_level: str) -> None:
     """Receive reports from agents, and serve the members' status over HTTP.
 

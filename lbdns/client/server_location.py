@@ -8,7 +8,7 @@ from typing import Final
 
 from lbdns.client.http_client import HttpLocation, find_credentials
 from lbdns.config import DEFAULT_FILE, load_sections
-from lbdns_shared.endpoint import DNS_PORT, HTTP_PORT, Endpoint
+from lbdns_shared.endpoint import DNS_PORT, Endpoint
 from lbdns_shared.errors import ConfigError
 
 RESOLV_CONF: Final = Path("/etc/resolv.conf")
@@ -23,22 +23,16 @@ def http_location(url: str | None, config: Path) -> HttpLocation:
     """
     if url is not None:
         return HttpLocation.of_url(url)
-    certificate = None if _is_missing(config) else load_sections(config, "web").web.tls_cert
-    return HttpLocation(url_of(config), find_credentials(config), certificate)
+    return HttpLocation(url_of(config), find_credentials(config), load_sections(config, "web").web.tls_cert)
 
 
 def serves_no_http(config: Path) -> bool:
     """Return whether the configuration disables HTTP. Raises ConfigError."""
-    return not _is_missing(config) and load_sections(config, "web").web.listen is None
+    return load_sections(config, "web").web.listen is None
 
 
 def url_of(config: Path) -> str:
-    """Return the HTTP URL of the server that is configured in ``config``.
-
-    If ``config`` is the default path and this file does not exist, return the demo's URL. Raises ConfigError.
-    """
-    if _is_missing(config):
-        return f"http://{Endpoint('127.0.0.1', HTTP_PORT)}"
+    """Return the HTTP URL of the server that is configured in ``config``. Raises ConfigError."""
     web = load_sections(config, "web").web
     if web.listen is None:
         raise ConfigError(

@@ -72,6 +72,17 @@ class Config:
     explain: ExplainConfig = ExplainConfig()
     source: TomlSource | None = field(default=None, compare=False, repr=False)  # locates keys for error messages
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Return the files that a reload reads: this configuration, the zones, keys, certificates and tokens."""
+        web, collector = self.web, self.collector
+        optional = (
+            *(key.secret_file for key in self.keys),
+            collector.key_file, collector.connect_token_file, self.cookies.secret_file,
+            web.password_file, web.token_file, web.steer_token_file, web.tls_cert, web.tls_key,
+        )  # fmt: skip
+        return (self.path, *(zone.file for zone in self.zones), *(path for path in optional if path))
+
 
 def load_config(path: Path) -> Config:
     """Read the configuration at ``path``. Raises a ConfigError that lists every error in the file."""
@@ -93,12 +104,25 @@ def load_sections(path: Path, *sections: str) -> Config:
     return config
 
 
+def _is_missing(path: Path) -> bool:
+    """Return whether ``path`` does not exist. False if the answer is unknown, since reading it then says why."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def read_config(path: Path) -> tuple[Config, list[str]]:
     """Return two values: the configuration at ``path``, and all errors in the file.
 
     Invalid values are replaced by their defaults. ``Config.source.faulty`` contains the tables with invalid values.
     Raises ConfigError if the file cannot be read or is not valid TOML.
     """
+    if _is_missing(path):
+        raise ConfigError(f"{path}: there is no such file; name a configuration with -c FILE or LBDNS_CONFIG")
     root = read_toml(path)
     scores = read_scores(root)
     server = read_section(root, "server", ServerConfig, check_server)

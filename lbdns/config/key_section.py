@@ -23,6 +23,7 @@ class KeyConfig:
     algorithm: str
     secret: bytes = field(repr=False)
     warnings: tuple[str, ...] = field(default=(), compare=False)
+    secret_file: Path | None = field(default=None, compare=False)  # if None, the configuration contains the secret
 
 
 def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
@@ -36,7 +37,8 @@ def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
             table.wrong("name", "must not be the root domain; use the same name on both servers, such as 'secondary.'")
         algorithm = table.one_of("algorithm", ALGORITHMS[0], ALGORITHMS)
         secret, warnings = _read_secret(table)
-        keys.append(KeyConfig(name, algorithm, secret, tuple(warnings)))
+        file = table.string("secret_file")
+        keys.append(KeyConfig(name, algorithm, secret, tuple(warnings), table.folder / file if file else None))
         table.end()
     return tuple(keys)
 

@@ -112,9 +112,7 @@ def _answers(plan: DemoPlan) -> bool:
 
 def _what_to_try(plan: DemoPlan, config: Path, seconds: float) -> str:
     """Return the text to print when the demo is ready. ``seconds`` is the duration of the demo's startup."""
-    dig = f"dig @{LOOPBACK} -p {plan.dns_port}"
-    server = f"@{LOOPBACK}:{plan.dns_port}"
-    program, where = _program(), f"-c {config}"
+    program = _program()
     first = plan.web_endpoints(plan.hosts[0])[0]
     urls = ("  ".join(f"http://{endpoint}/" for endpoint in plan.web_endpoints(host)) for host in plan.hosts)
     webs = "\n".join(f"    {host.name:<8} {text}" for host, text in zip(plan.hosts, urls, strict=True))
@@ -128,15 +126,17 @@ lbdns demo: ready after {seconds:.1f} s; Ctrl-C stops the demo
 {webs}
 
 Try, in another terminal:
-  {program} ask best.hobbit {server}      the best server now
-  {dig} best.hobbit                   the same, with dig
-  {dig} round.robin.hobbit +short     each member in turn
-  {dig} -x {plan.hosts[0].addresses[0]} +short          the reverse zone
-  {dig} explain.best.hobbit TXT       why
-  {program} status {where}
-  {program} top {where}
-  {program} drain {plan.hosts[0].name} --for 1min --reason 'just trying' {where}
-  {program} watch {where}
+  export LBDNS_CONFIG={config}
+  {program} ask best.hobbit                  the best server now
+  {program} ask round.robin.hobbit +short    each member in turn
+  {program} ask -x {plan.hosts[0].addresses[0]} +short           the reverse zone
+  {program} explain best.hobbit              why
+  {program} status
+  {program} top
+  {program} drain {plan.hosts[0].name} --for 1min --reason 'just trying'
+  {program} watch
+With dig:
+  dig @{LOOPBACK} -p {plan.dns_port} best.hobbit
 Put one web server under load, then repeat the query:
   for i in 1 2 3 4 5; do curl -s 'http://{first}/work?ms=3000' & done; wait
 """

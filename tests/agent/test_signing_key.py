@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_agent.agent_loop import load_signing_key
+from lbdns_agent.agent_loop import load_signing_key, only_host
 from lbdns_shared.errors import KeyFileError
 from lbdns_shared.keys import agent_line, new_master_key
 
@@ -57,3 +57,24 @@ def test_a_file_that_others_can_read_is_used_with_one_warning(path: Path, caplog
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(KeyFileError, match="cannot read the key file: No such file"):
         load_signing_key(tmp_path / "none", "gandalf")
+
+
+@pytest.mark.parametrize(
+    ("lines", "host"),
+    [
+        ([agent_line(MASTER.agent_key("bilbo"))], "bilbo"),
+        ([agent_line(MASTER.agent_key("bilbo")), agent_line(OLD.agent_key("bilbo"))], "bilbo"),
+        ([agent_line(MASTER.agent_key("bilbo")), agent_line(MASTER.agent_key("frodo"))], None),
+        ([agent_line(MASTER.agent_key("bilbo")), MASTER.line()], None),
+        ([MASTER.line()], None),
+        (["no key"], None),
+    ],
+)
+def test_the_only_host_of_a_key_file(path: Path, lines: list[str], host: str | None) -> None:
+    path.write_text("\n".join(lines))
+    assert only_host(path) == host
+
+
+def test_no_key_file_names_no_host(tmp_path: Path) -> None:
+    assert only_host(None) is None
+    assert only_host(tmp_path / "none") is None

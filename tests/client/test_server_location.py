@@ -50,12 +50,10 @@ def test_an_error_in_another_section_does_not_matter(tmp_path: Path) -> None:
     assert url_of(path) == "http://127.0.0.1:8054"
 
 
-def test_without_a_configuration_the_demo_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    usual = tmp_path / "lbdns.toml"
-    monkeypatch.setattr("lbdns.client.server_location.DEFAULT_FILE", str(usual))
-    assert url_of(usual) == "http://127.0.0.1:8053"
-    with pytest.raises(ConfigError):
-        url_of(tmp_path / "another.toml")
+def test_without_a_configuration_no_server_is_guessed(tmp_path: Path) -> None:
+    for find in (url_of, serves_no_http, lambda path: control_path(path, None), lambda path: http_location(None, path)):
+        with pytest.raises(ConfigError, match=r"lbdns\.toml: there is no such file; .*-c FILE or LBDNS_CONFIG"):
+            find(tmp_path / "lbdns.toml")
 
 
 def test_a_server_without_http(tmp_path: Path) -> None:

@@ -209,14 +209,14 @@ def test_bad_configuration(tmp_path: Path, changes: dict[str, str], what: str) -
 
 def test_no_configuration(tmp_path: Path) -> None:
     status, message = refused(tmp_path / "nothing.toml")
-    assert (status, "cannot read the file" in message) == (2, True)
+    assert (status, "there is no such file" in message) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "what"),
     [
         (["--help"], 0, "Example:"),
-        (["--version"], 0, "lbdns-collector, version"),
+        (["--version"], 0, "lbdns-collector 0."),
         (["--nonsense"], 2, "No such option"),
         (["--log-level", "loud"], 2, "loud"),
         (["surplus"], 2, "surplus"),

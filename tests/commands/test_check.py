@@ -271,7 +271,9 @@ def test_a_key_file_with_agents_keys_only(tmp_path: Path, capsys: pytest.Capture
 
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(lbdns, "lbdns", ["check", "-c", "/nonexistent/lbdns.toml"]) == 2
-    assert capsys.readouterr().err == "/nonexistent/lbdns.toml: cannot read the file: No such file or directory\n"
+    assert capsys.readouterr().err == (
+        "/nonexistent/lbdns.toml: there is no such file; name a configuration with -c FILE or LBDNS_CONFIG\n"
+    )
 
 
 class TestTheZonesFolder:

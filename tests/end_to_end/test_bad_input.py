@@ -56,7 +56,11 @@ AT_START: list[tuple[str, Callable[[Site], None], str]] = [
         lambda site: edit(site.config, "[web]", "[web]\nlitsen = 1"),
         "[web] litsen: unknown key. Perhaps you meant 'listen'?",
     ),
-    ("no configuration", lambda site: site.config.unlink(), "{}/lbdns.toml: cannot read the file: No such file"),
+    (
+        "no configuration",
+        lambda site: site.config.unlink(),
+        "{}/lbdns.toml: there is no such file; name a configuration with -c FILE",
+    ),
     ("a broken configuration", lambda site: write(site.config, "[server\n"), "{}/lbdns.toml:1: TOML: "),
     (
         "a member without an address",

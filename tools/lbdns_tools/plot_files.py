@@ -33,7 +33,9 @@ def need_matplotlib() -> None:
     try:
         import matplotlib
     except ModuleNotFoundError:
-        raise LbdnsError("--plot requires matplotlib; to install it, run pip install 'lbdns-tools[lab]'") from None
+        raise LbdnsError(
+            "--plot requires matplotlib; in a checkout, run `make deps-lab`; elsewhere, pip install 'lbdns-tools[lab]'"
+        ) from None
     matplotlib.use("Agg")  # needs no display
     # Text in an SVG stays text, and the same data give the same file
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "lbdns", "font.size": 10})

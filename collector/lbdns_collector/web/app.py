@@ -55,12 +55,14 @@ EXPENSIVE: Final = ("/api/v1/log", "/api/v1/explain", "/api/v1/history", "/api/v
 PATHS: Final = ("/", *ROUTES)
 
 
-def _files() -> dict[str, tuple[Path, str]]:
+def _files() -> dict[str, tuple[bytes, str]]:
     found = sorted(path for path in STATIC.rglob("*") if path.suffix in TYPES and path.is_file())
     names = [(path, f"/{path.relative_to(STATIC).as_posix()}") for path in found]
-    return {"/" if name == f"/{INDEX}" else name: (path, TYPES[path.suffix]) for path, name in names}
+    return {"/" if name == f"/{INDEX}" else name: (path.read_bytes(), TYPES[path.suffix]) for path, name in names}
 
 
+#: The page's files: each path's content and type. They are read when this module is imported, because they may be
+#: unreadable once the server has dropped root privileges
 FILES: Final = _files()
 
 _HEADERS: Final = {
@@ -92,8 +94,8 @@ def make_app(source: StatusSource, access: AccessControl | None = None) -> web.A
         app.router.add_get(path, expensive.limited(handler) if path in EXPENSIVE else handler)
     for path in steering.PATHS:
         app.router.add_post(path, steering.steer)
-    for path, (file, content_type) in FILES.items():
-        app.router.add_get(path, _file(file, content_type))
+    for path, (body, content_type) in FILES.items():
+        app.router.add_get(path, _file(body, content_type))
     return app
 
 
@@ -165,9 +167,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
         return error(500, "internal error; the program's log has the details")
 
 
-def _file(path: Path, content_type: str) -> Handler:
-    body = path.read_bytes()
-
+def _file(body: bytes, content_type: str) -> Handler:
     async def serve(request: web.Request) -> web.StreamResponse:
         return await document(request, body, content_type)
 

@@ -87,7 +87,7 @@ arguments."""
 )  # fmt: skip
 @click.option("--name", default="calibrated", show_default=True, help="Name of the new score.")
 @click.option("--json", "json_output", is_flag=True, help="Print all figures as JSON.")
-@click.version_option(__version__, prog_name="lbdns-calibrate")
+@click.version_option(__version__, prog_name="lbdns-calibrate", message="%(prog)s %(version)s")
 def command(
     simulate: bool, servers: str, workload: str, clients: str, load: float, duration: float, processes: int | None,
     config: Path, control: Path | None, url: str | None, load_command: str | None, settle: float,

@@ -66,7 +66,7 @@ Exit status: 0 on success, 1 on failure, 2 on invalid arguments, 130 after Ctrl-
 
 
 @click.group(cls=SuggestingGroup, epilog=EPILOG, context_settings=CONTEXT)
-@click.version_option(__version__, prog_name="lbdns-lab")
+@click.version_option(__version__, prog_name="lbdns-lab", message="%(prog)s %(version)s")
 def command() -> None:
     """Build a farm of web servers, a DNS server, agents and clients on this machine, and run a load-balancing study."""
 

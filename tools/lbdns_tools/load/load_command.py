@@ -43,7 +43,7 @@ Exit status: 0 on success, 1 if a threshold is violated or no request succeeded,
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @load_options
-@click.version_option(__version__, prog_name="lbdns-load")
+@click.version_option(__version__, prog_name="lbdns-load", message="%(prog)s %(version)s")
 def command(**options: Any) -> int:
     """Send requests to web servers, and measure how many they handle and how the load is distributed.
 

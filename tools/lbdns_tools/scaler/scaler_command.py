@@ -17,7 +17,7 @@ from lbdns_tools.scaler import demo_command, replay_command, run_command, status
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit status: 0 on success, 1 on failure, 2 on invalid arguments.",
 )
-@click.version_option(__version__, prog_name="lbdns-scaler")
+@click.version_option(__version__, prog_name="lbdns-scaler", message="%(prog)s %(version)s")
 def command() -> None:
     """Start, drain and stop web servers so that a farm follows its load.
 

@@ -46,7 +46,7 @@ WIDE: Final = 200  # columns of a table when standard output is not a terminal
     "Exit status: 0 on success, 1 on failure, 2 on invalid arguments.",
 )
 @run_options
-@click.version_option(__version__, prog_name="lbdns-sim")
+@click.version_option(__version__, prog_name="lbdns-sim", message="%(prog)s %(version)s")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Simulate in virtual time how lbdns would balance load across your web servers.

@@ -162,7 +162,9 @@ def _pyroute2() -> tuple[Any, type[Exception]]:
         from pyroute2 import netns
         from pyroute2.netlink.exceptions import NetlinkError
     except ModuleNotFoundError:
-        raise LbdnsError("pyroute2 is not installed: run `make deps-lab`, or pip install 'lbdns-tools[lab]'") from None
+        raise LbdnsError(
+            "the lab requires pyroute2; in a checkout, run `make deps-lab`; elsewhere, pip install 'lbdns-tools[lab]'"
+        ) from None
     return netns, NetlinkError
 
 

@@ -1,4 +1,4 @@
-"""``lbdns-scaler demo``: a farm on the loopback interface that follows its load."""
+"""``lbdns-scaler demo``: a farm on the loopback interface whose size follows its load."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _port(flag: str, default: int, what: str) -> Callable[[Any], Any]:
 @_port("--web-port", _DEFAULT.web_port, "the web servers")
 @log_level_option(_DEFAULT.log_level, "Log level of the DNS server and the scaler.")
 def demo(**options: Any) -> None:
-    """Run a farm on the loopback interface that grows and shrinks with its load.
+    """Run a farm that grows and shrinks with its load, on the loopback interface.
 
     The demo starts a DNS server, the scaler with the provider 'processes', and load that rises and falls. It needs no
     root access and no configuration file, and leaves nothing behind.

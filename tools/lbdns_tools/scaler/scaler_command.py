@@ -19,7 +19,7 @@ from lbdns_tools.scaler import demo_command, replay_command, run_command, status
 )
 @click.version_option(__version__, prog_name="lbdns-scaler", message="%(prog)s %(version)s")
 def command() -> None:
-    """Start, drain and stop web servers so that a farm follows its load.
+    """Start, drain and stop web servers so that the size of a farm follows its load.
 
     \b
     Examples:

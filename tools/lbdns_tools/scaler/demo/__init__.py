@@ -1,1 +1,1 @@
-"""``lbdns-scaler demo``: a farm on the loopback interface that grows and shrinks with its load."""
+"""``lbdns-scaler demo``: a farm that grows and shrinks with its load, on the loopback interface."""

@@ -141,7 +141,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--max-speed-gain",
         "FACTOR",
         click.FloatRange(1, 1000),
-        "The pool's max_speed_gain, which should be higher if one server is far faster than all others. [default: 1.5]",
+        "The pool's max_speed_gain, which should be higher if one server is far faster than all others. [default: 1.4]",
     ),
     _option("--score", "thesis|FILE.toml[:NAME]", None, "Built-in score, or a file with [score.NAME] tables."),
     # What goes wrong

@@ -152,7 +152,7 @@ class AnswerTable:
     def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
         """Return the entry for a class IN question in the zone that ``index`` describes.
 
-        The table keeps the entry only if the name exists, and if the type is common or exists at that name. These
+        The table keeps the entry only if the name exists and the type is either common or present at that name. These
         conditions prevent clients from exhausting the server's memory with random questions.
         """
         key = (qname + qtype.to_bytes(2, "big") + b"\0\1").lower()
@@ -245,7 +245,7 @@ class AnswerTable:
                     yield (entry.zone, counted_type(entry.qtype), transport, entry.rcode), count
 
     def take_over(self, old: AnswerTable) -> None:
-        """Continue the counters and rotations of ``old``, the table used before the reload.
+        """Carry over the counters and rotations of ``old``, the table in use before the reload.
 
         Call this method before the table answers any query.
         """
@@ -320,5 +320,6 @@ def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatc
 
 
 def _is_letters(qtype: int) -> bool:
-    """Return whether the type's two bytes contain an ASCII letter, which lower-casing a question could change."""
+    """Return whether either byte of the type is an ASCII letter, so that lower-casing a question could change the
+    type."""
     return any(0x41 <= octet <= 0x5A or 0x61 <= octet <= 0x7A for octet in qtype.to_bytes(2, "big"))

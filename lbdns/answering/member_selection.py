@@ -5,7 +5,7 @@ query gets the same member again, so that a rotation counts clients, not datagra
 and AAAA (and HTTPS) opens one connection, so the answers to all these queries name the same member.
 
 Sans-I/O: the caller supplies the time. Memory is bounded: both caches have a fixed number of slots. If a client's slot
-is overwritten, the client uses one extra position in the plan.
+is overwritten, the only effect is that the client uses one extra position in the plan.
 """
 
 from __future__ import annotations
@@ -85,8 +85,7 @@ class PlanCursor:
         return self.order[at]
 
     def _position(self) -> tuple[int, int]:
-        """Return two values: the current position in the plan's order, and how often the end of the order has been
-        reached."""
+        """Return two values: the current position in the plan's order, and how many times its end has been reached."""
         return self._at, self._passes
 
     @property
@@ -202,22 +201,21 @@ class FamilyAffinity:
     """Groups each client's queries into lookups: the answers to all queries of a lookup name the same member.
 
     A client sends the queries of a lookup, one for each type, before it connects. The first query uses a position in
-    the plan, and the other queries join its lookup. A query does not state which lookup it belongs to. The *current
-    lookup* is that of the client's newest query. The first rule that applies decides:
+    the plan, and the other queries join its lookup. Because queries do not state which lookup they belong to, the rules
+    below decide; the first rule that applies wins. The *current lookup* is the lookup of the client's newest query.
 
-    1. A query joins a lookup that has a query from the same port, but none of the same type.
-    2. If the client's lookups usually begin with the query's type, the query begins a lookup, with one exception. It
-       joins the current lookup if that lookup began a moment ago and has no query of the same type, because resolvers
-       and networks may reorder queries.
-    3. A query joins the current lookup if that lookup has no query of the same type.
-    4. If the current lookup already has a query of the same type, that query may be a lone query from another program.
-       The new query still joins the lookup if a query of another type came from its port, and the query of the same
-       type came from another port.
-    5. The new query also joins the lookup if the time since the newest query is much shorter than the time between the
-       newest query and the query of the same type.
+    1. If a lookup has a query from the same port but none of the same type, the query joins that lookup.
+    2. If the client's lookups usually begin with the query's type, the query begins a new lookup. There is one
+       exception, because resolvers and networks may reorder queries: if the current lookup began a moment ago and has
+       no query of the same type, the query joins it.
+    3. If the current lookup has no query of the same type, the query joins it.
+    4. If the current lookup already has a query of the same type, that earlier query may be a lone query from another
+       program. The new query therefore joins the lookup if the earlier query came from another port, and a query of
+       another type came from the new query's port.
+    5. The new query also joins the lookup if it is much closer in time to the lookup's newest query than the earlier
+       query of the same type is.
     6. A query joins the newest lookup that has no query of the same type. Joining the oldest such lookup would be
-       wrong: after a lone A query, each AAAA query would join the lookup before its own as long as the client kept
-       starting lookups.
+       wrong. After a lone A query, each AAAA query would join the lookup before its own until the client paused.
     7. All other queries begin a lookup.
     """
 
@@ -309,9 +307,9 @@ def _ports(cells: list[Any], number: int) -> list[int]:
 def _compare_gaps(cells: list[Any], port: int, family: int, now: float) -> int:
     """Apply rules 4 and 5 if the current lookup already has the type; return what ``_find`` returns.
 
-    Any query may be delayed. Unless the client's lookups are known to begin with another type, the difference must be
-    large, or must also have occurred in the previous lookups. In addition, the client's usual pauses must not explain
-    the difference.
+    Any query may be delayed, so a difference between the two times proves little by itself. It is sufficient if the
+    client's lookups are known to begin with another type, or if the difference also occurred in the previous lookups.
+    Otherwise, the difference must be very large, and the client's usual pauses must not explain it.
     """
     ports = _ports(cells, cells[_CURRENT])
     if port in ports and port != ports[family]:

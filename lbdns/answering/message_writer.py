@@ -54,7 +54,7 @@ class AnswerSections:
     """The RCODE and records of a response that has not been written yet.
 
     ``dnssec`` contains the records that follow ``authority`` if the query has DO set. ``optional`` contains RRsets that
-    follow ``additional`` if they fit. Omitting optional RRsets does not truncate a response.
+    follow ``additional`` if they fit. A response without its optional RRsets does not count as truncated.
     """
 
     rcode: Rcode = Rcode.NOERROR

@@ -1,5 +1,5 @@
-"""The answer tally: a pool's answer rates, each member's charge (the requests expected there), and any arriving
-crowd."""
+"""The answer tally: a pool's answer rates, each member's charge (the requests expected there), and whether a crowd is
+arriving."""
 
 from __future__ import annotations
 

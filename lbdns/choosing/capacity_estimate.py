@@ -1,8 +1,8 @@
 """Capacity estimates: the requests/s that each member can serve, estimated from its requests per CPU second.
 
 Only the web server's CPU time counts, because the host's total CPU time would be misleading if other programs also run
-there. A member's own reports determine its speed within limits. In a pool of three or more members, one member's
-reports hardly affect the other members' speeds, because values shared by all members are estimated robustly.
+there. A member's own reports determine its speed, but only within limits. In a pool of three or more members, one
+member's reports hardly affect the other members' speeds, because values shared by all members are estimated robustly.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def capacities(
 ) -> tuple[float, ...]:
     """Return each member's capacity in requests/s, or its number of cores if the pool has served too few requests.
 
-    The fastest member's share of the pool's capacity is limited to ``max_speed_gain`` times the share that it would
-    have at the speed of the next fastest member.
+    The fastest member's share of the pool's capacity is at most ``max_speed_gain`` times the share that it would have
+    if it were only as fast as the next fastest member.
     """
     if not enough_observed(costs):
         return tuple(cores)
@@ -57,9 +57,9 @@ def observed_speeds(costs: Sequence[RequestCost]) -> list[float]:
 def common_speed(costs: Sequence[RequestCost]) -> float:
     """Return the mean speed of the members that have served requests, or 0 if there are none.
 
-    If only two members report requests, the slower member's speed is returned. If the mean were returned, one of the
-    two members could report a very high speed. All members without reports would then seem far faster than the other
-    member, which would get no requests.
+    If only two members report requests, the slower member's speed is returned, because either member could raise the
+    mean by reporting a very high speed. All members without reports would then seem far faster than the other member,
+    which would get no requests.
     """
     known = [cost.work for cost in costs if cost.work.speed > 0]
     if not known or sum(cost.counted for cost in costs) < 3:
@@ -164,7 +164,7 @@ def _limited_to_others(found: Sequence[float], all_proven: Sequence[float], gain
 def proven_capacities(
     capacity: Sequence[float], cores: Sequence[float], costs: Sequence[RequestCost]
 ) -> tuple[float, ...]:
-    """Return each member's capacity; the fastest member counts only as fast as the next fastest member.
+    """Return each member's capacity, with the fastest member treated as no faster than the next fastest member.
 
     The speed of the fastest member is known only from its own reports. The speed of the next fastest member is
     confirmed, because two members report at least this speed. A member that reports no requests confirms no speed,

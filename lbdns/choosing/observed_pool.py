@@ -124,8 +124,8 @@ class ObservedPool:
     def interval(self) -> float:
         """Return the median of the intervals between members' reports, in seconds; 1 if no member has an agent.
 
-        No single member changes it much. Members that are currently silent count too; if only two members counted,
-        either of them could change it.
+        No single member changes the median much. Members that are currently silent also count; if only two members
+        counted, either of them could change the result.
         """
         intervals = [m.interval for m in self.members if m.reading and m.reading.score is not None]
         return statistics.median(intervals) if intervals else 1.0

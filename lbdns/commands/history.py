@@ -48,7 +48,7 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 @click.option("--pool", help="Name of the pool; required if several pools are recorded.")
 @click.option(
     "--metric", default="answers", show_default=True,
-    help="A pool's metric, score, answers, usable, age_s or reports, or the server's queries, types or rcodes.",
+    help="For a pool: a metric, score, answers, usable, age_s or reports. For the server: queries, types or rcodes.",
 )  # fmt: skip
 @click.option("--member", "members", multiple=True, metavar="X", help="Print only this member. Can be repeated.")
 @click.option(
@@ -69,8 +69,8 @@ def history(config: Path, file: Path | None, events: bool, **options: Any) -> No
     """Print recorded data: the history of one metric for each member of a pool, or the events.
 
     The command reads the history file in the configured state directory, even if the server is not running. By default,
-    the file contains one-second values for an hour, 10-second means for a day, and one-minute means for 30 days. The
-    section [history] of the configuration defines how long values are kept.
+    the file contains one-second values for the last hour, 10-second means for the last day, and one-minute means for
+    the last 30 days. The section [history] of the configuration defines how long values are kept.
 
     \b
     Examples:
@@ -209,9 +209,9 @@ def _means(values: Sequence[float | None]) -> list[float | None]:
 def _scale(means: Sequence[float], low: float) -> tuple[float, bool]:
     """Return two values: the value that a full bar represents, and whether any bar exceeds this value.
 
-    Usually, the highest bar has the full height. If a few bars are much higher than a high percentile, the highest of
-    the other bars has the full height; otherwise, the other bars would all look the same. The percentile excludes bars
-    at ``low``, because a metric may be 0 most of the time.
+    Usually, the highest bar has the full height. If a few bars are much higher than a high percentile, they are cut off
+    at the height of the highest other bar, so that differences between the other bars remain visible. The percentile
+    excludes bars at ``low``, because a metric may be 0 most of the time.
     """
     highest = max(means)
     raised = sorted(mean for mean in means if mean > low)

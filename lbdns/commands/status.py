@@ -52,7 +52,7 @@ def status(
 ) -> None:
     """Show each pool member's state, score, age of the last report, and share of the answers.
 
-    A summary comes first, with one line per pool, the problems of its members, and senders of rejected reports. In the
+    A summary comes first: one line per pool, the problems of its members, and the senders of rejected reports. In the
     tables, members in trouble come before the other members, which are ordered by share.
 
     The command reads the status over HTTP from the address in the section [web] of the configuration. If there is no
@@ -208,5 +208,5 @@ def _shadows(pool: Mapping[str, Any]) -> Iterator[Text]:
         score = f" by score {printable(tried['score'])}" if tried["score"] else ""
         count, total = int(tried["diverted"]), sum(map(int, tried["answers"].values()))
         policy, shadow = printable(tried["policy"]), printable(tried["shadow"])
-        what = f"shadow of {policy}, {shadow}{score}: would have selected another member for"
-        yield Text(f"{what} {count} of {total} ({float(tried['diverted_share']):.0%})")
+        what = f"{count} of {total} answers ({float(tried['diverted_share']):.0%}) would have named another member"
+        yield Text(f"shadow of {policy}, {shadow}{score}: {what}")

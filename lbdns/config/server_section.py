@@ -15,7 +15,7 @@ PLANES: Final[tuple[PlaneName, ...]] = ("auto", "python", "native")
 
 
 def _short_text(table: TomlTable, name: str, _: str) -> str:
-    """Return a text value that fits into a DNS character-string (RFC 1035 section 3.3)."""
+    """Return a string that fits into a DNS character-string (RFC 1035 section 3.3)."""
     text = table.string(name)
     if len(text.encode()) > 255:
         table.wrong(name, "must not be longer than 255 bytes")

@@ -1,5 +1,5 @@
-"""The points of a plot: the tier and the recorded moments from which each point is read, and the means at these
-points."""
+"""Computes the points of a plot: chooses the tier, assigns the recorded moments to points, and averages the values at
+each point."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class HistoryStatus:
 class LiveHistory:
     """A history that this program records, and that threads read.
 
-    Call all methods only in the event loop.
+    Call the methods only from the event loop.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class _HistoryWriter:
         self.thread = threading.Thread(target=self._run, name="history", daemon=True)
 
     def stop(self) -> None:
-        """Wait up to STOP seconds for all data to be written. Do not call this method in the event loop."""
+        """Wait up to STOP seconds for all data to be written. Do not call this method from the event loop."""
         self._stopping.set()
         self.thread.join(STOP)
 

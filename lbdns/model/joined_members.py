@@ -96,8 +96,8 @@ NO_JOINED_MEMBERS: Final = JoinedMembers()
 def why_not_joinable(pool: Pool, zone: Zone, pools: Iterable[Pool], name: str) -> str:
     """Return the reason why no host called ``name`` may join ``pool``, or an empty string if one may.
 
-    ``zone`` is the pool's zone without joined members, and ``pools`` are all configured pools. A name in the zone file
-    and a pool's name are never replaced.
+    ``zone`` is the pool's zone without joined members, and ``pools`` are all configured pools. Names in the zone file
+    and names of pools are never replaced.
     """
     join = pool.config.join
     if join is None:

@@ -112,7 +112,8 @@ def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: flo
 def _stopped_at_once(
     readings: Sequence[Reading | None], states: Sequence[State], stale_after: float, pool: str
 ) -> bool:
-    """Return whether members without a "bye" all fell silent within ``stale_after`` report intervals of each other.
+    """Return whether all members that fell silent without a "bye" did so within ``stale_after`` report intervals of
+    each other.
 
     The report interval is the median of all members' intervals.
 

@@ -111,11 +111,11 @@ def explain(
 
 
 def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now: float) -> dict[str, Any]:
-    """Return the members that the next answers under ``policy`` will name, and the reason for the first of them and its
-    share of the planned answers.
+    """Return the members that the next answers under ``policy`` will name. For the first of these members, also return
+    the reason for its selection and its share of the planned answers.
 
-    This part of ``explain`` is cheap enough for every status document. Only the reason for a
-    selection in light traffic requires a view of the pool.
+    This part of ``explain`` is cheap enough for every status document. Only the reason for a selection in light traffic
+    requires a view of the pool.
     """
     coming = next_selections(cursor.plan, cursor.taken, UPCOMING)
     guard = chooser.guards(now)[coming[0]]
@@ -207,9 +207,9 @@ def probabilities(plan: Plan, taken: int) -> Mapping[int, float]:
     """Return each member's share of the plan's next selections, keyed by member index.
 
     When traffic is light, the next selections are all remaining selections for light traffic. Otherwise, the next
-    selections are one full round of the plan, so the result does not depend on the current position in the round. For
-    the answers expected before the next report, the result is the shares in the plan itself, because a few selections
-    cannot show small shares.
+    selections are one full round of the plan, so the result does not depend on the current position in the round. If
+    the plan is made for the answers expected before the next report, the function returns the plan's own shares,
+    because a few selections cannot show small shares.
     """
     begin = plan.repeat_from
     if begin > max(taken, plan.probes) and not plan.light:

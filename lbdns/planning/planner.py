@@ -45,9 +45,9 @@ class Planner:
     ) -> None:
         """``events`` records changes of members' states; pass None if another process records such changes.
 
-        ``answers`` returns how often each member of a pool has been selected so far, keyed by full name. Pass
-        ``answers`` in processes that have no cursors but receive other processes' counts. Without cursors and without
-        ``answers``, the planner cannot detect black holes.
+        ``answers`` returns the number of times that each member of a pool has been selected so far, keyed by full name.
+        Pass ``answers`` in processes that have no cursors but receive other processes' counts. Without cursors and
+        without ``answers``, the planner cannot detect black holes.
         """
         self._loop = loop
         self._farm = farm
@@ -125,7 +125,8 @@ class Planner:
         self._begin(first)
 
     def _begin(self, first: Sequence[Pool] = ()) -> None:
-        """Begin a pass over all pools, starting with the pools in ``first``, after any pass in progress."""
+        """Begin a pass over all pools, starting with those in ``first``; if a pass is in progress, wait until it has
+        ended."""
         if self._due:
             self._repeat = True
             return
@@ -176,12 +177,12 @@ class Planner:
         return self._plans.answers()
 
     def shadow_counters(self) -> AnswerCounters:
-        """Return how often the shadow policies would have selected each member."""
+        """Return the number of times that the shadow policies would have selected each member."""
         return self._plans.shadows.counters(self._plans.cursors)
 
     @property
     def fail_opens(self) -> int:
-        """Return how often pools have begun to fail open, summed over all pools."""
+        """Return how many times pools have begun to fail open, summed over all pools."""
         return self._plans.fail_open.count
 
     @property

@@ -94,7 +94,7 @@ def expected_answers(view: PoolView) -> int:
 
 
 def usable_capacity(member: MemberView) -> float:
-    """Return the requests/s that ``member`` can serve alongside the other programs on its host, less during slow
+    """Return the requests/s that ``member`` can serve alongside the other programs on its host, reduced during slow
     start."""
     return member.capacity * member.available_share * member.ramp
 

@@ -11,7 +11,8 @@ from pathlib import Path
 def replace_file(path: Path, content: str | bytes, mode: int = 0o644, sync: bool = False) -> None:
     """Write ``content`` to a temporary file, then rename it to ``path``.
 
-    If ``sync`` is true, the old or the new file is complete even after a power failure. Raises OSError.
+    If ``sync`` is true, ``path`` contains either the complete old file or the complete new one even after a power
+    failure. Raises OSError.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

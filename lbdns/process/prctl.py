@@ -50,7 +50,7 @@ class _CapabilitySet(ctypes.Structure):
 
 
 def forbid_new_capabilities() -> None:
-    """Prevent programs that are executed later from gaining privileges by set-user-ID bits or file capabilities.
+    """Prevent programs that are executed later from gaining privileges through set-user-ID bits or file capabilities.
 
     This process keeps its own privileges. The setting applies only to the calling thread and to threads that this
     thread starts later, so the process must have no other threads yet. Raises OSError.

@@ -15,7 +15,7 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class StopSignals:
     """Records whether a stop signal has arrived since this object was created. Use this class only in the main thread.
 
-    A signal handler that set a ``threading.Event`` could deadlock, because ``wait`` may hold the event's lock.
+    A signal handler that sets a ``threading.Event`` can deadlock, because ``wait`` may hold the event's lock.
     Therefore, the interpreter writes each signal to a pipe, which needs no lock.
     """
 

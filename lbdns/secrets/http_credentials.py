@@ -51,7 +51,8 @@ class HttpCredentials:
         return sum(found) > 0
 
     def steerer(self, header: str) -> str:
-        """Return who may steer with an Authorization header: a user name, or the number of a token in its file.
+        """Return the identity that an Authorization header gives to a steering client: a user name, or the number of a
+        token in its file.
 
         The result is empty if the header is not valid for steering.
         """

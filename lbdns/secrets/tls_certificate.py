@@ -25,7 +25,7 @@ _CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFI
 def server_context(web: WebConfig) -> tuple[ssl.SSLContext | None, list[str]]:
     """Return two values: the server's TLS context (None if ``[web]`` specifies no certificate), and any warnings.
 
-    Warnings concern a key file that other users can read, and a certificate that clients reject or soon will reject.
+    Warnings concern a key file that other users can read, and a certificate that clients reject or will soon reject.
     Raises ConfigError if a file cannot be used. Error messages never contain any part of the key.
     """
     if web.tls_cert is None or web.tls_key is None:
@@ -90,7 +90,7 @@ def _certificates(path: Path) -> list[tuple[str, str]]:
         raise ConfigError(f"{path}: cannot read the [web] tls_cert: {error.strerror}") from None
     found = _CERTIFICATE.findall(text)
     if not found:
-        what = "the file contains no certificate; it must contain the server's certificate and its issuers' (PEM)"
+        what = "the file contains no certificate; it must contain the certificates of the server and its issuers (PEM)"
         raise ConfigError(f"{path}: [web] tls_cert: {what}")
     return [(f"{path}: [web] tls_cert: certificate {number}", each) for number, each in enumerate(found, 1)]
 
@@ -105,7 +105,8 @@ def _why_unusable(certificate: Path, key: Path, error: ssl.SSLError) -> str:
 
 
 def _validity_warnings(path: Path, server: ssl.SSLContext, client: ssl.SSLContext) -> list[str]:
-    """Return a warning if clients reject the certificate now, for example because it has expired, or will do so soon.
+    """Return a warning if clients already reject the certificate (for example, because it has expired) or will soon
+    reject it.
 
     The function performs a handshake in memory: ``client``, which trusts the certificate, must accept it.
     """

@@ -158,7 +158,7 @@ class CollectorFollower:
         return "the collector closed the connection"
 
     def _take(self, event: ServerSentEvent) -> str:
-        """Handle an event. Return a description of the event's error, or an empty string if it is valid."""
+        """Handle an event. Return a description of the error in an event, or an empty string if the event is valid."""
         if event.name not in ("status", "changes", "overrides"):
             return ""  # from a newer collector
         try:

@@ -40,7 +40,7 @@ class FollowedMembers:
         self._task = None
 
     def receive(self, joined: JoinedMembers) -> None:
-        """Record the joined members of all the collector's pools, which the collector has sent."""
+        """Record the joined members that the collector has sent for all its pools."""
         if joined != self._newest:
             self._newest = joined
             self._wake.set()

@@ -236,7 +236,8 @@ class _Reader(dns.zonefile.Reader):
         self._tokenizer = tokenizer
 
     def _take_lines(self, text: str, at: int) -> tuple[int, PlainLine | None]:
-        """Read valid plain lines without the tokenizer. Return the number of plain lines, and the last of them."""
+        """Read valid plain lines without the tokenizer. Return two values: the number of plain lines, and the last
+        plain line."""
         count, last = 0, None
         if self.current_origin is None:
             return 0, None
@@ -282,7 +283,7 @@ class _Reader(dns.zonefile.Reader):
             self._records.add(self.last_name, ttl, rdata)
 
     def read_all(self, what: str) -> None:
-        """Read to the end of the file. Raises ZoneFileError. Its message calls the zone ``what``."""
+        """Read to the end of the file. Raises ZoneFileError, whose message calls the zone ``what``."""
         try:
             self.read()
         except dns.exception.DNSException as error:

@@ -158,7 +158,7 @@ class GuardRails:
         self._alarmed_for.clear()
 
     def probes(self, now: float) -> list[int]:
-        """Return the members with confirmed symptoms that must now be selected once each, as probes.
+        """Return the members with confirmed symptoms whose next probe is due; each must now be selected once.
 
         The list includes members that the pool cannot do without. Such members have the lowest score, so some policies
         might never select them without probes.

@@ -65,8 +65,8 @@ class SlowStart:
     def observe(self, candidates: tuple[int, ...], now: float, alarmed_for: Mapping[int, float]) -> None:
         """Begin slow start for each member that has become a candidate by ``now``.
 
-        For each member that was excluded because of an alarm, ``alarmed_for`` contains its duration in seconds. After
-        an alarm, a member is still warm, so its slow start lasts no longer than the alarm.
+        For each member that was excluded because of an alarm, ``alarmed_for`` contains the alarm's duration in seconds.
+        After an alarm, a member is still warm, so its slow start lasts no longer than the alarm.
         """
         if candidates == self._candidates:
             return

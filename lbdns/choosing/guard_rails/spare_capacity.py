@@ -44,12 +44,13 @@ def needed_despite_alarm(
     """Return the members of ``alarmed`` that the pool needs, in addition to ``others``, to serve ``demand`` requests/s.
 
     If the other members can serve all waiting and new requests within ``horizon`` seconds, the pool can do without all
-    alarmed members. Otherwise, the pool can still do without an alarmed member whose ratio of load to capacity is above
-    the ratio that the other members will reach. No capacity is lost, because such a member serves its own queue in the
-    meantime. ``load`` is in requests.
+    alarmed members. Otherwise, each alarmed member's ratio of load to capacity is compared with the ratio that the
+    other members will reach. If the alarmed member's ratio is higher, the pool can do without it: no capacity is lost,
+    because the member serves its own queue in the meantime. ``load`` is in requests.
 
     A member in ``others`` is ignored if its ratio of load to capacity exceeds the ratio that the rest will reach. By
-    reporting a high load, a member therefore excludes only itself; it cannot make the pool seem to need other members.
+    reporting a high load, a member therefore excludes only itself; it cannot make the pool seem to need the alarmed
+    members.
     """
     level = water_level([load[i] for i in others], [capacity[i] for i in others], horizon * demand)
     available = [i for i in others if load[i] <= level * capacity[i]] or others
@@ -79,8 +80,8 @@ def total_demand(
     """Return the requests/s that clients send, based on the rates of the ``serving`` members, or 0 if none are serving.
 
     No report counts the requests sent to ``failing`` members. Requests to failing members are estimated from each
-    member's recent selections (``selected``, in any unit). Capacity would be misleading, because a rotation sends
-    strong and weak members the same number of requests. Without recent selections, requests are assumed to be
+    member's recent selections (``selected``, in any unit). Estimates from capacity would be wrong, because a rotation
+    sends strong and weak members the same number of requests. Without recent selections, requests are assumed to be
     distributed in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity

@@ -79,7 +79,7 @@ def pool_summary(pool: Document) -> Text:
 
 
 def condition_counts(members: Sequence[Document]) -> Text:
-    """Return a text such as ``; 3 silent, 1 drained``, or an empty text if every member is in normal operation."""
+    """Return a string such as ``; 3 silent, 1 drained``, or an empty string if every member is in normal operation."""
     counts = Counter(map(condition, members))
     text = Text()
     for at, name in enumerate(name for name in CONDITIONS if counts[name]):

@@ -55,7 +55,7 @@ class ForkServer:
 def start_fork_servers(user: str, work: WorkerMain) -> tuple[ForkServer, ForkServer]:
     """Create two fork servers, which immediately switch to ``user``. The calling process must have only one thread.
 
-    After this call, the workers of a fork server that ends become children of the calling process.
+    If a fork server ends later, its workers become children of the calling process.
     """
     adopt_orphans()
     return _start_fork_server(user, work), _start_fork_server(user, work)

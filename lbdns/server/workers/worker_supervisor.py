@@ -39,10 +39,10 @@ class WorkerOwner(Protocol):
         """Handle a message that has arrived from the worker's process."""
 
     def drained(self, worker: WorkerProcess) -> None:
-        """Note that the process has read everything that was sent to it."""
+        """Record that the process has read everything that was sent to it."""
 
     def ended(self, worker: WorkerProcess) -> None:
-        """Handle the end of a process, which has ended or will end soon.
+        """Handle the loss of a process that has ended or will end soon.
 
         Unless the server is stopping, the supervisor then starts another process and calls ``started``.
         """

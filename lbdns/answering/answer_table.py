@@ -245,7 +245,7 @@ class AnswerTable:
                     yield (entry.zone, counted_type(entry.qtype), transport, entry.rcode), count
 
     def take_over(self, old: AnswerTable) -> None:
-        """Carry over the counters and rotations of ``old``, the table in use before the reload.
+        """Carry over the counters and rotations from ``old``, the table in use before the reload.
 
         Call this method before the table answers any query.
         """

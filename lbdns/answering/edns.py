@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DO: Final = 0x8000  # DNSSEC OK, RFC 3225
 LEAST_PAYLOAD: Final = 512  # bytes that every client accepts (RFC 1035 section 4.2.1)
-OUR_PAYLOAD: Final = 1232  # bytes: passes every path without fragments (DNS flag day 2020)
+OUR_PAYLOAD: Final = 1232  # bytes: crosses every path without fragmentation (DNS flag day 2020)
 MAX_OPTIONS: Final = 64  # in one query: a dozen are in use; thousands in a TCP message cost milliseconds
 KEEPALIVE: Final = 100  # tenths of a second that an idle connection stays open (transport.tcp.IDLE)
 _FIXED: Final = struct.Struct("!HHBBHH")  # type, payload size, extended RCODE, version, flags, length

@@ -30,7 +30,7 @@ OPEN: Final = 4  # lookups of one slot that queries can still join
 SOON, CLEARLY, VERY_SOON = 2.0, 4.0, 16.0
 LONG: Final = 0.05  # s: longer than a busy machine usually delays a query
 GROWTH: Final = 1.25  # the usual pause is the shortest one, but grows by this factor with each lookup
-UNTESTED, CONTRARY, CERTAIN, MOST = 6, 4, 8, 32  # votes: at first, lost by a contrary vote, enough, at most
+UNTESTED, CONTRARY, CERTAIN, MOST = 6, 4, 8, 32  # votes: initial, lost by a contrary vote, sufficient, maximum
 DOUBTS: Final = 3  # consecutive lookups after which the next one is decisive
 _BEGINS, _DOUBTFUL = -1, -2  # a new lookup begins; if doubtful, the query may belong to the current one
 #: Numbers the types that a client queries together to open one connection. Browsers query all three at once.
@@ -64,7 +64,7 @@ class PlanCursor:
         self.order: Sequence[int] = plan.order
         self.usable = usable
         self._at = 0
-        self._passes = 0  # how often the end of the order was reached
+        self._passes = 0  # number of times that the end of the order was reached
 
     def set_plan(self, plan: Plan, usable: Collection[int] | None = None) -> None:
         """Follow ``plan`` from its beginning.
@@ -128,7 +128,7 @@ class PlanCursor:
         return Selections(self.plan, tuple(counts[i] for i in range(len(self._before))), self.last)
 
     def take_over(self, old: PlanCursor, mapping: Sequence[int | None]) -> None:
-        """Continue the totals and rotation of ``old``. Call this method before the first call of ``next``.
+        """Carry over the totals and the rotation from ``old``. Call this method before the first call of ``next``.
 
         ``mapping`` contains the new index of each member of ``old``, or None for a member that was removed.
         """

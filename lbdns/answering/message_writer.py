@@ -1,7 +1,7 @@
 """Writes DNS response messages (header, records with compressed names, OPT record) within size limits.
 
-Names are compressed against the question, whose name always begins at offset 12. A body written for one question
-therefore suits every query with that question, in any letter case.
+Names are compressed against the question, whose name always begins at offset 12. A body written for one question can
+therefore be reused for every query with that question, in any letter case.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class AnswerSections:
 class ResponseBody:
     """A response to one question, without the parts that depend on the query (id, copied flags and OPT record).
 
-    For each optional RRset, ``cuts`` contains two values: the number of additional records and the number of bytes of
-    ``records`` that precede the RRset.
+    For each optional RRset, ``cuts`` contains two values: how many additional records precede the RRset, and how many
+    bytes of ``records`` precede it.
     """
 
     flags: int  # AA and RCODE

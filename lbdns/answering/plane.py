@@ -110,7 +110,8 @@ class NativePlane(Plane):
 
 
 class NativeMissingError(LbdnsError):
-    """Raised if the configuration requires the native extension, which is missing or was built for another version."""
+    """Raised if the configuration requires the native extension, but the extension is missing or was built for another
+    version."""
 
     exit_status = 2
 

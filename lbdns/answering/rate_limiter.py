@@ -77,7 +77,7 @@ class RateLimiter:
             found = _EXEMPT
         else:
             prefix = self.rules.ipv4_prefix if address.version == 4 else self.rules.ipv6_prefix
-            # The lowest bit tells ::/56 from 0.0.0.0/24
+            # The lowest bit distinguishes ::/56 from 0.0.0.0/24
             found = int(address) >> (address.max_prefixlen - prefix) << 1 | (address.version == 4)
         if len(self._networks) >= MAX_HOSTS:
             self._networks.clear()

@@ -5,8 +5,8 @@ question determine the response kind. The responder then selects a member, and j
 response. Every other query takes the slow path, which consists of a strict reader, a zone lookup and a message writer.
 The slow path produces the same answers, and precompiles them for the fast path.
 
-A rotation advances only when a new response names a member. A rotation does not advance for a retransmitted query, a
-client's query for another type of the same name, a query over the rate limit, or a response that is truncated because
+A rotation advances only when a new response names a member. It does not advance in four cases: a retransmitted query, a
+client's query for another type of the same name, a query over the rate limit, and a response that is truncated because
 it is too long.
 """
 
@@ -50,7 +50,7 @@ from lbdns.answering.zone_transfer import ZoneTransfer
 Client = tuple[Any, ...]
 #: An answer that requires many messages or an upstream; the caller of ``Responder.respond`` must complete it.
 DeferredAnswer = ZoneTransfer | RelayedQuery
-#: Types that a zone lookup can't answer. OPT is not a meta-type in the registry, but just as wrong in a question.
+#: Types that a zone lookup can't answer. OPT is not a meta-type in the registry, but is just as invalid in a question.
 _UNUSUAL_TYPES: Final = META_TYPES | {Type.OPT}
 
 
@@ -142,7 +142,7 @@ class Responder:
             known: bool | int = transport  # a TCP client can't forge its address
             if kind is None and self.cookies is not None:
                 after = len(query) - end
-                # A shape ends with the length of the COOKIE option; check that exactly so many bytes follow
+                # A shape ends with the length of the COOKIE option; check that exactly that many bytes follow
                 if after in COOKIE_ENDS and query[end + COOKIE_AT - 1] == after - COOKIE_AT:
                     kind = COOKIE_QUERY_SHAPES.get(query[2:12] + query[end : end + COOKIE_AT])
                     if kind is not None:

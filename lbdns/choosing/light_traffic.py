@@ -23,7 +23,7 @@ def answers_allowed(answered: int, span: float, interval: float, servers: int) -
     """Return how many more answers this server may send before the next plan without exceeding light traffic.
 
     ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
-    If the average is within the limit, the result allows at least one interval's worth of answers, because old answers
+    If the average is within the limit, the result is at least one interval's share of the limit, because old answers
     leave the averaging window as new answers enter.
     """
     limit = LIGHT * span / interval / servers

@@ -17,7 +17,7 @@ from lbdns.model.overrides import NO_POOL_OVERRIDES, PoolOverrides
 from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
 
 AVERAGE: Final = 10.0  # s: the time constant of the averages
-REQUESTS: Final = 4.0  # s: that of request rates, which are then as late as answer rates; reports are late themselves
+REQUESTS: Final = 4.0  # s: the time constant of request rates: shorter, because reports arrive late anyway
 BUSY_WORKERS_VALID: Final = 10.0  # s: a server that is late with its status page, under load, is as busy as before
 RATE_MARGIN: Final = 1.5  # times its capacity: a member serves no more requests/s, but its capacity is an estimate
 SEEK_CHANGES: Final = 1.0  # s between searches for members whose requests have changed their cost

@@ -120,7 +120,7 @@ def served_between(
     if requests is None or cpu is None:
         return None
     requests = max(0.0, requests - status_requests)
-    # Else, the member would seem the slower the longer it is idle
+    # Otherwise, a member would seem slower the longer it is idle
     return requests, cpu if requests else max(0.0, cpu - STATUS_CPU * status_requests)
 
 

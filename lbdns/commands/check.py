@@ -30,8 +30,8 @@ _SECRET_TABLE: Final = re.compile(r"""\s*\[\[?\s*["']?key["']?\s*[\].]""")
 
 
 @click.command(
-    epilog="Exit status: 0 if the configuration is valid, 2 if not. Errors have the form FILE:LINE: where: what, "
-    "followed by the source line with the place of the error marked."
+    epilog="Exit status: 0 if the configuration is valid, 2 if not. Each error has the form FILE:LINE: where: what, "
+    "and is followed by the source line, in which the error is marked."
 )
 @config_option
 def check(config: Path) -> None:

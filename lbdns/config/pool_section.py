@@ -18,7 +18,7 @@ DEFAULT_NAMES: Final[Mapping[str, str]] = {"best": "best", "round.robin": "round
 LEAST_WEIGHT: Final = 0.01
 GREATEST_WEIGHT: Final = 100.0
 MAX_TTL: Final = 2**31 - 1  # seconds, RFC 2181 section 8
-MAX_SPEED_GAIN: Final = 1.4  # times the share at the next fastest member's speed: what others cannot confirm
+MAX_SPEED_GAIN: Final = 1.4  # times the share at the next fastest member's speed: others confirm no more
 RAMP_UP: Final = 10.0  # seconds: the period over which requests and answers are averaged
 
 AnswerForm = Literal["cname", "address"]
@@ -88,7 +88,7 @@ class PoolConfig:
     names: Mapping[str, str] = read.key(_names)  # owner name relative to the zone ("@" for its apex) -> policy
     ttl: int = read.integer(0, 0, MAX_TTL)  # seconds
     answer: AnswerForm = read.one_of("cname", ("cname", "address"))
-    min_usable: float = read.number(0.5, 0.0, 1.0)  # fail open if reports stop at once and a smaller share is usable
+    min_usable: float = read.number(0.5, 0.0, 1.0)  # fail open if many reports stop together and fewer are usable
     ramp_up: float = read.number(RAMP_UP, 0.0, 3600.0)  # s of slow start after a member returns; 0: none
     black_hole: bool = read.flag(True)  # whether members that take requests and serve none are quarantined
     max_cores: float = read.number(0.0, 0.0, 1e6)  # most cores that count for a member; 0: 4 times the pool's median
@@ -96,7 +96,7 @@ class PoolConfig:
     join: JoinConfig | None = read.key(read_join, None)  # the hosts that may join by reporting; None: no host
     agentless: tuple[str, ...] = read.key(_agentless, ())  # members without an agent, which only the check watches
     weights: tuple[tuple[str, float], ...] = read.key(_weights, ())  # members, and the factors of their capacities
-    max_speed_gain: float = read.number(MAX_SPEED_GAIN, 1.0, 1000.0)  # limits what the fastest member's speed brings it
+    max_speed_gain: float = read.number(MAX_SPEED_GAIN, 1.0, 1000.0)  # limits the fastest member's advantage
     shadow: str = read.key(_shadow, "")  # a policy to evaluate in shadow, alongside those that answer; empty: none
     coherence: float = read.number(
         2.0, 0.0, 60.0

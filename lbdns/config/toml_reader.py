@@ -101,7 +101,7 @@ class TomlSource:
 class TomlPlace:
     """The location of ``key`` in a TOML file. ``index`` is the number of the table among all tables called ``header``.
 
-    ``inside`` is the path of the inline table that contains the key. Error messages call the table ``label``.
+    ``inside`` is the path of the inline table that contains the key. Error messages refer to the table as ``label``.
     """
 
     def __init__(self, header: str = "", index: int = 0, key: str = "", label: str = "", inside: str = "") -> None:

@@ -146,7 +146,7 @@ def _network_fault(text: str) -> str:
 
 
 def parse_host(text: str, what: str) -> Endpoint:
-    """Parse ADDRESS[:PORT], the DNS endpoint of another host. Error messages call the host ``what``.
+    """Parse ADDRESS[:PORT], the DNS endpoint of another host. Error messages refer to the host as ``what``.
 
     Raises ValueError.
     """

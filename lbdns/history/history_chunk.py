@@ -21,7 +21,7 @@ from lbdns.history.history_sample import (
 )
 
 TIME: Final = "time"  # a column of the server: Unix seconds
-ALARM: Final = "alarm"  # a column of a pool, raw tier only: texts
+ALARM: Final = "alarm"  # a column of a pool, in the raw tier only; contains texts
 SECONDS: Final = "seconds"  # a column of the server: seconds since the previous moment
 
 
@@ -136,7 +136,7 @@ def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
     """Combine ``moments`` into one moment at ``time``: sum counts, keep the last value of counters, and average all
     other values.
 
-    If members were added or removed, only moments with the last moment's members are used.
+    If members were added or removed, only those moments are used that have the same members as the last moment.
 
     """
     groups = {}

@@ -118,7 +118,7 @@ class LiveHistory:
             await self.stop()
         self.path, self._config = path or self.path, config
         if self._writer is not None and moved:
-            # Takes what is recorded while the old one writes the rest
+            # The new writer takes what is recorded while the old one writes the rest
             old, self._writer = self._writer, self._new_writer()
             await self._end(old)
             self._writer.thread.start()
@@ -211,7 +211,8 @@ class _HistoryWriter:
     def _lost(self) -> tuple[int, int]:
         return self._lost_events, self._overflowed + self._lost_samples
 
-    # No locks in the next two: both threads can use a deque's ends safely, and a wrong length for a moment does no harm
+    # The next two methods need no locks: both threads can safely use the ends of a deque, and a briefly wrong length
+    # does no harm
 
     def put_sample(self, sample: HistorySample) -> None:
         """Queue a sample. If the queue is full, drop the sample and count it as lost."""

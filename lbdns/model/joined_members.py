@@ -28,7 +28,8 @@ class JoinedMember:
 
 
 def read_joined_member(value: Any) -> JoinedMember:
-    """Convert the result of ``JoinedMember.document`` back. Raises ValueError if ``value`` is not valid."""
+    """Convert the result of ``JoinedMember.document`` back into a joined member. Raises ValueError if ``value`` is not
+    valid."""
     try:
         pool, name, addresses = value["pool"], value["name"], value["addresses"]
     except (TypeError, KeyError) as error:

@@ -87,7 +87,7 @@ def assess(
         (
             silent_at(r, stale_after)
             for r, f in zip(readings, forced, strict=True)
-            # Also for members forced up: the load they report counts while reports arrive
+            # Members that are forced up are included, because the load that they report counts while reports arrive
             if r is not None and f in ("", "up") and state_of(r, now, stale_after, pool=pool) in ("usable", "alarm")
         ),
         default=math.inf,
@@ -129,6 +129,7 @@ def _stopped_at_once(
     if len(lost) < 2:
         return False
     times = [r.received for r in lost]
-    # Not the longest: by declaring one, a member that fails its check could turn a later failure into a fail-open
+    # Not the longest interval: a member that fails its check could declare a very long interval, and a later failure
+    # of another member would then count as simultaneous
     interval = statistics.median_high(r.interval for r in readings if r is not None)
     return max(times) - min(times) <= stale_after * interval

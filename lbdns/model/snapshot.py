@@ -50,7 +50,7 @@ class Reading:
 
     def failure(self, pool: str) -> str:
         """Return the error from the check of ``pool``, or an empty string if the check succeeds."""
-        if not self.failed_checks:  # the usual case, which is asked about for every member and plan
+        if not self.failed_checks:  # the usual case; this is checked for every member and plan
             return ""
         return next((check.reason for check in self.failed_checks if check.pool == pool), "")
 
@@ -61,7 +61,7 @@ def write_reading(reading: Reading, now: float) -> list[Any]:
     The age is written because monotonic times are meaningless on another machine.
     """
     age = max(0.0, now - reading.received)
-    # Older versions, which know no checks, read a list of six
+    # Older versions do not know about checks, and read a list of six items
     checks = [[list(check) for check in reading.failed_checks]] if reading.failed_checks else []
     return [age, reading.interval, reading.score, dict(reading.metrics), reading.alarm, reading.gone, *checks]
 

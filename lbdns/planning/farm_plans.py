@@ -101,7 +101,7 @@ class FarmPlans:
     @property
     def next_change(self) -> float:
         """Return the monotonic time in seconds of the next plan expiry or announcement if no report arrives."""
-        retry_at = self._retry_at  # what has failed may still be due, which must not make planning repeat endlessly
+        retry_at = self._retry_at  # a pool whose planning failed may still be due, but must not be planned endlessly
         changes = [retry_at.get(name) or chooser.next_change for name, chooser in self.choosers.items()]
         return min(*changes, self.announcer.next_end, math.inf)
 

@@ -142,7 +142,7 @@ class ShadowPlans:
             return
         cursor = self._cursors[pool, policy]
         selections = cursor.end_plan(live.counts)
-        if not chooser.liveness.fail_open:  # else members usually take turns whatever the policy
+        if not chooser.liveness.fail_open:  # otherwise, members usually take turns, whatever the policy
             shadow_scores = bool(config.score)
             plan = chooser.shadow_plan(policy, config.policy, selections, self._rng, now, shadow_scores=shadow_scores)
         cursor.set_plan(plan)

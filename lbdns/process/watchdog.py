@@ -15,7 +15,7 @@ from lbdns.process.service_manager import manager_address
 log = logging.getLogger("lbdns")
 
 ALIVE: Final = b"WATCHDOG=1"
-#: s; for a program that has taken over: only its predecessor was told the period, and a message costs next to nothing
+#: s; used by a program that has taken over, because only its predecessor was told the period. A message costs little.
 UNTOLD_PERIOD: Final = 1.0
 
 
@@ -45,7 +45,7 @@ class Watchdog:
     def __init__(self, fault: Callable[[], str], period: float, environment: Mapping[str, str] = os.environ) -> None:
         self._fault, self._period = fault, period
         self._address = manager_address(environment)
-        # Kept open, so that a program without free descriptors but in good health is not restarted
+        # Kept open, so that a healthy program is not restarted just because it has no free descriptor
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._sock.setblocking(False)
         self._withheld = False

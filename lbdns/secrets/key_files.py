@@ -35,7 +35,8 @@ def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
 
 
 def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
-    """Return the secrets in ``text``, one secret per line. Error messages call the file ``where``. Raises ConfigError.
+    """Return the secrets in ``text``, one secret per line. Error messages refer to the file as ``where``. Raises
+    ConfigError.
 
     Error messages never contain any part of a secret.
     """

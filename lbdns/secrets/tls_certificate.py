@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import ssl
 
 _DAY: Final = 86_400.0  # seconds
-_SOON: Final = 14 * _DAY  # before its expiry, a certificate must be renewed
+_SOON: Final = 14 * _DAY  # before its expiry: from then on, a warning asks to renew the certificate
 _CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 

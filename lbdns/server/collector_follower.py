@@ -136,9 +136,9 @@ class CollectorFollower:
             async with session.get(f"{self._url.rstrip('/')}/api/v1/events", params={"changes": "1"}) as response:
                 if response.status in (401, 403):
                     return (
-                        f"the collector refuses this server ({response.status}): its [web] allow must contain "
-                        "this server's network, and [collector] connect_token_file of this server must contain a token "
-                        "from the collector's [web] token_file"
+                        f"the collector refuses this server ({response.status}): the collector's [web] allow "
+                        "must contain this server's network, and this server's [collector] connect_token_file must "
+                        "contain a token from the collector's [web] token_file"
                     )
                 if response.status != 200 or response.content_type != "text/event-stream":
                     return (

@@ -190,7 +190,7 @@ class ServerSelection:
         owner = find_owner(farm, name)
         if owner is None:
             raise UnknownNameError(unknown_name(farm, name))
-        # However many clients ask, they share explanations, and these take little time from queries
+        # Clients share explanations, so even many requests for explanations delay queries only a little
         full = full_owner(*owner)
         if full not in self._explanations:
             self._explanations[full] = SingleFlight(partial(self._explain_in_turn, full))

@@ -64,7 +64,7 @@ class Acceptor:
             try:
                 return (await self._loop.sock_accept(self._sock))[0]
             except ConnectionAbortedError:
-                continue  # the client has gone; this has removed the connection from the queue
+                continue  # the client has gone, and the call has removed the connection from the queue
             except OSError as error:
                 await asyncio.sleep(self._make_do(error))
 

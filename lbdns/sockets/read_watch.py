@@ -17,7 +17,7 @@ class WatchedSocket(Protocol):
     """
 
     @property
-    def reads(self) -> int: ...  # how often the owner has read so far; any number that grows with each read will do
+    def reads(self) -> int: ...  # number of reads so far; any number that grows with each read will do
 
     def fileno(self) -> int:
         """Return the socket's descriptor, or -1 if it is closed."""

@@ -188,7 +188,7 @@ class _Tokenizer(dns.tokenizer.Tokenizer):
         self._line = self.line_number - (token.is_eol() or self.ungotten_char == "\n")
         if self._directive == "$INCLUDE":
             token.value = self._included(token)
-        # A directive begins a line, and only there are leading blanks wanted
+        # A directive begins a line, and ``want_leading`` is set only at the beginning of a line
         self._directive = token.value.upper() if want_leading and token.is_identifier() else ""
         if token.is_identifier() or token.is_quoted_string():
             self.near = token.value
@@ -283,7 +283,7 @@ class _Reader(dns.zonefile.Reader):
             self._records.add(self.last_name, ttl, rdata)
 
     def read_all(self, what: str) -> None:
-        """Read to the end of the file. Raises ZoneFileError, whose message calls the zone ``what``."""
+        """Read to the end of the file. Raises ZoneFileError, whose message refers to the zone as ``what``."""
         try:
             self.read()
         except dns.exception.DNSException as error:
@@ -306,7 +306,7 @@ class _Reader(dns.zonefile.Reader):
                     file.close()
 
     def _error(self, error: Exception, what: str, reason: str) -> ZoneFileError:
-        traceback.clear_frames(error.__traceback__)  # dnspython's form a reference cycle that holds all records
+        traceback.clear_frames(error.__traceback__)  # dnspython's frames form a reference cycle that holds all records
         # A word from the file may contain line ends or terminal control characters
         if self._is_private_include():
             reason = f"the line is not valid; {_NOT_SHOWN}"

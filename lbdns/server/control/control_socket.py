@@ -220,7 +220,7 @@ async def _close(
     if file:
         path, inode = file
         with contextlib.suppress(OSError):  # in root's folder the file stays until it is replaced
-            if inode and _inode(path) == inode:  # else a successor has replaced it
+            if inode and _inode(path) == inode:  # otherwise, a successor has replaced it
                 path.unlink()
 
 

@@ -139,7 +139,7 @@ class OverrideStore:
 
     async def _write_all(self) -> None:
         try:
-            # After a failure, write even what was written before: only a write shows that the disk is well again
+            # After a failure, write even what was written before: only a write shows that the disk works again
             must_write = bool(self.failure)
             while must_write or self._written != (self.path, self._wanted):
                 must_write, wanted = False, (self.path, self._wanted)

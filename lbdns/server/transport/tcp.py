@@ -38,7 +38,7 @@ AT_ONCE: Final = 64  # queries of one connection before the next connection has 
 READ_AT_ONCE: Final = 16_384  # bytes read from a connection before its queries are answered
 WRITE_AT_ONCE: Final = 16_384  # bytes of responses, after which the next connection has its turn
 UNREAD: Final = 16_384  # bytes of responses that wait for the client to read, after which its queries are not read
-SLICE: Final = 0.0005  # s, after which the next connection has its turn even if it was fewer queries
+SLICE: Final = 0.0005  # s, after which the next connection has its turn even if fewer queries were answered
 SPARED: Final = 1.0  # s without a query, after which a connection is closed if a new one needs its descriptor
 SWEEP: Final = 0.5  # s between checks for connections past their deadline
 
@@ -169,7 +169,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._buffer = bytearray()
         self._full = False  # the send buffer is full: the client does not read
         self._scheduled = False  # a later event continues with the buffer
-        self._left = 0.0  # s until the deadline, while waiting for a turn, which must not cost the client any time
+        self._left = 0.0  # s that the client still had when its wait for a turn began: the wait does not count
         self._ended = False  # the client has closed its side
         self._owed = 0  # responses that wait for an upstream; each arrives before the connection is idle for too long
         self._transfer: ZoneTransfer | None = None  # being sent; later queries wait for its end

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-ENOUGH: Final = 0.25  # share of one processor with which a process that does not reply in seconds must hang
+ENOUGH: Final = 0.25  # share of one processor: a process that gets this much but does not reply is hung
 _TICK: Final = 1.0 / os.sysconf("SC_CLK_TCK")  # s, the unit of times in /proc
 
 

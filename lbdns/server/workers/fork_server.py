@@ -36,7 +36,7 @@ from lbdns.server.workers.messages import MessageReader, receive_piece, send_pie
 log = logging.getLogger("lbdns.server")
 
 SHUTDOWN_PATIENCE: Final = 10.0  # s for the workers to end after the main process has ended
-#: Ctrl-C in a terminal and the stop of a service manager reach every process of the group, but only the main process
+#: Ctrl-C in a terminal and a service manager's stop signal reach every process of the group, but only the main process
 #: acts on them; the others end after it.
 _FOR_MAIN: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FIRST: Final = 3  # the first descriptor after standard error

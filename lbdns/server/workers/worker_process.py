@@ -34,7 +34,7 @@ class WorkerProcess:
         self.heartbeat = Heartbeat()
         self.reported_fault = ""  # why it does not answer, according to its last reply to a heartbeat
         self.start_failure = ""  # why no process could be started, until one answers
-        self.unswitched = 0  # heartbeats for which it has not begun to answer, although it has been told to
+        self.unswitched = 0  # heartbeats since it was told to begin to answer, while it has not begun
         self._must_switch = False
         self._starvation: CpuStarvation | None = None  # observed while its replies are late
         self._readings: Mapping[str, Reading] = EMPTY_SNAPSHOT.readings  # the readings that the process has received

@@ -1,4 +1,4 @@
-"""Combines the counters of one or more answering processes into one object. These objects can be added.
+"""Combines the counters of one or more answering processes into one object. Such objects can be added together.
 
 Pure.
 """

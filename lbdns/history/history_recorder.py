@@ -39,7 +39,7 @@ class HistoryRecorder:
     """
 
     def __init__(self, path: Path, config: HistoryConfig, rest: Callable[[], None] = lambda: None) -> None:
-        """``rest`` is called after each small piece of work. It can pause, so that other threads can run."""
+        """``rest`` is called after each small piece of work; the callback may pause to let other threads run."""
         self.path, self.config = path, config
         self.bytes = 0
         self._rest = rest

@@ -101,7 +101,7 @@ def take_history_sample(
 ) -> HistorySample:
     """Return a sample of ``farm``. ``states`` and ``answers`` map pool names to sequences in the order of members.
 
-    If an answering process still uses an older configuration, a sequence may have the wrong length. Its values are then
+    If an answering process still uses an older configuration, a sequence may have the wrong length; its values are then
     treated as unknown.
     """
     pools = [_pool_sample(p, snapshot, states.get(p.name, ()), answers.get(p.name, ())) for p in farm.pools]

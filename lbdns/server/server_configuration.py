@@ -72,8 +72,8 @@ def read_configuration(
 ) -> ServeConfiguration:
     """Read a configuration, its zones and its keys. The function blocks on disk I/O. Raises ConfigError.
 
-    ``serials`` contains the last served serials, and ``joined`` contains the joined members in force. If either is
-    None, it is read from its file in the state directory.
+    ``serials`` contains the last served serials, and ``joined`` contains the joined members in force. If one of these
+    arguments is None, its value is read from a file in the state directory.
     """
     files = read_files(path)
     configured = replace(files.farm, config=options.applied(files.farm.config))

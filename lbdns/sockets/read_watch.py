@@ -29,8 +29,8 @@ class WatchedSocket(Protocol):
 class ReadWatch:
     """Checks sockets from its creation until ``stop`` is called. Creating an instance requires a running event loop.
 
-    The event loop handles readable sockets before timers. If a socket is readable at two checks but was not read in
-    between, its owner has stopped reading. A loop that is merely busy cannot cause this.
+    If a socket is readable at two checks but was not read in between, its owner has stopped reading. A busy event loop
+    alone cannot cause this, because the loop handles readable sockets before timers.
     """
 
     def __init__(self, sockets: Callable[[], Iterable[WatchedSocket]], every: float = EVERY) -> None:

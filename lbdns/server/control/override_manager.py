@@ -35,8 +35,8 @@ MIN_TIMER_WAIT: Final = 0.01  # s; the wall clock and the event loop's clock nev
 class OverrideManager:
     """Manages operators' overrides: passes them to the answerer and stores them on disk.
 
-    The caller must first call ``restore``, or pass another server's overrides to the answerer. It must then call
-    ``begin`` and, at the end, ``stop``.
+    The caller must first call ``restore``, or pass another server's overrides to the answerer. The caller must then
+    call ``begin`` and, at the end, ``stop``.
     """
 
     def __init__(

@@ -29,6 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "force": "Treat a member as up or down, regardless of its reports.",
     "weight": "Send a member more or less traffic than its measured capacity warrants.",
     "reload": "Make a running server reload its configuration.",
+    "init": "Write the configuration, the zone and the key of a new farm.",
     "keygen": "Generate a key and print it in key file format.",
     "demo": "Run a complete farm on the loopback interface and print commands to try.",
 }

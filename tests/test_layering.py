@@ -33,6 +33,7 @@ LAYERS: Final = (
     "lbdns.planning",
     "lbdns.history",
     "lbdns.client",
+    "lbdns.setup",
     "lbdns_collector.checks",
     "lbdns_collector.joining",
     "lbdns_collector.reports",

@@ -1,0 +1,1 @@
+"""The files and the steps of a new farm, for ``lbdns init``."""

@@ -203,7 +203,7 @@ class ReportingAgent:
         options = self._options
         if options.agent_check:
             where = options.agent_check if options.agent_check.host else f"port {options.agent_check.port}"
-            log.info("answering agent checks of HAProxy on %s", where)
+            log.info("answering HAProxy's agent checks on %s", where)
         if not options.collectors:
             return
         log.info(
@@ -215,9 +215,9 @@ class ReportingAgent:
         )
         if options.interval > DEFAULT_MAX_INTERVAL:
             log.warning(
-                "--interval %g: by default, collectors treat an interval above %g s as %g s, and soon "
-                "consider this host silent; set [collector] max_interval to at least %g on each collector",
-                *(options.interval, DEFAULT_MAX_INTERVAL, DEFAULT_MAX_INTERVAL, options.interval),
+                "--interval %g: by default, collectors expect a report at least every %g s, and would soon consider "
+                "this host silent; set [collector] max_interval to at least %g on each collector",
+                *(options.interval, DEFAULT_MAX_INTERVAL, options.interval),
             )
 
     def _sample(self) -> Mapping[str, float]:

@@ -25,7 +25,8 @@ OFF: Final = "off"
 class AgentOptions:
     """All options of a running agent.
 
-    ``gateway`` is None if the gateway sensor is switched off, and ``status`` is None if the status page sensor is.
+    ``gateway`` is None if the gateway sensor is switched off; ``status`` is None if the status page sensor is switched
+    off.
     """
 
     name: str
@@ -38,7 +39,7 @@ class AgentOptions:
     alarms: tuple[AlarmCondition, ...] = ()
     collector_urls: tuple[StatusUrl, ...] = ()  # of the collectors' HTTP interfaces
     pool: str = ""  # to join; empty: the collector decides
-    agent_check: Endpoint | None = None  # where to answer agent checks of HAProxy; empty host: on all addresses
+    agent_check: Endpoint | None = None  # where to answer HAProxy's agent checks; empty host: on all addresses
     agent_check_file: Path | None = None  # contains an administrator's order
     addresses: tuple[str, ...] = ()  # of this host in the pool; empty: the address from which it sends reports
 
@@ -69,14 +70,14 @@ def parse_address(text: str) -> str:
     except ValueError:
         raise ValueError(f"must be an IPv4 or IPv6 address such as 192.0.2.1, not {text!r}") from None
     if address.is_unspecified or address.is_multicast or "%" in text:
-        raise ValueError(f"must be an address at which clients reach this host, not {text!r}")
+        raise ValueError(f"must be an address at which clients can reach this host, not {text!r}")
     return str(address)
 
 
 def parse_agent_check(text: str) -> Endpoint:
-    """Return where to answer agent checks, which is written as ``[ADDRESS:]PORT``. Raises ValueError.
+    """Parse ``[ADDRESS:]PORT``, the endpoint on which to answer agent checks. Raises ValueError.
 
-    The host is empty if there is no address.
+    If ``text`` contains no address, the endpoint's host is empty.
     """
     if text.isascii() and text.isdigit() and 0 < int(text) < 65536:
         return Endpoint("", int(text))

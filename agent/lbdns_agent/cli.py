@@ -42,7 +42,7 @@ TIMEOUT: Final = 0.4  # seconds to wait for the web server and the gateway
 EXAMPLES = """examples:
   lbdns-agent --collector ns1.example.net --collector ns2.example.net --key-file /etc/lbdns/agent.key
   lbdns-agent --collector 192.0.2.53 --key-file /etc/lbdns/agent.key --pool web       join pool web
-  lbdns-agent --agent-check 7778              answer agent checks of HAProxy, without a collector
+  lbdns-agent --agent-check 7778              answer HAProxy's agent checks, without a collector
   lbdns-agent --once                          show what this host would report
   lbdns-agent --collector 192.0.2.53 --server-status http://127.0.0.1:8080/server-status --alarm 'run_queue>100'
   lbdns-agent record --help                   record disk counters and metrics in CSV files
@@ -136,14 +136,14 @@ def _add_agent_check_options(add: Callable[..., Any]) -> None:
         "--agent-check",
         type=argument_type(parse_agent_check),
         metavar="[ADDRESS:]PORT",
-        help="answer agent checks of HAProxy on this TCP port with this host's free capacity as the weight "
+        help="answer HAProxy's agent checks on this TCP port with this host's free capacity as the weight "
         "(default: off; without ADDRESS: on all addresses)",
     )
     add(
         "--agent-check-file",
         type=Path,
         metavar="FILE",
-        help="while this file contains 'maint', 'drain' or 'ready', answer agent checks with this word",
+        help="while this file contains 'maint', 'drain' or 'ready', answer agent checks with that word",
     )
 
 

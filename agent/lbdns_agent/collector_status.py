@@ -1,4 +1,4 @@
-"""Asks a collector over HTTP whether it accepts this host's reports, and logs why it does not (``--status-url``).
+"""Asks a collector over HTTP whether it accepts this host's reports, and logs the reason if not (``--status-url``).
 
 The collector never replies to reports, because their source addresses may be forged. The collector's HTTP interface,
 which only permitted clients may read, shows whether a host's reports are accepted.
@@ -56,7 +56,8 @@ def parse_collector_url(text: str) -> StatusUrl:
 
 
 def find_problem(document: Any, name: str, boot: int, interval: float, key: AgentKey | None, now: float) -> Problem:
-    """Return the reason why the collector rejects this agent's reports, or an empty problem if it accepts them.
+    """Return the reason why the collector rejects this agent's reports, or a problem with empty fields if it accepts
+    them.
 
     ``document`` is the collector's response, received at ``now`` (Unix seconds). ``interval`` is the report interval in
     seconds. Raises ValueError if the document is invalid. Pure.
@@ -106,7 +107,7 @@ def _explain(rejected: Any, name: str, key: AgentKey | None, skew: float) -> str
 
 
 def printable(text: str) -> str:
-    """Return the first QUOTED characters of ``text``, which may be forged, with unprintable characters replaced."""
+    """Return ``text``, which may be forged, cut to QUOTED characters and with unprintable characters replaced."""
     return "".join(character if character.isprintable() else "?" for character in text[:QUOTED])
 
 

@@ -39,7 +39,8 @@ class TimedReading:
 
 
 class Service(Protocol):
-    """Something else that uses descriptors in the same loop, such as a server. No method may wait."""
+    """A service, such as a server, that uses descriptors in the same loop as the sensors. Its methods must not
+    block."""
 
     def waits(self) -> Iterable[DescriptorWait]:
         """Return the descriptors to wait for."""
@@ -126,8 +127,8 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait until ``end`` (monotonic seconds) at the latest for the sensors that finished in time at the last
-        call."""
+        """Wait for the sensors that finished in time at the last call, but no later than ``end`` (monotonic
+        seconds)."""
         while any(task.busy and task.awaited and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:
@@ -143,7 +144,7 @@ class SensorTasks:
         return True
 
     def _poll(self, end: float, alert: int | None) -> bool:
-        """Call poll(2) once, wait at most until ``end``, and resume the tasks that are ready.
+        """Call poll(2) once, waiting until ``end`` at the latest, and resume the tasks that are ready.
 
         Return whether ``alert`` is readable.
         """

@@ -32,7 +32,7 @@ class CollectorSocket:
         clock: Callable[[], float] = time.monotonic,
         sources: Sequence[str] = (),
     ) -> None:
-        """``sources`` are the addresses from which to send, if this host has them; empty: the kernel chooses."""
+        """``sources`` are the addresses from which to send, if this host has them; if empty, the kernel chooses."""
         self.endpoint = endpoint
         self.resolver = BackgroundResolver(endpoint)
         self._recovery_time = recovery_time
@@ -119,7 +119,7 @@ class ReportSender:
     def __init__(
         self, endpoints: Iterable[Endpoint], recovery_time: float = RECOVERY_TIME, sources: Sequence[str] = ()
     ) -> None:
-        """``sources`` are the addresses from which to send, if this host has them; empty: the kernel chooses."""
+        """``sources`` are the addresses from which to send, if this host has them; if empty, the kernel chooses."""
         self._collectors = [CollectorSocket(endpoint, recovery_time, sources=sources) for endpoint in endpoints]
 
     def wait_for_names(self, longest: float) -> None:

@@ -125,8 +125,8 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield two values for each window that has ended and has suppressed records: the window, and whether its
-        records are similar or merely of the same kind.
+        """Yield two values for each window that has ended and in which records were suppressed: the window, and whether
+        its records are similar or merely of the same kind.
 
         Each window is yielded only once.
 
@@ -222,7 +222,7 @@ class _Handler(logging.Handler):
 
 
 def _origin(record: logging.LogRecord) -> Hashable:
-    """Return the type of the record's exception and the place that raised it, or None if there is no exception."""
+    """Return the type of the record's exception and the place where it was raised, or None if there is no exception."""
     if not isinstance(record.exc_info, tuple) or record.exc_info[0] is None:
         return None
     kind, _, at = record.exc_info

@@ -72,7 +72,7 @@ class CollectorMembers:
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change that switches to the members in ``new`` when the change is committed.
 
-        Before committing this change, commit the change to the collector.
+        Commit this change only after the collector's own change.
         """
 
         def commit() -> None:

@@ -1,7 +1,7 @@
 """cpu_idle and cpu_steal: the percentages of idle and stolen processor time since the last sample.
 
-Under a cgroup's quota, cpu_idle is the unused share of the quota, and cpu_steal is the share of time during which the
-group was throttled.
+If a cgroup's quota applies, cpu_idle is the unused share of the quota, and cpu_steal is the share of time during which
+the group was throttled.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class ServerStatusPage:
     """A web server's status page at one URL."""
 
     def __init__(self, url: StatusUrl, headers: str = "") -> None:
-        """``headers`` contains additional header lines for the request, each with a line end."""
+        """``headers`` contains additional header lines for the request, each ending with CR LF."""
         self.url = url
         self._request = (
             f"GET {url.target} HTTP/1.0\r\nHost: {url.host_header}\r\n"
@@ -186,7 +186,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 def _whole_length(beginning: bytes) -> int:
     """Return the length of the whole response, or LARGEST if the header doesn't state it.
 
-    With a known length, the reader need not wait until the connection closes.
+    If the length is known, the reader need not wait until the connection closes.
     """
     head, blank, _ = beginning.partition(b"\r\n\r\n")
     length = _content_length(head) if blank else None

@@ -143,7 +143,7 @@ def find_socket_owners(proc: str, inodes: Collection[int]) -> tuple[int, ...]:
 
     The result is empty if the agent isn't permitted to see the owners.
 
-    A web server's children inherit its sockets, so only owners whose parents are not owners are returned.
+    A web server's children inherit its sockets. If a process and its parent both own sockets, only the parent counts.
 
     """
     pids = [int(name) for name in os.listdir(proc) if name.isdigit()]

@@ -45,7 +45,7 @@ class MemberCheck:
 
 
 def checks_of(farm: Farm) -> list[MemberCheck]:
-    """Return a check for each member of each pool that has a check configured."""
+    """For each pool that has a check configured, return one check per member."""
     return [
         MemberCheck(pool.name, member.full_name, member.addresses, pool.config.check, member.agentless)
         for pool in farm.pools
@@ -125,7 +125,7 @@ class CheckSchedule:
 
         Return the member's check if the member must be checked now, or None otherwise.
 
-        The caller must make the returned check and then call ``finish``. Do not call this method before ``next_due``.
+        The caller must run the returned check and then call ``finish``. Do not call this method before ``next_due``.
 
         """
         due, _, entry = heapq.heappop(self._heap)
@@ -228,6 +228,6 @@ def with_failure(reading: Reading, pool: str, reason: str) -> Reading | None:
 
 
 def without_failures(reading: Reading, known: Callable[[str], bool]) -> Reading | None:
-    """Return ``reading`` without the failures of pools that are not ``known``, or None if nothing changes."""
+    """Return ``reading`` without the failures of pools that are missing from ``known``, or None if nothing changes."""
     kept = tuple(failed for failed in reading.failed_checks if known(failed.pool))
     return None if kept == reading.failed_checks else replace(reading, failed_checks=kept)

@@ -54,7 +54,7 @@ class MemberChecker:
         self.counts: Counter[tuple[str, str]] = Counter()
 
     def open(self, farm: Farm) -> None:
-        """Open the sockets that only root may open and that the checks of ``farm`` need. Raises ConfigError."""
+        """Open the sockets that the checks of ``farm`` need and that require root privileges. Raises ConfigError."""
         targets = [each for each in checks_of(farm) if each.check.target and each.check.target.kind == "icmp"]
         self._icmp.open(address for each in targets for address in each.addresses)
 
@@ -79,7 +79,7 @@ class MemberChecker:
         self._wake()
 
     def stop(self) -> None:
-        """Stop checking, and close the sockets. The results of running checks are discarded."""
+        """Stop checking, and close the sockets. If a check is still in progress, its result is discarded."""
         self.pause()
         self._icmp.close()
 

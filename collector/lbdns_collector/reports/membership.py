@@ -107,8 +107,8 @@ class Membership:
     def _departures_of(self, pool: Pool, farm: Farm, now: float) -> Iterable[tuple[JoinedMember, str]]:
         """Yield the members that leave ``pool``, each with the reason.
 
-        If no member reports, silent members stay, because the network or the collector has more likely failed than all
-        members.
+        If no member reports, silent members stay, because the network or the collector is more likely to have failed
+        than all members at once.
         """
         assert pool.config.join, "only a pool with the key 'join' can have joined members"
         readings = {member.name: self._collector.table.reading(member.full_name) for member in pool.members}

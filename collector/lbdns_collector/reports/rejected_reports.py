@@ -29,8 +29,8 @@ ADVICE: Final = {
     "rate": "the host sends more than 50 reports/s; check whether several agents run on that host",
     "clock": "the clocks differ by more than 30 s; check that time is synchronised on both hosts",
     "replay": "the datagram was repeated, or two agents with different clocks use the same name",
-    "join_pool": "the host may join no pool, or several; check the agent's --pool option, and [[pool]] join",
-    "join_name": "the host may not join by this name, or the name has records in the zone; check [[pool]] join.names",
+    "join_pool": "no pool accepts the host, or several pools do; check the agent's --pool option, and [[pool]] join",
+    "join_name": "a host with this name may not join, or the name is used in the zone; check [[pool]] join.names",
     "join_address": "the host's addresses must lie in [[pool]] join.networks, and include the source of its reports",
     "join_full": "the pool has as many joined members as [[pool]] join.max permits",
 }
@@ -41,8 +41,8 @@ _HEADER: Final = 9  # bytes before the host name in a datagram
 class RejectedSender:
     """A sender of rejected reports: a source address, and the host that the reports claim to be from.
 
-    ``host`` and ``key_id`` are copied from the newest datagram and may be forged. ``host`` is empty if the datagram has
-    no valid envelope, and ``key_id`` if the datagram has no key. Times are in Unix seconds.
+    ``host`` and ``key_id`` are copied from the newest datagram and may be forged. If the datagram has no valid
+    envelope, ``host`` is empty; if it has no key, ``key_id`` is empty. Times are in Unix seconds.
     """
 
     source: str

@@ -207,7 +207,7 @@ class ReportTable:
         return ACCEPTED
 
     def _stranger(self, name: str) -> ReportingPeer:
-        """Return a peer for a host that is not in the farm, which still rejects replays of earlier reports."""
+        """Return a peer for a host that is not in the farm. The peer still rejects replays of earlier reports."""
         peer = ReportingPeer(STRANGER)
         if name in self._absent:
             peer.adopt(self._absent[name], math.inf)
@@ -262,7 +262,7 @@ class ReportTable:
     def _record_notice(self, members: tuple[str, ...], reading: Reading) -> None:
         """Record an alarm or a "bye".
 
-        A failed check remains in force, because only a "data" report proves that the check is outdated.
+        A failed check remains in force, because only a "data" report proves that its result is outdated.
         """
         for member in members:
             if before := self._readings.get(member):

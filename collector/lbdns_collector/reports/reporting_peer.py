@@ -95,9 +95,9 @@ class ReportingPeer:
     def adopt(self, record: Any, wall: float) -> None:
         """Accept only reports that are newer than those in ``record``, a HostRecord from another process.
 
-        ``wall`` is the current time of the collector in Unix seconds. If a clock was ahead, its times are reduced to
-        the latest time that the clock check accepts, so that the agent is not locked out. Raises ValueError or
-        TypeError if ``record`` is invalid.
+        ``wall`` is the current time of the collector in Unix seconds. If the host's clock was ahead, its times are
+        reduced to the latest time that the clock check accepts, so that the agent is not locked out. Raises ValueError
+        or TypeError if ``record`` is invalid.
         """
         (boot, seq, latest, received, gone), replaced = record
         if not isinstance(replaced, Mapping):

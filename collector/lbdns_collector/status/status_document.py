@@ -86,8 +86,8 @@ class StatusInputs:
 
     ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Except in ``shadows``, each sequence
     has one item per member, in the pool's order. ``capacities`` also contains a flag for each pool, which states
-    whether its capacities are in requests/s. ``upcoming`` is called only for a document, because it takes longer than
-    the other data.
+    whether its capacities are in requests/s. ``upcoming`` is called only when a document is built, because it takes
+    longer to compute than the other data.
     """
 
     farm: Farm

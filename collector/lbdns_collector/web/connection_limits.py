@@ -33,7 +33,7 @@ SPARE: Final = 8  # connections of one client that may wait for a request, howev
 
 
 class LimitedConnection(Protocol):
-    """The interface that a connection must provide to the limits."""
+    """The interface that ``ConnectionLimits`` requires of a connection."""
 
     @property
     def client(self) -> WebClient: ...
@@ -58,7 +58,7 @@ class WebClient:
     #: Since when (monotonic seconds) connections have waited; the longest-waiting connection first
     waiting: dict[LimitedConnection, float] = field(default_factory=dict)
     busy: set[LimitedConnection] = field(default_factory=set)
-    queued: Counter[RenderLane] = field(default_factory=Counter)  # requests that wait for their turn
+    queued: Counter[RenderLane] = field(default_factory=Counter)  # requests waiting for their turn
     turns: defaultdict[RenderLane, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class ConnectionLimits:
 
     @property
     def waiting(self) -> int:
-        """The number of connections that wait for a request."""
+        """The number of connections waiting for a request."""
         return self._open - self._busy
 
     def client(self, name: str, is_local: bool) -> WebClient:
@@ -98,7 +98,7 @@ class ConnectionLimits:
         return [connection for each in self._clients.values() for connection in (*each.waiting, *each.busy)]
 
     def opened(self, connection: LimitedConnection) -> None:
-        """Add a connection that waits for a request.
+        """Add a connection that is waiting for a request.
 
         If a limit is reached, the new connection replaces the one that has waited longest.
         """
@@ -158,13 +158,13 @@ class ConnectionLimits:
         self._busy += 1
 
     def ended(self, connection: LimitedConnection) -> None:
-        """Record that a connection waits for its next request."""
+        """Record that a connection is waiting for its next request."""
         connection.client.busy.discard(connection)
         connection.client.waiting[connection] = time.monotonic()
         self._busy -= 1
 
     def close_waiting(self) -> None:
-        """Close the connections that wait for a request."""
+        """Close the connections waiting for a request."""
         for client in tuple(self._clients.values()):
             for connection in tuple(client.waiting):
                 connection.abort()

@@ -45,7 +45,7 @@ async def metrics(request: web.Request) -> web.StreamResponse:
 
 
 async def scaler(request: web.Request) -> web.StreamResponse:
-    """Send the status document of the configured scaler, or what is wrong."""
+    """Send the status document of the configured scaler, or an error message."""
     answer = await request.app[SCALER].get()
     if answer.status == web.HTTPOk.status_code:
         return await document(request, answer.body)

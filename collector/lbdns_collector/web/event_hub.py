@@ -52,7 +52,7 @@ RESERVED_STREAMS: Final = 20  # of these for followers, whose DNS answers depend
 MAX_WAITING: Final = 64  # events queued for one client, enough for some seconds
 MAX_WAITING_BYTES: Final = 16 * 2**20  # the streams share the events, so these bytes exist only once
 LOG_AT_ONCE: Final = 100  # log events encoded in one turn, about 2 ms of work
-MAX_LOG_WAITING: Final = 100_000  # log events that wait to be encoded, if all members of a large farm change at once
+MAX_LOG_WAITING: Final = 100_000  # log events waiting to be encoded, if all members of a large farm change at once
 MAX_JOINED: Final = 64 * 1024  # bytes; a longer event is returned as it is, without a copy
 
 
@@ -312,7 +312,7 @@ class EventHub:
                 await asyncio.sleep(PAGE_GAP)
 
     async def _whole_status(self) -> bytes:
-        """Return an event with the whole status. Streams that wait at the same time share one event object."""
+        """Return an event with the whole status. Streams waiting at the same time share one event object."""
         document = await self._status.get()
         if document is not self._encoded[0]:
             self._encoded = document, encode_event("status", document)

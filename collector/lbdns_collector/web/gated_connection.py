@@ -61,12 +61,12 @@ class GatedConnection(asyncio.Protocol):
 
     @property
     def is_private(self) -> bool:
-        """Whether nobody else can read or change this connection's data: it is local, or it uses TLS."""
+        """Whether this connection is safe from eavesdropping and tampering, because it is local or uses TLS."""
         return self.client.is_local or (self._tls is not None and not self._awaits_handshake)
 
     @property
     def unsent(self) -> int:
-        """The number of bytes that wait in the write buffers."""
+        """The number of bytes waiting in the write buffers."""
         parts = {part for part in (self._transport, self._socket_transport) if part is not None}
         return sum(part.get_write_buffer_size() for part in parts)
 
@@ -208,7 +208,7 @@ class GatedConnection(asyncio.Protocol):
             self._refuse(refusal)
             return
         self._is_answered = False
-        self.busy, self.deadline = True, math.inf  # the requests that wait for their turn are limited
+        self.busy, self.deadline = True, math.inf  # the number of requests waiting for their turn is limited
         self._limits.began(self)
         self._serving = asyncio.get_running_loop().create_task(self._serve(head, lane))
 

@@ -42,7 +42,7 @@ class ScalerAnswer:
 
 
 class ScalerReader:
-    """Reads the document of the scaler at the URL that ``url_now`` returns; an empty URL means that there is none.
+    """Reads the document of the scaler at the URL that ``url_now`` returns; an empty URL means that there is no scaler.
 
     The document is checked in slices of ``scheduler``.
     """
@@ -56,8 +56,8 @@ class ScalerReader:
     async def read(self) -> ScalerAnswer:
         """Return the scaler's document, which is at most FRESH seconds old, or an error.
 
-        The status is 404 without a scaler, and 502 if the scaler does not respond with its status document. At most one
-        call may run at a time.
+        The status is 404 if no scaler is configured, and 502 if the scaler does not respond with its status document.
+        At most one call may run at a time.
         """
         url = self._url_now()
         if not url:

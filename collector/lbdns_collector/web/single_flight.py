@@ -32,7 +32,7 @@ class SingleFlight(Generic[T]):
         return await asyncio.shield(self._next)
 
     async def stop(self) -> None:
-        """Cancel all builds and the requests that wait for them."""
+        """Cancel all builds and the requests waiting for them."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

@@ -2,7 +2,7 @@
 
 A browser sends a site's password along with requests that another site's scripts make (cross-site request forgery). A
 request for steering must therefore have a header that such scripts can set only with the server's consent, which this
-server never gives. If the browser states the request's origin, it must be this server.
+server never gives. If the browser states the request's origin, that origin must be this server.
 """
 
 from __future__ import annotations

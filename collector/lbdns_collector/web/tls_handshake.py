@@ -23,7 +23,7 @@ async def perform_handshake(
     ``received`` contains the bytes that the client has sent so far; reading is paused. After the handshake,
     ``protocol`` receives decrypted bytes, possibly before this function returns. A client has ``close_within`` seconds
     to confirm the end of the connection. Raises OSError (``ssl.SSLError`` among others) if the handshake fails or takes
-    longer than ``within`` seconds; then ``transport`` is closed, but asyncio does not always call
+    longer than ``within`` seconds. In that case, ``transport`` is closed, but asyncio does not always call
     ``protocol.connection_lost``.
     """
     loop = asyncio.get_running_loop()

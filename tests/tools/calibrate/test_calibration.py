@@ -79,7 +79,7 @@ def test_a_configuration_accepts_the_printed_score(tmp_path: Path) -> None:
     assert "# idle_workers alone: 90.0 responses/s, 20.0 ms, -10.0 %: omitted" in text
     table = as_text(found)
     assert "run_queue alone" in table
-    assert 'best by "thesis"' in table
+    assert "'best' with the score 'thesis'" in table
 
 
 def test_json_has_the_gains_as_ratios() -> None:
@@ -132,7 +132,7 @@ def test_the_program_prints_a_toml_table_and_figures() -> None:
     table = tomllib.loads(result.stdout)["score"]["mine"]
     assert math.isclose(sum(term["weight"] for term in table.values()), 100.0)
     assert set(table) == {"cpu_idle", "busy_workers"}
-    assert 'best_score by "thesis"' in result.stderr
+    assert "'best_score' with the score 'thesis'" in result.stderr
     as_data = json.loads(CliRunner().invoke(command, [*arguments, "--json"]).stdout)
     assert {metric: term["weight"] for metric, term in as_data["terms"].items()} == {
         metric: term["weight"] for metric, term in table.items()

@@ -56,7 +56,7 @@ def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Measure the cost of an agent alongside that of a process that only sleeps."""
+    """Measure the cost of an agent and, for comparison, of a process that only sleeps."""
     interval = options.interval
     with ExitStack() as stack:
         if installed_programs.is_there("apache2"):

@@ -61,7 +61,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("recording", "% of a core", ("cpu_percent",), 0.3),
     ),
     "scaling": Benchmark(
-        "scaling_farm", "a farm that lbdns-scaler scales: failed requests, and the time until answers name new servers",
+        "scaling_farm", "failed requests while lbdns-scaler scales a farm, and the time until answers name new servers",
         "--seconds 80 --highest 30",
         Headline("failed requests", "", ("failed",), 0.0),
         Headline("wanted to answer", "s", ("wanted_to_answer_s",), 0.5),

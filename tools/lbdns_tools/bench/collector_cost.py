@@ -3,9 +3,9 @@
 One process simulates all agents and spreads their reports evenly over the interval. Each agent has its own key and
 reports every metric in the catalogue. The figure 'lag' is the time from the creation of a report to its acceptance by
 the collector, measured on one clock. The lag may be slightly negative, because the collector reads the clock once per
-batch of datagrams. The figure 'follower age' is the time from the acceptance of a report to the delivery of the
-resulting reading on an event stream. The figure 'overflows' counts reports lost because the receive buffer was full.
-The figure 'sender behind' is the longest delay between a report's scheduled time and its transmission.
+batch of datagrams. The figure 'follower age' is the time from when the collector accepts a report until a follower
+receives the new reading. The figure 'overflows' counts reports lost because the receive buffer was full. The figure
+'sender behind' is the longest delay between a report's scheduled time and its transmission.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class FollowerProbe:
 
 
 def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
-    """Yield (value of the last label, value of the sample) for every sample of the metric family ``name``."""
+    """Yield two values for every sample of the metric family ``name``: the value of its last label, and its own
+    value."""
     for match in re.finditer(rf'^{name}(?:{{[^}}]*"([^"]*)"}})? (\S+)$', text, re.MULTILINE):
         yield match[1] or "", float(match[2])
 

@@ -4,7 +4,7 @@ The benchmark records a history of synthetic members, starts lbdns with this his
 and opens the live page in Chromium. In each round, the benchmark loads the page again and selects the range of one
 hour. The measurement ends with the first frame in which every visible plot shows the whole range. The figure 'server'
 is the time from the first request for history until the page has all responses; the figure 'drawing' is the remaining
-time until that frame. The page requests history only for visible plots.
+time until the plots are drawn. The page requests history only for visible plots.
 """
 
 from __future__ import annotations

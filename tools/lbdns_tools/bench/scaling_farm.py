@@ -1,5 +1,6 @@
-"""Measures a farm that lbdns-scaler scales while the load of a study of 2014 rises and falls: the time from demand to
-the first answer that names a new server, failed requests, and servers that were stopped while clients used them.
+"""Measures how well lbdns-scaler scales a farm while a load from a 2014 study rises and falls. The figures are the time
+from demand to the first answer that names a new server, the number of failed requests, and the number of servers that
+were stopped while clients used them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ LOOK: Final = 0.1  # seconds between two readings of the status
 
 
 class FarmWatch:
-    """What the scaler's status and the answers show over time."""
+    """A record of what the scaler's status and the answers show over time."""
 
     def __init__(self, plan: ScalerDemoPlan) -> None:
         self._plan = plan
@@ -52,7 +53,7 @@ class FarmWatch:
         return int(self.status.get("counts", {}).get("in service", 0))
 
     def look(self) -> None:
-        """Read the status and ask for an answer."""
+        """Read the status and, until an answer names a second server, send a query."""
         with contextlib.suppress(LbdnsError):
             self.status = json.loads(fetch(self._server, STATUS_PATH))
         self.most = max(self.most, self.in_service)
@@ -74,7 +75,8 @@ class FarmWatch:
                 self.named_at = time.monotonic()
 
     def until(self, condition: str, seconds: float, process: subprocess.Popen[bytes] | None = None) -> None:
-        """Look until a condition holds: ``one`` server is in service, or ``process`` has ended. Raises LbdnsError."""
+        """Call ``look`` until ``process`` has ended or, without a process, until exactly one server is in service.
+        ``condition`` describes this state in the LbdnsError raised after ``seconds``."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.look()
@@ -120,9 +122,9 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.figures("a farm that follows its load", results)]
+    return [command.figures("a farm whose size follows its load", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--seconds", float, 60, 3600, 180, "duration of the load and the end of the farm")
+    command.add_number(parser, "--seconds", float, 60, 3600, 180, "duration of the whole run, in seconds")
     command.add_number(parser, "--highest", float, 5, 60, 50, "highest load in requests/s")

@@ -1,8 +1,8 @@
 """Measures the cost of scraping /metrics on a server with many members, and the delay of queries during a scrape.
 
-The benchmark runs in a single process without a network. It scrapes a server status that contains a report from each
-member. For comparison, it also measures the time that prometheus_client needs for the same metrics. The figure 'work'
-is the CPU time of a scrape. A scrape runs in steps, so a query waits no longer than the longest step takes.
+The benchmark runs in a single process without a network. The scraped status contains a report from each member. For
+comparison, the benchmark also measures the time that prometheus_client needs for the same metrics. The figure 'work' is
+the CPU time of a scrape. A scrape runs in steps, so a query waits no longer than the longest step takes.
 """
 
 from __future__ import annotations

@@ -86,10 +86,10 @@ def calibrate(
             "for this farm. To find out, try another load, more --rounds, another --by, or --method 1999"
         )
     contestants = [
-        CalibrationTrial("best_score with the new score", "best_score", terms),
-        CalibrationTrial("best with the new score", "best", terms),
-        CalibrationTrial('best_score by "thesis"', "best_score"),
-        CalibrationTrial('best by "thesis"', "best"),
+        CalibrationTrial("'best_score' with the new score", "best_score", terms),
+        CalibrationTrial("'best' with the new score", "best", terms),
+        CalibrationTrial("'best_score' with the score 'thesis'", "best_score"),
+        CalibrationTrial("'best' with the score 'thesis'", "best"),
     ]
     results = [base, *farm.run(contestants, rounds, on_done)]
     compared = tuple(

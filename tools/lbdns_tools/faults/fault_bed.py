@@ -76,7 +76,7 @@ class FaultBed:
         time.sleep(seconds)
 
     def forbid(self, member: str, begin: float, end: float = float("inf")) -> None:
-        """Count answers that name ``member`` between ``begin`` and ``end`` (monotonic seconds) as wrong."""
+        """From ``begin`` to ``end`` (monotonic seconds), count each answer that names ``member`` as wrong."""
         self.bans.append(Ban(list(self.farm.plan.hosts).index(member), begin, end))
 
     # -- conditions that many faults wait for
@@ -96,8 +96,8 @@ class FaultBed:
         return bool(pools and pools[0]["fail_open"])
 
     def answers(self) -> bool:
-        """Return whether queries were sent and none was lost in the last second, ignoring those that may still be
-        answered."""
+        """Return whether queries were sent in the last second and none of them was lost. Queries that may still be
+        answered are ignored."""
         now = time.monotonic()
         newest = self.load.between(now - 1.0, now - 0.1)
         return bool(newest) and all(record.tries == 1 for record in newest)

@@ -119,11 +119,15 @@ def soak_lines(outcome: SoakOutcome) -> list[str]:
         "duration, seed": f"{outcome.seconds / 60:g} min, seed {outcome.seed}",
         "load": f"{outcome.rate:g} queries/s (half of {outcome.maximum:g}, at most {MOST:g}), {outcome.sent} queries",
         "events": events or "none",
-        "queries lost (after one retry), wrong": f"{outcome.lost} ({outcome.lost_after_retry}), {outcome.wrong}",
+        "queries lost (still lost after one retry), answered wrongly": (
+            f"{outcome.lost} ({outcome.lost_after_retry}), {outcome.wrong}"
+        ),
         "lost, by event": losses or "none",
         "lost or wrong outside any event": str(outcome.unexplained),
-        "memory, first and last quarter (maximum)": f"{memory[0]:g}, {memory[1]:g} ({memory[2]:g}) MB",
-        "descriptors, first and last quarter (maximum)": f"{descriptors[0]:g}, {descriptors[1]:g} ({descriptors[2]})",
+        "median memory in the first and last quarter (maximum)": f"{memory[0]:g}, {memory[1]:g} ({memory[2]:g}) MB",
+        "median number of descriptors in the first and last quarter (maximum)": (
+            f"{descriptors[0]:g}, {descriptors[1]:g} ({descriptors[2]})"
+        ),
         "log lines": str(outcome.log_lines),
         "held": "yes" if not outcome.problems else "**no**: " + "; ".join(outcome.problems),
     }

@@ -120,7 +120,8 @@ def run_soak(seconds: float, seed: int, say: Callable[[str], object], logs: Path
 
 
 def unexplained_losses(sent: Sequence[float], windows: Sequence[EventWindow]) -> str:
-    """Return a text that states when each unexplained query was ``sent`` (monotonic seconds), and after which event."""
+    """Return text that states how many queries were lost outside any event, and after which event each was ``sent``
+    (monotonic seconds)."""
     places = []
     for at in sent[:SHOWN]:
         before = [window for window in windows if window.end <= at]
@@ -242,8 +243,7 @@ def quarters(samples: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def log_problems(log: str, periods: Sequence[LogPeriod]) -> list[str]:
-    """Return the problems in a log: tracebacks, and lines that are not expected, either after an event or in normal
-    operation."""
+    """Return the problems in a log: tracebacks, and lines that neither an event nor normal operation explains."""
     strange = [line for line in log.splitlines() if not _is_explained(line, periods)]
     problems = [f"unexplained log line: {line}" for line in strange[:SHOWN]]
     if len(strange) > SHOWN:

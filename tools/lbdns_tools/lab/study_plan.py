@@ -21,7 +21,7 @@ EXAMPLES: Final = 10  # the approximate number of step names in the error messag
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """The settings of a study, from the options of the command line. If a setting is None or empty, the study's default
+    """The settings of a study, from the command-line options. If a setting is None or empty, the study's default
     applies."""
 
     quick: bool = False

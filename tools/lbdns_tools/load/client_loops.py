@@ -220,7 +220,7 @@ class ClientCrowd:
                 timings.connect_s = connection.connect_s
 
     def _count(self, timings: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
-        """Count a request. Latency excludes the DNS lookup, unless it failed.
+        """Count a request. Latency excludes the DNS lookup, unless the lookup failed.
 
         Latency is measured from the time at which the request was due.
         """
@@ -239,7 +239,7 @@ class ClientCrowd:
         self.tally.add(due_s, latency_s, timings.dns_s, timings.connect_s, timings.bytes, timings.server, error, late_s)
 
     def _give_turn(self) -> None:
-        """After a request completes, resume the one that has waited longest, if any is waiting."""
+        """After a request completes, resume the request that has waited longest, if any is waiting."""
         if self._waiting.under_way:
             task, _ = self._waiting.under_way.popitem(last=False)
             self._loop.call_at(self._loop.clock(), task.resume)

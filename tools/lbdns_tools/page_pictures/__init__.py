@@ -1,1 +1,1 @@
-"""Takes pictures of the live page in every state, from a real server with simulated agents."""
+"""Takes screenshots of the live page in every state, from a real server with simulated agents."""

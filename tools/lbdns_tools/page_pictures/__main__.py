@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.page_pictures``: takes pictures of the live page, one for each state, number of members,
+"""``python -m lbdns_tools.page_pictures``: takes screenshots of the live page, one for each state, number of members,
 width and colour scheme."""
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MAX_MEMBERS: Final = 5000
 WIDTHS: Final = (320, 390, 820, 1400, 1920)  # CSS pixels
 SCHEMES: Final = ("light", "dark")
 HEIGHT: Final = 900  # CSS pixels of the screen
-LONGEST: Final = 4000  # CSS pixels of a picture; on a phone, 50 members are longer
+LONGEST: Final = 4000  # CSS pixels of a screenshot; on a phone, 50 members are longer
 ROWS: Final = 50  # members that the page shows at once
-SETTLE_S: Final = 20.0  # s from a state to its first picture, so that the page's averages and lines have values
+SETTLE_S: Final = 20.0  # s from a state to its first screenshot, so that the page's averages and lines have values
 UPDATES_S: Final = 2.0  # s: two updates, from which the page calculates rates
 SHOWN_S: Final = 60.0  # s that the page may take to show all members on a busy machine
 #: Script: the plots on the screen have been drawn
@@ -38,7 +38,7 @@ _DRAWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of the page in one state. ``width`` is in CSS pixels."""
+    """A screenshot of the page in one state. ``width`` is in CSS pixels."""
 
     state: str
     members: int
@@ -66,7 +66,8 @@ async def take(page: MeasuredPage, url: str, picture: Picture) -> bytes:
 
 
 async def fit_screen(page: MeasuredPage, width: int) -> None:
-    """Make the screen as high as the page, which draws only visible plots, and wait until the page no longer grows."""
+    """Make the screen as high as the page, because the page draws only visible plots, and wait until the page stops
+    growing."""
     height = -1
     while height != (grown := min(LONGEST, int(await page.run("document.documentElement.scrollHeight")))):
         height = grown
@@ -81,8 +82,8 @@ async def resize(page: MeasuredPage, width: int, height: int) -> None:
 
 
 async def take_pictures(folder: Path, pictures: Sequence[Picture], settle: float, out: Path) -> None:
-    """Run the farm of ``pictures``, which all show the same state and number of members, and write the pictures to
-    ``out``. Raises LbdnsError."""
+    """Run a farm, and write ``pictures``, which all show the same state and number of members, to ``out``. Raises
+    LbdnsError."""
     state, members = pictures[0].state, pictures[0].members
     with running_farm(folder, members) as farm:
         farm.enter(state)
@@ -133,13 +134,13 @@ def make_parser() -> argparse.ArgumentParser:
                         help=f"widths of the screen in CSS pixels (default: {' '.join(map(str, WIDTHS))})")  # fmt: skip
     parser.add_argument("--scheme", nargs="+", choices=SCHEMES, default=list(SCHEMES), help="(default: both)")
     parser.add_argument("--settle", type=seconds, default=SETTLE_S, metavar="S",
-                        help=f"seconds from a state to its first picture (default: {SETTLE_S:g})")  # fmt: skip
+                        help=f"seconds from a state to its first screenshot (default: {SETTLE_S:g})")  # fmt: skip
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the PNG files")
     return parser
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Take the pictures one after another and return the exit status."""
+    """Take the screenshots one after another and return the exit status."""
     options = make_parser().parse_args(arguments)
     try:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A real server with simulated agents, which a caller puts into one of the states that the pictures show."""
+"""A real server with simulated agents, which a caller puts into one of the states that the screenshots show."""
 
 from __future__ import annotations
 

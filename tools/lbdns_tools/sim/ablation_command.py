@@ -198,9 +198,9 @@ def command(
 ) -> None:
     """Measure what each rule of the policy 'best' is worth.
 
-    Each rule is switched off alone, and all simulations of the acceptance criteria are repeated with the same random
-    numbers. The figures are mean response times without the rule divided by those with the rule; a figure above
-    1 means that the rule helps. The errors are standard errors over the seeds.
+    One rule at a time is switched off, and all simulations of the acceptance criteria are repeated with the same random
+    numbers. The figures are mean response times without the rule divided by those with the rule; a figure above 1 means
+    that the rule helps. The errors are standard errors over the seeds.
     """
     if as_json and markdown:
         raise click.UsageError("--json and --markdown cannot be combined")

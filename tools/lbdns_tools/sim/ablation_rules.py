@@ -65,7 +65,7 @@ def switched_off(rule: str) -> Iterator[None]:
 def _proportional_point(
     capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
 ) -> OperatingPoint:
-    """Return rates in proportion to capacity, without ideal loads: every request in progress counts as a deviation."""
+    """Return rates in proportion to capacity and ideal loads of 0, so that every request counts as a deviation."""
     total = sum(capacities)
     return OperatingPoint(tuple(rate * c / total for c in capacities), (0.0,) * len(capacities))
 
@@ -164,7 +164,7 @@ _ALL: Final = (
     ),
     _rule(
         "lower-rate",
-        "expects the request rate or the answer rate, whichever is lower",
+        "plans for the request rate or the answer rate, whichever is lower",
         "closed loop",
         (_BEST, "expected_rates", _requests_as_answers),
     ),
@@ -194,7 +194,7 @@ _ALL: Final = (
     ),
     _rule(
         "carried-credits",
-        "carries over to the next plan any fraction of an answer that is still owed to a member",
+        "if a plan owes a member a fraction of an answer, carries that fraction over to the next plan",
         "identical servers",
         (_BEST, "carried_credits", _no_credits),
         ("lbdns.policies.weighted", "carried_credits", _no_credits),
@@ -249,7 +249,7 @@ _ALL: Final = (
     ),
     _rule(
         "confirmed-speed",
-        "limits what a member gains by reporting the fastest cores",
+        "limits how much a member's share can grow because the member reports the fastest cores",
         "",
         (_ESTIMATE, "_limited_to_others", lambda found, proven, gain: tuple(found)),
         (_BEST, "CONFIRMED", math.inf),

@@ -39,7 +39,7 @@ def exponential(mean: float) -> RequestWorkload:
 
 
 def hyperexponential(likely: float, mean: float, other: float) -> RequestWorkload:
-    """Return a mix of two exponential workloads with the means ``mean`` (with probability ``likely``) and ``other``."""
+    """Return a mix of two exponential workloads: with probability ``likely``, the mean is ``mean``, else ``other``."""
 
     def draw(chance: Random) -> Callable[[], float]:
         random, log = chance.random, math.log

@@ -111,7 +111,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--early",
         "REQUESTS",
         click.IntRange(1, 100_000),
-        "Change in the number of requests on a server, in progress or waiting, that triggers an early report. "
+        "Report early if the number of requests on a server, in progress or waiting, changes by REQUESTS. "
         "[default: never]",
     ),
     _several(

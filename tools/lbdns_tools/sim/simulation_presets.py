@@ -32,7 +32,8 @@ _CARRIED_1999: Final[Mapping[str, float]] = {"html": 219.12, "cgi": 93.46, "mix"
 _NOTES_1999: Final = (
     "Requests/s measured in 1999 with round robin -> with the best score:",
     "html: 151 -> 165 with 20 clients, 191 -> 206 with 60 clients, 204 -> 219 with 100 clients",
-    "cgi: 69 -> 78, 88 -> 92 and 89 -> 93 with 20, 60 and 100 clients; mix: 102 -> 112, 130 -> 142 and 138 -> 147",
+    "cgi: 69 -> 78 with 20 clients, 88 -> 92 with 60 clients, 89 -> 93 with 100 clients",
+    "mix: 102 -> 112 with 20 clients, 130 -> 142 with 60 clients, 138 -> 147 with 100 clients",
     "in all 27 measurements, the best score achieved 1.036 to 1.122 times the rate of round robin (mean: 1.078)",
 )
 

@@ -72,7 +72,9 @@ def test_demands_are_judged() -> None:
         None,
         "met",
     )
-    of_alone = rows["unequal hosts, lookups at WebStone's intervals: throughput, best / sum of single hosts, minimum"]
+    of_alone = rows[
+        "unequal hosts, lookups at WebStone's intervals: throughput of 'best' / sum of single hosts, minimum"
+    ]
     assert of_alone == ("at least 0.95", pytest.approx(104 / 92.5), 4, None, "met")
 
 
@@ -112,7 +114,7 @@ def test_repetitions_tell_the_error() -> None:
     assert over_all.rows[-1][:2] == ("error of the mean", pytest.approx(0.99 * scatter / 18**0.5))
     assert over_all.rows[-1][2:] == (0.0, 0.0, None, None)
     words, rows = found["Requirements"].words, {str(row[0]): row[1:] for row in found["Requirements"].tables[0].rows}
-    least = rows["unequal hosts, lookups at WebStone's intervals: throughput, best / round robin, minimum"]
+    least = rows["unequal hosts, lookups at WebStone's intervals: throughput of 'best' / 'round_robin', minimum"]
     assert least[1] == pytest.approx(0.99)
     assert str(least[3]).startswith("0.8")
     assert (least[2], least[4]) == (9, "met")

@@ -74,9 +74,9 @@ def test_a_choice_per_connection_on_unequal_hosts() -> None:
     mean, least, p95 = (
         found[f"{where}: {what}"]
         for what in (
-            "throughput, best / round robin, mean",
-            "throughput, best / round robin, minimum",
-            "p95, best / round robin, maximum",
+            "throughput of 'best' / 'round_robin', mean",
+            "throughput of 'best' / 'round_robin', minimum",
+            "p95 of 'best' / 'round_robin', maximum",
         )
     )
     assert (mean.value, mean.bound, mean.points, mean.verdict) == (about(2.05), 2.0, 2, "met")
@@ -84,7 +84,7 @@ def test_a_choice_per_connection_on_unequal_hosts() -> None:
     assert (p95.value, p95.verdict, p95.wanted) == (about(0.99), "met", "below 1")
 
 
-LEAST = "unequal hosts, lookups at WebStone's intervals: throughput, best / round robin, minimum"
+LEAST = "unequal hosts, lookups at WebStone's intervals: throughput of 'best' / 'round_robin', minimum"
 
 
 def test_ratios_of_each_repetition_are_kept() -> None:
@@ -139,7 +139,9 @@ def test_beside_the_hosts_alone_each_repetition_has_its_own_sum() -> None:
         for number, throughput in ((1, 30.0), (2, 35.0))
     ]
     found = by_what([*repeated([[90.0, 84.0]] * 9), *singles])
-    of_alone = found["unequal hosts, lookups at WebStone's intervals: throughput, best / sum of single hosts, minimum"]
+    of_alone = found[
+        "unequal hosts, lookups at WebStone's intervals: throughput of 'best' / sum of single hosts, minimum"
+    ]
     assert of_alone.value == about(87 / 97.5)
     assert of_alone.by_chance is not None, "1.0 and 0.8 at each point"
     assert of_alone.verdict == "not met", "neither is the mean"
@@ -150,9 +152,9 @@ def test_a_p95_that_is_the_same_is_not_lower() -> None:
     missed = {what for what, demand in found.items() if demand.verdict == "not met"}
     where = "unequal hosts, lookups per connection"
     assert missed == {
-        f"{where}: throughput, best / round robin, mean",
-        f"{where}: throughput, best / round robin, minimum",
-        f"{where}: p95, best / round robin, maximum",
+        f"{where}: throughput of 'best' / 'round_robin', mean",
+        f"{where}: throughput of 'best' / 'round_robin', minimum",
+        f"{where}: p95 of 'best' / 'round_robin', maximum",
     }
 
 
@@ -164,9 +166,9 @@ def test_webstones_intervals_on_unequal_hosts() -> None:
     ]
     found = by_what([*pair(20, 99.0, 0.08, resolve="webstone"), *singles])
     where = "unequal hosts, lookups at WebStone's intervals"
-    least = found[f"{where}: throughput, best / round robin, minimum"]
-    of_alone = found[f"{where}: throughput, best / sum of single hosts, minimum"]
-    p95 = found[f"{where}: p95, best / round robin, mean"]
+    least = found[f"{where}: throughput of 'best' / 'round_robin', minimum"]
+    of_alone = found[f"{where}: throughput of 'best' / sum of single hosts, minimum"]
+    p95 = found[f"{where}: p95 of 'best' / 'round_robin', mean"]
     assert (least.value, least.verdict) == (0.99, "met")
     assert (of_alone.value, of_alone.verdict, of_alone.wanted) == (about(99 / 104), "met", "at least 0.95")
     assert (p95.value, p95.verdict) == (about(0.8), "met")
@@ -178,8 +180,8 @@ def test_equal_hosts(resolve: str) -> None:
     verdicts = {what: demand.verdict for what, demand in found.items() if demand.value is not None}
     way = {"connection": "per connection", "webstone": "at WebStone's intervals"}[resolve]
     assert verdicts == {
-        f"equal hosts, lookups {way}: throughput, best / round robin, minimum": "met",
-        f"equal hosts, lookups {way}: mean latency, best / round robin, maximum": "not met",
+        f"equal hosts, lookups {way}: throughput of 'best' / 'round_robin', minimum": "met",
+        f"equal hosts, lookups {way}: mean latency of 'best' / 'round_robin', maximum": "not met",
     }
 
 
@@ -191,7 +193,7 @@ def test_what_was_not_measured_is_said_to_be_so() -> None:
 
 def test_a_best_that_got_nothing_through_fails() -> None:
     found = by_what([*pair(20, 0.0, 9.0), *pair(30, 250.0, 0.05)])
-    assert found["unequal hosts, lookups per connection: throughput, best / round robin, minimum"].value == 0.0
+    assert found["unequal hosts, lookups per connection: throughput of 'best' / 'round_robin', minimum"].value == 0.0
 
 
 def test_hosts_alone_are_taken_at_the_nearest_number_of_clients() -> None:

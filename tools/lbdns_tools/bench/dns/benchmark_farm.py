@@ -82,7 +82,7 @@ def write_key(folder: Path) -> MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class LbdnsProgram:
-    """The version of lbdns to run: that on the import path of this process, or that of another checkout."""
+    """The version of lbdns to run: the one on this process's import path, or the one in another checkout."""
 
     checkout: Path | None = None
 

@@ -1,4 +1,4 @@
-"""Faults that affect the reports between the agents and the collector, or the keys."""
+"""Faults that affect the reports that agents send to the collector, or the keys."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def reports_duplicated(bed: FaultBed) -> None:
 
 
 def replayed_after_restart(bed: FaultBed) -> None:
-    """Check that replaying a member's reports does not return it to rotation after a bye report."""
+    """Check that, after a member's bye report, replaying its earlier reports does not return it to rotation."""
     with relayed(bed) as relay:
         bed.keep(3.0)
         bed.farm.agents[VICTIM].stop()

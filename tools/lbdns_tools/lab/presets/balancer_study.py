@@ -174,8 +174,9 @@ def _start_s(selection: str) -> float:
 PRESET: Final = StudyPreset(
     "balancers",
     "DNS and balancers in front of the same hosts",
-    """Compare the fastest host alone (direct), round_robin, best, and balancers. The balancers are nginx and haproxy
-    with round robin, nginx_least and haproxy_least with least connections, and pound if installed. The study consists
-    of a concurrency sweep, the load of ab, a rate sweep that measures the balancers' CPU use, and WebStone's files.""",
+    """Compare the fastest host alone ('direct'), 'round_robin', 'best', and balancers. The balancers are nginx and
+    haproxy (round robin), nginx_least and haproxy_least (least connections), and, if installed, pound. The study
+    consists of a concurrency sweep, the load of ab, a rate sweep that measures the balancers' CPU use, and WebStone's
+    files.""",
     plan,
 )

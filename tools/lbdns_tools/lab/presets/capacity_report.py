@@ -82,7 +82,7 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
                "CPU of proxy or lbdns", "memory of proxy or lbdns, MB")  # fmt: skip
     words = [
         "Requests are sent at regular intervals, regardless of responses. If a selection fails at two consecutive "
-        f"rates ({CRITERIA}), the selection's higher rates are skipped and have no result.",
+        f"rates ({CRITERIA}), higher rates are not measured with that selection.",
         *_cost(outcomes),
         *saturated(outcomes),
         "In the study, the balancer ran on a separate machine and forwarded all traffic, whereas a DNS server only "
@@ -115,14 +115,14 @@ def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
         return []
     common = set.intersection(*(set(held.get(selection, ())) for selection in choosing))
     if not common:
-        return ["No rate was sustained with all selections."]
+        return ["No rate was sustained by all selections."]
     rate = max(common)
     costs = {name: _front_cpu(name, of[rate]) for name, of in held.items()}
     known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
     return (
         [
-            f"CPU cost of host selection at {rate:g}/s, the highest rate that all selections sustained, as a "
-            f"percentage of one core: {known}."
+            f"All selections sustained at most {rate:g} requests/s. At this rate, host selection used the following "
+            f"share of one core: {known}."
         ]
         if known
         else []
@@ -152,8 +152,8 @@ def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
         rows.append([edge.case.selection, count, highest, p99_ms, str(more["ending"]), why])
         series.setdefault(edge.case.selection, []).append((count, None if highest is None else float(highest)))
     words = [
-        "The highest rate depends on the number of connections for which the farm must sustain it, because a "
-        "growing queue delays clients only gradually.",
+        "The highest rate depends on how many connections the farm must serve at that rate, because a growing queue "
+        "delays clients only gradually.",
         f"A rate fails if any of these conditions holds: {CRITERIA}. If a rate fails, up to two more trials follow, "
         "and the majority decides. The highest rate must pass one more trial. A run is measured until its last "
         "response, so the criteria are stricter with fewer connections. Therefore, compare selections only at equal "

@@ -85,6 +85,7 @@ def study_table(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTa
     ]
     rows = [[*line, *(figures[place] for figures in mine)] for place, line in enumerate(STUDY)]
     caption = (
-        f"Table 6.2 of the study, with the lab's results (lost requests scaled to {DAY_REQUESTS / 1e6:.3g} million)"
+        "Table 6.2 of the study, with the lab's results (lost requests scaled to a total of "
+        f"{DAY_REQUESTS / 1e6:.3g} million requests)"
     )
     return SectionTable(caption, (*STUDY_COLUMNS, *(f"lab, {name}" for name in measured)), rows, digits=5)

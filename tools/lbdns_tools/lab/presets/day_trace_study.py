@@ -57,6 +57,6 @@ PRESET: Final = StudyPreset(
     "trace",
     "Trace: a day's load, compressed to minutes",
     "Compare 'best' with 'round_robin' under two loads of the cloud study, each compressed to a few minutes. One "
-    "load is a day's requests; the other is the set of runs that demonstrated the reactive scaler.",
+    "load consists of a day's requests; the other reproduces the runs that demonstrated the reactive scaler.",
     plan,
 )

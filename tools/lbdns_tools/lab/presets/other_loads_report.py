@@ -126,7 +126,8 @@ def _checked_death(
 
 
 def _beside_unchecked(outcomes: Sequence[MeasuredOutcome], name: str) -> list[str]:
-    """Return a sentence that compares what ``best`` lost with checks and what ``round_robin`` lost without them."""
+    """Return a sentence that compares the losses with ``best`` and checks to those with ``round_robin`` and no
+    checks."""
     mine = [o for o in part(outcomes, f"{name} checked") if o.case.selection == "best"]
     theirs = [o for o in part(outcomes, name) if o.case.selection == "round_robin"]
     value, other = mean_of(mine, "error_percent"), mean_of(theirs, "error_percent")

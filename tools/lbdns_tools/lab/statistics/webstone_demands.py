@@ -107,8 +107,8 @@ _DEMANDS: Final[tuple[tuple[str, str, str, Extreme, float], ...]] = (
     ("equal", "webstone", "mean", max, 1.05),
 )
 _FIGURE_WORDS: Final = {
-    "throughput": "throughput, best / round robin", "p95": "p95, best / round robin",
-    "mean": "mean latency, best / round robin", "alone": "throughput, best / sum of single hosts",
+    "throughput": "throughput of 'best' / 'round_robin'", "p95": "p95 of 'best' / 'round_robin'",
+    "mean": "mean latency of 'best' / 'round_robin'", "alone": "throughput of 'best' / sum of single hosts",
 }  # fmt: skip
 
 

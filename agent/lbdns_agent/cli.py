@@ -100,7 +100,7 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         type=argument_type(parse_pool),
         metavar="POOL",
         help="the pool that this host joins, if the collector's configuration permits it "
-        "(default: the only pool that hosts with this name may join)",
+        "(default: the pool that accepts this host's name, if there is only one)",
     )
     add(
         "--address",
@@ -108,7 +108,7 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         default=[],
         metavar="ADDRESS",
         type=argument_type(parse_address),
-        help="address of this host in the pool that it joins, and the source of its reports; may be repeated "
+        help="address of this host in the pool that it joins, and source address of its reports; may be repeated "
         f"up to {MAX_ADDRESSES} times (default: the address from which reports are sent)",
     )
     add(

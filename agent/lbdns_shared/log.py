@@ -88,10 +88,10 @@ class LogSuppressor:
 
     Within one minute, up to ten similar log records are written. Another line then reports the number of suppressed
     records. Records are similar if they come from the same place in the program or are events about the same member.
-    Records with tracebacks are similar if the exceptions have the same type and origin, and only the first record is
-    written. Because a farm can have ten thousand members, there is also a limit for each kind of record (logger, level,
-    kind of event). The limit for each kind bounds the logging rate and memory use, and prevents one kind of record from
-    hiding other kinds.
+    Records with tracebacks are similar if the exceptions have the same type and origin; of such records, only the first
+    is written. Because a farm can have ten thousand members, there is also a limit for each kind of record (logger,
+    level, kind of event). The limit for each kind bounds the logging rate and memory use, and prevents one kind of
+    record from hiding other kinds.
     """
 
     def __init__(self) -> None:

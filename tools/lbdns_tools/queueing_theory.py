@@ -13,7 +13,8 @@ def erlang_b(servers: int, offered: float) -> float:
     """Return the probability that an arriving request is lost because all servers are busy (Erlang B).
 
     The recursion over the number of servers neither overflows nor loses precision, even for thousands of servers.
-    Raises ValueError unless there are at least 0 servers and the offered load (rate x service time) is at least 0.
+    Raises ValueError if the number of servers or the offered load (rate x service time) is negative, or if the load is
+    not finite.
     """
     if servers < 0 or not 0 <= offered < inf:
         raise ValueError(f"the offered load must be a number of at least 0, not {offered:g}, for {servers} servers")

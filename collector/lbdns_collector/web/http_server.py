@@ -73,7 +73,7 @@ class HttpServer:
         self._announce()
 
     def follow_scheme(self) -> None:
-        """Close every connection if the scheme has changed, which means that TLS is now required, or no longer used."""
+        """If the scheme has changed from HTTP to HTTPS or back, close every connection."""
         if self._scheme != self._access.scheme:
             self.gate.limits.close_all()
             self._announce()

@@ -53,7 +53,7 @@ def test_everything_is_read() -> None:
         (f"{URL} --spacing even", "--spacing requires --rate or --ramp or --trace"),
         (f"{URL} --rate 5 --think 1", "--think and --rate cannot be combined"),
         ("--phases x --seconds 5", "--phases and --seconds cannot be combined"),
-        (f"{URL} --requests 5 --warm-up 1", "--warm-up and --requests cannot be combined without --rate"),
+        (f"{URL} --requests 5 --warm-up 1", "--warm-up and --requests can be combined only with --rate"),
         (f"{URL} --csv - --json -", "cannot both write to standard output"),
         (f"{URL} --search rate --connections 5", "--search requires --range"),
         (f"{URL} --range 1..5", "--range requires --search"),

@@ -16,7 +16,8 @@ Verdict = Literal["held", "FAILED", "skipped"]
 
 
 def queries(seconds: float, share: float = 1.0) -> int:
-    """Return the number of queries that the measuring load sends in ``seconds`` to ``share`` of the workers."""
+    """Return the number of queries that the measuring load sends in ``seconds`` to the fraction ``share`` of the
+    workers."""
     return round(RATE * seconds * share)
 
 

@@ -59,7 +59,7 @@ class FarmPlan:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The response to a request for /healthz: the status (0 without a response) and the text."""
+    """The response to a request for /healthz: the status (0 if there is no response) and the text."""
 
     status: int
     text: str = ""

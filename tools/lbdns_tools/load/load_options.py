@@ -212,8 +212,8 @@ def check_options(options: Mapping[str, Any]) -> None:
 def _check_values(options: Mapping[str, Any]) -> None:
     if "warm_up" in options and "requests" in options and not any(name in options for name in OPEN_LOADS):
         raise click.UsageError(
-            "--warm-up and --requests cannot be combined without --rate, --ramp or --trace; use --seconds instead "
-            "of --requests"
+            "--warm-up and --requests can be combined only with --rate, --ramp or --trace; use --seconds instead of "
+            "--requests"
         )
     low, high = options.get("min_rate", 0.0), options.get("max_rate", MAX_RATE)
     if low > high:

@@ -38,9 +38,9 @@ SCATTER: Final = (
 WITHIN_CHANCE: Final = (
     "By chance alone, the lowest and highest of many measured values usually lie outside the range of the true "
     "values. The report calculates a chance range from the variation between repetitions: if all points had the "
-    "same true value, the lowest or highest value would lie within the chance range in 95 of 100 studies. If the "
-    "lowest or highest value misses a bound but lies within the chance range, and the mean meets the bound, the "
-    "verdict is 'within chance'. In this case, the results do not show that any point misses the bound."
+    "same true value, the lowest or highest value would lie within the chance range in 95 of 100 studies. The "
+    "verdict is 'within chance' if the lowest or highest value misses a bound but lies within the chance range, and "
+    "the mean meets the bound. In this case, the results do not show that any point misses the bound."
 )
 
 

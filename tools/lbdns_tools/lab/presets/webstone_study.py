@@ -129,9 +129,9 @@ def _measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int)
 PRESET: Final = StudyPreset(
     "webstone",
     "WebStone, as in 1999",
-    """Compare a single server, 'round_robin', 'best', and the highest score ('best_score', the rule of 1999 with the
-    score 'headroom') on unequal and equal hosts. 20 to 100 clients request HTML, CGI and mixed files. Clients resolve
-    the name for each connection or at WebStone's intervals. The selections are single[:HOST] (one host, by default the
-    slowest host), alone (each other host by itself, in turn), round_robin, best and best_score.""",
+    """Compare a single server, 'round_robin', 'best' and 'best_score' on unequal and equal hosts. 'best_score' is the
+    rule of 1999, applied to the score 'headroom'. 20 to 100 clients request HTML, CGI and mixed files. Clients resolve
+    the name for each connection or at WebStone's intervals. The selections are 'single[:HOST]' (one host, by default
+    the slowest), 'alone' (each of the other hosts by itself), 'round_robin', 'best' and 'best_score'.""",
     plan,
 )

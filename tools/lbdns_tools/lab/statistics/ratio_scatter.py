@@ -60,9 +60,9 @@ def error_of_mean(points: Iterable[Ratios]) -> float | None:
 def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> ChanceRange | None:
     """Return the 95 % range of the points' lowest or highest mean, assuming that all true ratios are equal.
 
-    ``of`` is min or max. The range is estimated by bootstrapping. In each simulated study, the ratios deviate from the
-    overall mean by relative deviations drawn at random from the measured ones. If there are too few repetitions, the
-    result is None.
+    ``of`` is min or max. The range is estimated by bootstrapping. In each simulated study, each ratio deviates from the
+    overall mean by a relative deviation that is drawn at random from the measured deviations. If there are too few
+    repetitions, the result is None.
     """
     found = [ratios for ratios in points if ratios]
     residuals = _residuals(found)

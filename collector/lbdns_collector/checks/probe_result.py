@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class ProbeResult(NamedTuple):
-    """The result of a probe. If the probe could not be made, ``passed`` is None.
+    """The result of a probe. If the probe could not be carried out, ``passed`` is None.
 
     ``reason`` states why the probe did not pass.
     """

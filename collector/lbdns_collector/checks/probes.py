@@ -1,7 +1,7 @@
 """Probes that test one address of a member over TCP or HTTP, without blocking the event loop.
 
-A probe returns a ``ProbeResult``. If a probe cannot be made, for example because no file descriptor is free, its result
-has no effect on the member.
+A probe returns a ``ProbeResult``. If a probe cannot be carried out, for example because no file descriptor is free, its
+result has no effect on the member.
 """
 
 from __future__ import annotations

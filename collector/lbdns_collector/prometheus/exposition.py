@@ -29,7 +29,7 @@ _SPECIAL: Final = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 
 
 class FamilySlice(Metric):
-    """One slice of a metric family, which contains up to ROWS rows.
+    """One slice of a metric family, with up to ROWS rows.
 
     Rows are converted to prometheus_client's samples only if ``samples`` is read, because writing the rows directly is
     faster.

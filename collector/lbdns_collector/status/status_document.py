@@ -85,9 +85,9 @@ class StatusInputs:
     """All data needed to build a status document at ``now`` (monotonic seconds).
 
     ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Except in ``shadows``, each sequence
-    has one item per member, in the pool's order. ``capacities`` also contains a flag for each pool, which states
-    whether its capacities are in requests/s. ``upcoming`` is called only when a document is built, because it takes
-    longer to compute than the other data.
+    has one item per member, in the pool's order. For each pool, ``capacities`` also contains a flag that states whether
+    the capacities are in requests/s. ``upcoming`` is called only when a document is built, because it takes longer to
+    compute than the other data.
     """
 
     farm: Farm

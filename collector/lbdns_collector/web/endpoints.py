@@ -140,7 +140,7 @@ async def events_so_far(request: web.Request) -> web.StreamResponse:
 
 
 async def _events(request: web.Request, since: float, limit: int, kind: str) -> Sequence[LoggedEvent]:
-    """Return the events in the history, and then newer events that have not been written to it yet."""
+    """Return the events in the history, followed by newer events that have not been written to it yet."""
     program = request.app[SOURCE].program
     fresh = [event for event in program.events.newest(KEPT, since) if kind in ("", event.kind)]
     if program.history is None or len(fresh) >= limit:
@@ -173,7 +173,7 @@ async def history(request: web.Request) -> web.StreamResponse:
 
 
 async def plots(request: web.Request) -> web.StreamResponse:
-    """Send the data of several plots of one pool, which share their times."""
+    """Send the data of several plots of one pool. All plots share one list of times."""
     recorded = request.app[SOURCE].program.history
     if recorded is None:
         return error(404, HISTORY_OFF)

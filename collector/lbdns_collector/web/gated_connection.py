@@ -87,7 +87,7 @@ class GatedConnection(asyncio.Protocol):
             self.abort()
 
     def admitted(self) -> None:
-        """Record that the current request has reached a handler, which has no deadline."""
+        """Record that the current request has reached a handler. Handlers have no deadline."""
         if not (self._ended or self.is_closing):
             self.deadline = math.inf
 

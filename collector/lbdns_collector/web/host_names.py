@@ -1,4 +1,4 @@
-"""Decides whether the Host header of a request names this server, which prevents DNS rebinding.
+"""Decides whether the Host header of a request names this server, to prevent DNS rebinding.
 
 In a DNS rebinding attack, a website points its own name at this server's address. The website's scripts can then make a
 browser send requests to this server. The Host header of such a request contains the attacking website's name.

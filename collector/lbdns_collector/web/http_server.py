@@ -27,7 +27,7 @@ DAY: Final = 86400.0  # seconds
 
 
 class HttpServer:
-    """A server for one HTTP application on a listening socket, which is closed when the server stops."""
+    """A server for one HTTP application on a listening socket. When the server stops, it closes the socket."""
 
     def __init__(self, app: web.Application, endpoint: Endpoint, sock: socket.socket) -> None:
         self.configured = self.address = endpoint

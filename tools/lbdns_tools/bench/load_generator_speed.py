@@ -116,7 +116,7 @@ def _figures(program: Sequence[str], **patterns: str) -> dict[str, float]:
 
 
 def difference(ours: float, others: float) -> float:
-    """Return the relative difference between two figures, which is negative if ``ours`` is lower."""
+    """Return the relative difference between two figures. The result is negative if ``ours`` is lower."""
     return ours / others - 1 if others else float("inf")
 
 

@@ -1,4 +1,4 @@
-"""Runs one fault against a fresh farm under the measuring load, and judges the outcome by its limits."""
+"""Runs one fault against a fresh farm under the measuring load, and checks the outcome against the fault's limits."""
 
 from __future__ import annotations
 

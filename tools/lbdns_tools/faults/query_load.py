@@ -115,7 +115,7 @@ class LoadSender:
             self._record(pending, waited, member)
 
     def _member(self, message: bytes, asked: bytes) -> int:
-        """Return the position of the member that a response names, or NO_MEMBER if it is wrong."""
+        """Return the position of the member that a response names, or NO_MEMBER if the response is wrong."""
         try:
             answer = read_answer(message, asked)
         except AnswerError:

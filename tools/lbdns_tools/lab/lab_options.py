@@ -36,9 +36,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     ),
     click.option("--force", is_flag=True, help="Write to DIR even if it is not empty."),
     click.option(
-        "--quick",
-        is_flag=True,
-        help="Run a short version of the study with fewer measurements, which takes a few minutes.",
+        "--quick", is_flag=True, help="Run a short version of the study, with fewer measurements, in a few minutes."
     ),
     click.option("--farm", type=FARM_FILE, metavar="FILE.toml", help="Farm file. [default: built-in farm]"),
     click.option("--seconds", type=SECONDS, help="Duration of each measurement, excluding the warm-up."),

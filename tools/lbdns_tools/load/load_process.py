@@ -34,7 +34,7 @@ _GARBAGE: Final = 100_000  # allocations between garbage collections: hardly any
 
 
 class LoadProcess:
-    """One share of a run, which this process executes. If ``sources`` is empty, the kernel selects the source
+    """The share of a run that this process executes. If ``sources`` is empty, the kernel selects the source
     addresses."""
 
     def __init__(self, run: LoadRun, sources: Sequence[str], parent: Connection) -> None:

@@ -31,7 +31,7 @@ class AcceptanceVerdict:
     """The verdict on a criterion.
 
     ``value`` is the criterion's figure, averaged over all seeds. ``error`` is the jackknife standard error of
-    ``value``, which is 0 if there is only one seed.
+    ``value``, or 0 if there is only one seed.
     """
 
     demand: AcceptanceDemand

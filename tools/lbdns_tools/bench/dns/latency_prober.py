@@ -103,7 +103,7 @@ def _read_answers(sock: socket.socket, waiting: dict[bytes, int], times: list[fl
 
 
 def await_answer(port: int, query: bytes, limit: float, step: float = 0.005) -> bytes:
-    """Send a query every ``step`` seconds until an answer arrives, and return it.
+    """Send a query every ``step`` seconds until an answer arrives, and return that answer.
 
     Raises BenchmarkError if no answer arrives within ``limit`` seconds.
     """

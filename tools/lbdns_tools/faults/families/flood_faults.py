@@ -60,7 +60,7 @@ def http_request(chance: Random) -> bytes:
 
 
 def tcp_message(chance: Random) -> bytes:
-    """Return a malformed DNS message for TCP, whose length prefix may be wrong."""
+    """Return a malformed DNS message for TCP. Its length prefix may also be wrong."""
     message = chance.choice(list(malformed_flood.KINDS.values()))(chance)
     length = chance.choice((len(message), 0, 65535, len(message) // 2))
     return length.to_bytes(2, "big") + message

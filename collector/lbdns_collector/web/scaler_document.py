@@ -64,7 +64,7 @@ class _DocumentCheck:
                 raise NotScalerError(f"its key {key!r} is invalid")
             yield
         if self._next():
-            raise NotScalerError("text follows the JSON object")
+            raise NotScalerError("it must end after the JSON object")
         if self._missing:
             raise NotScalerError(f"it has no key {next(iter(self._missing))!r}")
 
@@ -72,7 +72,7 @@ class _DocumentCheck:
         self._expect("[")
         while self._goes_on("]"):
             if not is_right(self._value()):
-                raise NotScalerError(f"an element of its key {key!r} is invalid")
+                raise NotScalerError(f"its key {key!r} contains an invalid element")
             yield
 
     def _goes_on(self, end: str) -> bool:

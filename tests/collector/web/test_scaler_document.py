@@ -78,10 +78,10 @@ ROUND = {"time": NOW, "requests_per_s": 1.0, "in_service": 1, "recommended": 1}
         (with_(started=-1.0), "its key 'started' is invalid"),
         (with_(demand={"time": NOW}), "its key 'demand' is invalid"),
         (with_(servers={}), r"it is not a JSON object: '\[' is missing"),
-        (with_(servers=[5]), "an element of its key 'servers' is invalid"),
-        (with_(servers=[scaler_server("web-1", "starting", 1e300)]), "an element of its key 'servers' is invalid"),
-        (with_(servers=[scaler_server("web-1", 5, NOW)]), "an element of its key 'servers' is invalid"),  # type: ignore[arg-type]
-        (with_(rounds=[ROUND | {"in_service": "1"}]), "an element of its key 'rounds' is invalid"),
+        (with_(servers=[5]), "its key 'servers' contains an invalid element"),
+        (with_(servers=[scaler_server("web-1", "starting", 1e300)]), "its key 'servers' contains an invalid element"),
+        (with_(servers=[scaler_server("web-1", 5, NOW)]), "its key 'servers' contains an invalid element"),  # type: ignore[arg-type]
+        (with_(rounds=[ROUND | {"in_service": "1"}]), "its key 'rounds' contains an invalid element"),
         (with_(farm="x" * MAX_ELEMENT), f"values of at most {MAX_ELEMENT} characters"),
         (with_(later=math.nan), "it is not a JSON object with values"),
     ],
@@ -100,7 +100,7 @@ def test_other_documents_do_not_fit(change: Callable[[dict[str, Any]], None], me
         (b"<!doctype html>", "it is not a JSON object"),
         (b"[]", "it is not a JSON object"),
         (b"{}", "it has no key"),
-        (b"{} {}", "text follows the JSON object"),
+        (b"{} {}", "it must end after the JSON object"),
         (b'{"farm": "a", "farm": "b"}', "'farm' is not a key, or occurs twice"),
         (b'{"farm": "a",}', "it is not a JSON object"),
         (b'{"later": [1,]}', "it is not a JSON object"),

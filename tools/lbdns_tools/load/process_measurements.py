@@ -21,7 +21,7 @@ _DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class StartLateness:
-    """How late requests start, for each quarter of the time between the warm-up and the end of sending."""
+    """The delays with which requests start, in each quarter of the time from the warm-up to the end of sending."""
 
     __slots__ = ("_begin_s", "_length_s", "counts", "sums")
 

@@ -213,7 +213,7 @@ _ALL: Final = (
     ),
     _rule(
         "spare-capacity",
-        "quarantines a member that may be working only while the others can serve the demand",
+        "does not quarantine a member that may still be working if the others cannot serve the demand",
         "status page",
         (_CANDIDATES, "spare", lambda suspended, *values: list(suspended)),
     ),

@@ -211,15 +211,15 @@ def _death(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _failures(quick: bool) -> Iterator[AcceptanceDemand]:
-    """The strongest server of T3 has 69% of its capacity. The cases are the same with ``quick``: they are short."""
+    """The strongest server of T3 has 69 % of its capacity. ``quick`` leaves these cases unchanged, as they are short."""
     hangs = Outage("s3", 30.0, 50.0, service_only=True)
     case = _case("T3", "html", 0.5, quick, "0.5, the web server on s3 dies", duration=40.0, outages=(hangs,))
-    yield ratio("a web server dies that the others cannot replace", case, "failed", case.by(RR), 0.5)
+    yield ratio("a web server dies, and the others cannot replace it", case, "failed", case.by(RR), 0.5)
     row = "a server fails again and again"
     outages = tuple(Outage("s1", begin, begin + 4.0) for begin in (20.0, 30.0, 40.0, 50.0, 60.0, 70.0))
     case = _case("T3", "mix", 0.5, quick, "0.5, s1 fails six times", duration=60.0, outages=outages)
     yield ratio(row, case, "failed", case.by(RR), 0.15)
-    row = "the server-status page of a server fails that the others cannot replace"
+    row = "the server-status page fails on a server that the others cannot replace"
     usual = _case("T3", "html", 0.7, quick, duration=40.0)
     hidden = _case(
         "T3", "html", 0.7, quick, "0.7, no status page", duration=40.0, outages=(Outage("s3", 30.0, page_only=True),)

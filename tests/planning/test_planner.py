@@ -12,12 +12,19 @@ import pytest
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.events.event_log import EventLog
 from lbdns.model.overrides import NO_OVERRIDES
+from lbdns.planning import planner as planner_module
 from lbdns.planning.planner import Planner
 from tests.answering.farms import MEMBERS, hobbit, make_farm, pool
 from tests.overriding import drains
 from tests.planning.planner_log import SHORT, messages
 from tests.server.clients import until
 from tests.server.readings import Readings
+
+
+@pytest.fixture(autouse=True)
+def _one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do all planning and announcing in one turn, although a busy machine may take longer than a turn lasts."""
+    monkeypatch.setattr(planner_module, "TURN", 60.0)
 
 
 class Fixture:

@@ -24,6 +24,7 @@ from tests.needs import needs
 
 INTERVAL = 0.1
 COUNT = 20
+ATTEMPTS = 5  # each takes about 2.5 s; on an idle machine, the first one succeeds
 
 
 def assert_on_the_grid(times: list[float], interval: float) -> None:
@@ -45,18 +46,32 @@ def forever_half(connection: socket.socket, request: bytes) -> None:
 
 @pytest.mark.parametrize("handler", [None, hanging, forever_half], ids=["none", "hanging", "half"])
 def test_the_cadence_is_fixed_whatever_the_web_server_does(tmp_path: Path, handler: Handler | None) -> None:
+    """One of some runs must keep to the grid, because a busy machine disturbs the others."""
+    for attempt in range(ATTEMPTS):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        sent, received = times_of_reports(folder, handler)
+        try:
+            assert_on_the_grid(received, INTERVAL)
+            assert_on_the_grid(sent, INTERVAL)
+            return
+        except AssertionError:
+            if attempt == ATTEMPTS - 1:
+                raise
+
+
+def times_of_reports(folder: Path, handler: Handler | None) -> tuple[list[float], list[float]]:
+    """Run an agent beside this web server, and return when it sent its reports and when they arrived."""
     with contextlib.ExitStack() as stack:
         collector = stack.enter_context(receiver())
         url = stack.enter_context(web_server(handler)) if handler else "off"
         arguments = ("--interval", str(INTERVAL), "--gateway", "off", "--alarm", "off", "--server-status", url)
-        running = stack.enter_context(agent(tmp_path, "--collector", collector.where, *arguments))
+        running = stack.enter_context(agent(folder, "--collector", collector.where, *arguments))
         for _ in range(COUNT + 3):
             collector.take()
         assert running.stop() == 0
     reports, times = collector.reports[3:], collector.times[3:]
     assert [report.seq for report in reports] == list(range(4, COUNT + 4)), "none is left out"
-    assert_on_the_grid(times, INTERVAL)
-    assert_on_the_grid([report.time for report in reports], INTERVAL)
     for report in reports:
         assert report.kind == "data"
         assert report.interval == INTERVAL
@@ -64,6 +79,7 @@ def test_the_cadence_is_fixed_whatever_the_web_server_does(tmp_path: Path, handl
         assert {"cpu_idle", "run_queue", "load1"} <= set(report.metrics)
     if handler:
         assert running.lines("busy_workers, idle_workers") == 1, running.log
+    return [report.time for report in reports], times
 
 
 def test_a_server_that_answers_slower_than_a_report_waits_serves_the_next_round(tmp_path: Path) -> None:

@@ -80,8 +80,8 @@ async def test_a_silent_member_leaves_the_plan_without_any_report(
     farm: Fixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     farm.report(("bilbo", "frodo"))
-    farm.report(("gandalf",), interval=SHORT)
     reported = farm.loop.time()
+    farm.report(("gandalf",), interval=SHORT)
     assert farm.order() == list(MEMBERS)
     caplog.clear()
     await until(lambda: farm.order() == ["bilbo", "frodo"])

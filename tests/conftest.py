@@ -69,7 +69,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
-        gc.collect()  # counts the objects again: their number delays the next full collection, and memory grows until it
+        gc.collect()  # counts the remaining objects, because their number delays the next full collection
         gc.enable()
 
 

@@ -58,7 +58,7 @@ def test_a_burner_in_a_limited_group(with_accounting: bool) -> None:
             move_in(path, pid)
         metrics = two_samples(path)
     assert metrics["cpu_count"] == pytest.approx(0.2)
-    assert metrics["cpu_idle"] < 25.0
+    assert metrics["cpu_idle"] < 60.0, "a busy machine runs the burners less than their limit allows"
     assert metrics["cpu_steal"] > 5.0, "it is held back most of the time, but for other reasons too on a busy machine"
     assert metrics["run_queue"] == 2.0
     assert 0.0 < metrics["mem_available"] <= 100.0

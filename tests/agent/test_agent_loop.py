@@ -76,7 +76,9 @@ def times_of_reports(folder: Path, handler: Handler | None) -> tuple[list[float]
         assert report.kind == "data"
         assert report.interval == INTERVAL
         assert "busy_workers" not in report.metrics
-        assert {"cpu_idle", "run_queue", "load1"} <= set(report.metrics)
+        assert {"run_queue", "load1"} <= set(report.metrics)
+    measured = sum("cpu_idle" in report.metrics for report in reports)
+    assert measured >= COUNT // 2, "two readings of a busy machine may be too close for a difference"
     if handler:
         assert running.lines("busy_workers, idle_workers") == 1, running.log
     return [report.time for report in reports], times

@@ -22,6 +22,8 @@ NATIVE := $(if $(shell PATH='$(PATH)' command -v cargo),$(VENV)/.native)
 
 SYSTEMD := /run/systemd/system
 PYTEST_OPTIONS ?=
+# More processes than processors, because a test that runs real programs mostly waits for them
+TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format venv native install lock lab-quick faults faults-quick soak deps-debian deps-lab packages check-python clean
@@ -33,7 +35,7 @@ demo: $(VENV)/.runtime ## run a complete farm on the loopback and print commands
 	@$(BIN)/lbdns demo
 
 test: lint $(NATIVE) ## run lint, then all tests in parallel (PYTEST_OPTIONS='-k name' selects some)
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --durations 15 $(PYTEST_OPTIONS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --durations 15 $(PYTEST_OPTIONS)
 
 lab-quick: $(VENV)/.dev ## run the shortest lab study, about 4 minutes on an otherwise idle machine (as root)
 	rm -rf build/lab

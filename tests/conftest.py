@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import sys
 from collections import Counter
-from typing import Any
+from collections.abc import Generator
+from typing import Any, Final
 
 import hypothesis
 import pytest
@@ -14,6 +16,19 @@ import pytest
 from lbdns_shared import log
 from lbdns_shared.log_writer import QueuedStream
 from tests.needs import MARK, REASON_PREFIX, missing, nothing_may_be_skipped
+
+#: Files whose tests take longest, the longest first. They run first, so that no process still runs one of them when the
+#: others have nothing left to do; this needs pytest-xdist's option --no-loadscope-reorder
+LONGEST_FILES: Final = (
+    "tests/distributions/test_agent_oldest_python.py",
+    "tests/tools/sim/test_acceptance_command.py",
+    "tests/tools/bench/test_scaling_farm.py",
+    "tests/end_to_end/test_scaler.py",
+    "tests/answering/test_responder_fast_path.py",
+    "tests/tools/bench/test_load_generator_speed.py",
+    "tests/tools/scaler/providers/test_provider_contract.py",
+    "tests/choosing/test_lying_member.py",
+)
 
 
 def hear_interrupts() -> None:
@@ -40,6 +55,28 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.register_profile("untimed", deadline=None)
     hypothesis.settings.load_profile("untimed")
     config.addinivalue_line("markers", f"{MARK}(*programs, root, namespaces, ipv6, ...): use tests.needs.needs")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests without garbage collection, and exempt tests and imported modules from it for the whole run.
+
+    They are millions of objects that stay, and each full collection would search all of them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.collect()  # counts the remaining objects, because their number delays the next full collection
+        gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Move the tests in LONGEST_FILES to the beginning."""
+    ranks = {path: rank for rank, path in enumerate(LONGEST_FILES)}
+    items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(ranks)))
 
 
 @pytest.hookimpl(tryfirst=True)  # before any fixture that would stumble over what is missing

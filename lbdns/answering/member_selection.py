@@ -188,7 +188,7 @@ _BEGAN: Final = _TIMES + len(FAMILY_TYPES)  # by lookup: the time of its first q
 _MEMBERS: Final = _BEGAN + OPEN  # by lookup
 _PORTS: Final = _MEMBERS + OPEN  # by lookup and type: the source port of the query, or -1
 _EMPTY: Final = (
-    *(0, 0.0, 0, -1, 0.0, 0, 0.0, 0, UNTESTED, 0, 0, 0), *[0.0] * len(FAMILY_TYPES),
+    *(None, 0.0, 0, -1, 0.0, 0, 0.0, 0, UNTESTED, 0, 0, 0), *[0.0] * len(FAMILY_TYPES),
     *[-math.inf] * OPEN, *[0] * OPEN, *[-1] * (OPEN * len(FAMILY_TYPES)),
 )  # fmt: skip
 _OF_TYPE: Final = tuple(((1 << OPEN) - 1) << family * OPEN for family in FAMILY_TYPES.values())  # in _LACKING
@@ -222,8 +222,9 @@ class FamilyAffinity:
     __slots__ = ("_slots", "coherent")
 
     def __init__(self) -> None:
-        # Lists, because arrays would create a new object each time a number is read
-        self._slots: list[list[Any]] = [list(_EMPTY) for _ in range(AFFINITY_SLOTS)]
+        # A slot without a client has no cells of its own: to create them all takes 40 ms, in which a reload would
+        # delay queries. Lists, because arrays would create a new object each time a number is read
+        self._slots: list[Sequence[Any]] = [_EMPTY] * AFFINITY_SLOTS
         self.coherent = 0  # queries that joined a lookup
 
     @staticmethod
@@ -247,9 +248,9 @@ class FamilyAffinity:
         If the lookup's member is no longer usable, the next member in the plan replaces it in the lookup.
         """
         mark = hash((host, cursor.number))
-        cells = self._slots[mark % AFFINITY_SLOTS]
+        cells: list[Any] = self._slots[mark % AFFINITY_SLOTS]  # type: ignore[assignment]  # a tuple only if empty
         if cells[_MARK] != mark:
-            cells[:] = _EMPTY
+            cells = self._slots[mark % AFFINITY_SLOTS] = list(_EMPTY)
             cells[_MARK], cells[_NEWEST] = mark, now
         elif cells[_JOINED] or cells[_LACKING] & _OF_TYPE[family]:  # otherwise, the client queries only one type
             number = _find(cells, port, family, now, cursor.affinity_window)
@@ -278,7 +279,7 @@ class FamilyAffinity:
         return member
 
 
-def _find(cells: list[Any], port: int, family: int, now: float, window: float) -> int:
+def _find(cells: Sequence[Any], port: int, family: int, now: float, window: float) -> int:
     """Return the number of the lookup that a query joins, or _BEGINS or _DOUBTFUL if it begins a new lookup."""
     current: int = cells[_CURRENT]
     lacking = (cells[_LACKING] & _OF_TYPE[family]) >> family * OPEN
@@ -299,12 +300,12 @@ def _find(cells: list[Any], port: int, family: int, now: float, window: float) -
     return lookups[0] if lookups and found == _BEGINS and not begins else found
 
 
-def _ports(cells: list[Any], number: int) -> list[int]:
+def _ports(cells: Sequence[Any], number: int) -> Sequence[int]:
     place = _PORTS + number * len(FAMILY_TYPES)
     return cells[place : place + len(FAMILY_TYPES)]
 
 
-def _compare_gaps(cells: list[Any], port: int, family: int, now: float) -> int:
+def _compare_gaps(cells: Sequence[Any], port: int, family: int, now: float) -> int:
     """Apply rules 4 and 5 if the current lookup already has the type; return what ``_find`` returns.
 
     Any query may be delayed, so a difference between the two times proves little by itself. It is sufficient if the

@@ -33,7 +33,7 @@ class Receiver:
         host, port = self.socket.getsockname()[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
-    def take(self, longest: float = 20.0, key: AgentKey | None = None) -> Report:
+    def take(self, longest: float = 60.0, key: AgentKey | None = None) -> Report:
         """Return the next report, after checking its tag with ``key``."""
         self.socket.settimeout(longest)
         envelope = open_envelope(self.socket.recv(2000))
@@ -43,7 +43,7 @@ class Receiver:
         self.times.append(time.monotonic())
         return self.reports[-1]
 
-    def until(self, kind: str, longest: float = 20.0) -> Report:
+    def until(self, kind: str, longest: float = 60.0) -> Report:
         """Return the next report of a kind, skipping all others."""
         end = time.monotonic() + longest
         while (report := self.take(longest)).kind != kind:

@@ -24,6 +24,7 @@ from tests.needs import needs
 
 INTERVAL = 0.1
 COUNT = 20
+ATTEMPTS = 5  # each takes about 2.5 s; on an idle machine, the first one succeeds
 
 
 def assert_on_the_grid(times: list[float], interval: float) -> None:
@@ -45,25 +46,42 @@ def forever_half(connection: socket.socket, request: bytes) -> None:
 
 @pytest.mark.parametrize("handler", [None, hanging, forever_half], ids=["none", "hanging", "half"])
 def test_the_cadence_is_fixed_whatever_the_web_server_does(tmp_path: Path, handler: Handler | None) -> None:
+    """One of some runs must keep to the grid, because a busy machine disturbs the others."""
+    for attempt in range(ATTEMPTS):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        sent, received = times_of_reports(folder, handler)
+        try:
+            assert_on_the_grid(received, INTERVAL)
+            assert_on_the_grid(sent, INTERVAL)
+            return
+        except AssertionError:
+            if attempt == ATTEMPTS - 1:
+                raise
+
+
+def times_of_reports(folder: Path, handler: Handler | None) -> tuple[list[float], list[float]]:
+    """Run an agent beside this web server, and return when it sent its reports and when they arrived."""
     with contextlib.ExitStack() as stack:
         collector = stack.enter_context(receiver())
         url = stack.enter_context(web_server(handler)) if handler else "off"
         arguments = ("--interval", str(INTERVAL), "--gateway", "off", "--alarm", "off", "--server-status", url)
-        running = stack.enter_context(agent(tmp_path, "--collector", collector.where, *arguments))
+        running = stack.enter_context(agent(folder, "--collector", collector.where, *arguments))
         for _ in range(COUNT + 3):
             collector.take()
         assert running.stop() == 0
     reports, times = collector.reports[3:], collector.times[3:]
     assert [report.seq for report in reports] == list(range(4, COUNT + 4)), "none is left out"
-    assert_on_the_grid(times, INTERVAL)
-    assert_on_the_grid([report.time for report in reports], INTERVAL)
     for report in reports:
         assert report.kind == "data"
         assert report.interval == INTERVAL
         assert "busy_workers" not in report.metrics
-        assert {"cpu_idle", "run_queue", "load1"} <= set(report.metrics)
+        assert {"run_queue", "load1"} <= set(report.metrics)
+    measured = sum("cpu_idle" in report.metrics for report in reports)
+    assert measured >= COUNT // 2, "two readings of a busy machine may be too close for a difference"
     if handler:
         assert running.lines("busy_workers, idle_workers") == 1, running.log
+    return [report.time for report in reports], times
 
 
 def test_a_server_that_answers_slower_than_a_report_waits_serves_the_next_round(tmp_path: Path) -> None:
@@ -229,17 +247,18 @@ ALARMED = ("--server-status", "off", "--gateway", "off", "--interval")
 def test_an_alarm_goes_at_once_and_lasts_as_long_as_the_overload(tmp_path: Path) -> None:
     with ForkingServer() as server, receiver() as collector:
         url = f"http://127.0.0.1:{server.port}/"
-        arguments = ("--gateway", "off", "--server-status", url, "--interval", "1", "--alarm", "listen_queue>5")
+        arguments = ("--gateway", "off", "--server-status", url, "--interval", "5", "--alarm", "listen_queue>5")
         with agent(tmp_path, "--collector", collector.where, *arguments) as running:
             # Its own question waits in the queue too, so the count stays at few
             first = collector.take()
+            start = time.monotonic()
             assert first.kind == "data"
             with contextlib.ExitStack() as stack:
                 for _ in range(20):
                     stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-                start = time.monotonic()
-                alarm = collector.until("alarm")
-                assert time.monotonic() - start < 0.9, "an interval is 1 s"
+                alarm = collector.take()
+                assert (alarm.kind, alarm.seq) == ("alarm", first.seq + 1)
+                assert time.monotonic() - start < 4.5, "an interval is 5 s"
                 assert alarm.alarm.startswith("listen_queue 2")
                 assert alarm.alarm.endswith(" > 5")
                 assert alarm.metrics["listen_queue"] >= 20
@@ -257,11 +276,11 @@ def test_an_alarm_goes_at_once_and_lasts_as_long_as_the_overload(tmp_path: Path)
 def test_an_alarm_goes_as_soon_as_the_web_server_is_gone_and_data_as_soon_as_it_is_back(tmp_path: Path) -> None:
     with ForkingServer(children=0) as server, receiver() as collector:
         url = f"http://127.0.0.1:{server.port}/"
-        arguments = ("--gateway", "off", "--server-status", url, "--interval", "30", "--alarm", "run_queue>1e9")
+        arguments = ("--gateway", "off", "--server-status", url, "--interval", "600", "--alarm", "run_queue>1e9")
         with agent_at_once(collector.where, *arguments):
             first = collector.take()
             assert first.kind == "data"
-            # The next report is due in 30 s; a receiver waits 20 s
+            # The next report is due in 10 min; a receiver waits 1 min
             server.do("server.close()")
             alarm = collector.take()
             assert (alarm.kind, alarm.seq, alarm.metrics) == ("alarm", first.seq + 1, {})

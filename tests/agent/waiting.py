@@ -11,7 +11,7 @@ from lbdns_agent.non_blocking_sensors import ReadingSteps, SensorTasks
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], object], longest: float = 20.0) -> None:
+def until(condition: Callable[[], object], longest: float = 60.0) -> None:
     """Wait until ``condition`` holds, and fail after ``longest`` seconds."""
     end = time.monotonic() + longest
     while not condition():

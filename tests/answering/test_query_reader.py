@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from time import perf_counter
+from time import process_time
 
 import dns.edns
 import dns.message
@@ -250,8 +250,8 @@ def test_any_bytes_are_read_or_refused(wire: bytes) -> None:
     ids=["pointers", "labels", "long names", "16,125 options"],
 )
 def test_the_work_is_bounded_whatever_arrives(wire: bytes) -> None:
-    began = perf_counter()
+    began = process_time()
     for _ in range(10):
         read_query(wire)
     # The longest message there can be; a datagram is cut at 4096 bytes before it gets here
-    assert (perf_counter() - began) / 10 < 0.05
+    assert (process_time() - began) / 10 < 0.05

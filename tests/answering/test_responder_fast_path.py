@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import tracemalloc
 from itertools import product
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import dns.edns
@@ -266,7 +266,7 @@ def test_the_longest_messages_cost_bounded_work() -> None:
         header + b"\x3f" * 65_000,
     ]
     for query in longest:
-        began = perf_counter()
+        began = process_time()
         for _ in range(20):
             check_well_formed(query, responder.respond(query, client(), TCP), TCP)
-        assert (perf_counter() - began) / 20 < 0.02
+        assert (process_time() - began) / 20 < 0.02

@@ -20,6 +20,7 @@ FOLDERS: Final = ("tests/agent", "tests/shared")
 PACKAGES: Final = (
     "msgpack==1.0.2", "psutil", "matplotlib", "pytest", "pytest-asyncio", "pytest-xdist", "hypothesis", "cryptography",
 )  # fmt: skip
+PROCESSES: Final = "4"  # more than the usual number of processors, because most of these tests wait for timers
 LONGEST: Final = 600  # seconds: about 60 on two free processors
 
 
@@ -52,7 +53,7 @@ def make_environment(python: str) -> Path:
 def test_the_agent_runs_on_python_3_9() -> None:
     python = make_environment(find_python())
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "agent")))}
-    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", *FOLDERS]
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", PROCESSES, *FOLDERS]
     run = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-SHORT = 0.05  # s: report interval; silent after three of them
+SHORT = 0.2  # s: report interval; silent after three of them, which a busy machine must not take for one step
 
 
 def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:

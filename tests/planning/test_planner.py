@@ -12,12 +12,19 @@ import pytest
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.events.event_log import EventLog
 from lbdns.model.overrides import NO_OVERRIDES
+from lbdns.planning import planner as planner_module
 from lbdns.planning.planner import Planner
 from tests.answering.farms import MEMBERS, hobbit, make_farm, pool
 from tests.overriding import drains
 from tests.planning.planner_log import SHORT, messages
 from tests.server.clients import until
 from tests.server.readings import Readings
+
+
+@pytest.fixture(autouse=True)
+def _one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do all planning and announcing in one turn, although a busy machine may take longer than a turn lasts."""
+    monkeypatch.setattr(planner_module, "TURN", 60.0)
 
 
 class Fixture:
@@ -73,14 +80,14 @@ async def test_a_silent_member_leaves_the_plan_without_any_report(
     farm: Fixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     farm.report(("bilbo", "frodo"))
-    farm.report(("gandalf",), interval=SHORT)
     reported = farm.loop.time()
+    farm.report(("gandalf",), interval=SHORT)
     assert farm.order() == list(MEMBERS)
     caplog.clear()
     await until(lambda: farm.order() == ["bilbo", "frodo"])
     assert farm.loop.time() - reported >= 3 * SHORT - 0.01
     (told,) = messages(caplog, "gandalf")
-    assert re.fullmatch(r"pool web: gandalf is silent \(was usable\): no report for 0\.\d s", told)
+    assert re.fullmatch(r"pool web: gandalf is silent \(was usable\): no report for \d+\.\d s", told)
     farm.report(("gandalf",))
     assert farm.order() == list(MEMBERS)
 

@@ -156,10 +156,11 @@ async def test_a_pool_whose_planning_fails_keeps_its_plan_and_harms_no_other(
 
 async def test_a_pool_whose_planning_fails_is_not_tried_without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     pools = TwoPools(monkeypatch)
-    pools.report(SHORT)
+    pools.report(SHORT / 4)
     pools.broken = True
-    await asyncio.sleep(10 * SHORT)  # all members fall silent in this time, so that new plans are due
-    assert 0 < pools.attempts <= 3
+    await until(lambda: pools.attempts)  # all members fall silent, so that new plans are due
+    await asyncio.sleep(10 * SHORT / 4)
+    assert pools.attempts <= 3
     pools.planner.stop()
 
 

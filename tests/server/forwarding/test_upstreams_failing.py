@@ -30,19 +30,18 @@ async def test_the_next_one_may_do_better(rcode: dns.rcode.Rcode) -> None:
 async def test_if_none_does_better_the_first_one_s_word_is_told_at_once() -> None:
     refusing, broken = failing(dns.rcode.REFUSED), failing(dns.rcode.SERVFAIL)
     async with upstream(refusing) as one, upstream(broken) as two, relaying(one, two) as server:
-        began = perf_counter()
         message = read(await ask_udp(server.endpoint, QUERY))
         assert (message.rcode(), message.flags & dns.flags.RA) == (dns.rcode.REFUSED, dns.flags.RA)
-        assert perf_counter() - began < 1.0
+        assert server.count("timeouts") == 0
         assert (len(one.asked), len(two.asked), server.count("failed")) == (1, 1, 1)
 
 
-@pytest.mark.usefixtures("quick")
-async def test_one_that_stays_silent_is_asked_last_from_then_on() -> None:
+async def test_one_that_stays_silent_is_asked_last_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstreams, "TRY", 1.0)
     async with upstream(silent) as dead, upstream() as up, relaying(dead, up) as server:
         began = perf_counter()
         assert addresses(await ask_udp(server.endpoint, QUERY)) == [ADDRESS]
-        assert 0.25 <= perf_counter() - began < 1.2
+        assert perf_counter() - began >= 1.0
         assert (len(dead.asked), server.count("timeouts")) == (1, 1)
         for query in (OTHER, QUERY):
             assert addresses(await ask_udp(server.endpoint, query)) == [ADDRESS]
@@ -51,12 +50,11 @@ async def test_one_that_stays_silent_is_asked_last_from_then_on() -> None:
 
 async def test_one_that_is_back_is_found_out_without_letting_anybody_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upstreams, "PROBE_AFTER", 0.0)
-    monkeypatch.setattr(upstreams, "TRY", 0.6)
+    monkeypatch.setattr(upstreams, "TRY", 1.0)
     async with upstream(silent) as first, upstream() as second, relaying(first, second) as server:
         await ask_udp(server.endpoint, QUERY)
-        began = perf_counter()
         await ask_udp(server.endpoint, OTHER)  # it is still away, and probed beside
-        assert perf_counter() - began < 0.6
+        assert server.count("timeouts") == 1, "the answer did not wait for the end of the probe"
         await until(lambda: len(first.asked) == 2)
         await until(lambda: server.count("timeouts") == 2)
         first.udp = good
@@ -71,9 +69,7 @@ async def test_one_that_is_back_is_found_out_without_letting_anybody_wait(monkey
 async def test_one_that_is_not_there() -> None:
     gone = Endpoint("127.0.0.1", free_ports(1)[0])
     async with upstream() as up, relaying(gone, up) as server:
-        began = perf_counter()
         assert addresses(await ask_udp(server.endpoint, QUERY)) == [ADDRESS]
-        assert perf_counter() - began < 1.0, "the kernel says so at once"
         assert (server.count("unreachable"), server.count("timeouts")) == (1, 0)
 
 

@@ -30,16 +30,16 @@ def recorded_devices() -> int:
 def test_rows_at_fixed_intervals_until_a_signal(number: signal.Signals, tmp_path: Path) -> None:
     out = tmp_path / "out"
     path = out / "metrics_load1.csv"
-    with recorder(tmp_path, "--metrics", "load1", "--interval", "0.2", "--out", str(out)) as running:
+    with recorder(tmp_path, "--metrics", "load1", "--interval", "0.5", "--out", str(out)) as running:
         until(lambda: rows(path) >= 6)
         assert running.stop(number) == 0
-        assert len(running.lines("recording every 0.2 s in ")) == 1
+        assert len(running.lines("recording every 0.5 s in ")) == 1
         assert running.log.endswith("lbdns.recorder: stopped\n")
     times = [datetime.fromisoformat(row.partition(",")[0]).timestamp() for row in assert_whole(path.read_text())]
-    steps = [(after - before) / 0.2 for before, after in zip(times, times[1:])]
-    assert all(step > 0.25 for step in steps)
+    steps = [(after - before) / 0.5 for before, after in zip(times, times[1:])]
+    assert all(step > 0.1 for step in steps)
     # Late rows don't shift the following ones: each is due at a multiple of the interval. A busy machine skips some
-    phases = sorted((time - times[0]) / 0.2 % 1.0 for time in times)
+    phases = sorted((time - times[0]) / 0.5 % 1.0 for time in times)
     assert min(phases[len(phases) // 2], 1.0 - phases[len(phases) // 2]) < 0.25
 
 

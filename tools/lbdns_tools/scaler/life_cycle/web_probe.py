@@ -14,7 +14,6 @@ from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
 
 TIMEOUT: Final = 5.0  # seconds for one request
-MAX_BODY: Final = 16 * 2**20  # bytes of a response that are read
 
 
 class ProbeError(LbdnsError):
@@ -77,10 +76,11 @@ class WebProbe:
     async def _get(self, session: aiohttp.ClientSession, path: str) -> None:
         try:
             async with session.get(path, allow_redirects=False) as response:
-                await response.content.read(MAX_BODY)
+                async for _ in response.content.iter_any():
+                    pass  # the whole page, which ends within TIMEOUT
                 if response.status >= 400:
                     raise ProbeError(f"GET {path}: status {response.status}")
-        except (aiohttp.ClientError, OSError) as error:
-            raise ProbeError(f"GET {path}: {error or type(error).__name__}") from None
         except TimeoutError:
             raise ProbeError(f"GET {path}: no response within {TIMEOUT:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise ProbeError(f"GET {path}: {str(error) or type(error).__name__}") from None

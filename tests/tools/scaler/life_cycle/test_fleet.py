@@ -122,6 +122,22 @@ async def test_an_operators_drain_is_left_alone(tmp_path: Path) -> None:
     assert "web-1" not in driver.farm.drained
 
 
+async def test_an_operators_drain_of_a_draining_server_is_left_alone(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(connections=3.0), tmp_path)
+    await driver.want(2, seconds=15)
+    await driver.want(1, seconds=5)
+    driver.farm.drained.discard("web-2")  # the operator's drain replaces the scaler's
+    driver.farm.held.add("web-2")
+    await driver.look(100)
+    assert driver.states() == {"web-1": "in service", "web-2": "draining"}
+    assert driver.fleet.held == {"web-2"}
+    assert driver.farm.drained == set()
+    driver.farm.held.clear()
+    await driver.look(60)
+    assert driver.states() == {"web-1": "in service"}
+    assert driver.farm.broken_promises == NONE
+
+
 @pytest.mark.parametrize("failing", ["down", "front_down"])
 async def test_nothing_changes_while_the_servers_cannot_be_observed(tmp_path: Path, failing: str) -> None:
     driver = FleetDriver(FakeFarm(), tmp_path)

@@ -57,10 +57,10 @@ class Fleet:
 
     @property
     def held(self) -> frozenset[str]:
-        """The servers in service that an operator keeps away from clients."""
+        """The servers in service or draining that an operator keeps away from clients."""
         return frozenset(
             name for name, record in self.records.items()
-            if record.state is S.IN_SERVICE and (front := self.facts_of(name).front) and front.held
+            if record.state in (S.IN_SERVICE, S.DRAINING) and (front := self.facts_of(name).front) and front.held
         )  # fmt: skip
 
     def facts_of(self, name: str) -> ServerFacts:

@@ -134,7 +134,7 @@ async def test_status_and_metrics(tmp_path: Path) -> None:
     assert document["counts"]["in service"] == 2
     assert [server["name"] for server in document["servers"]] == ["web-1", "web-2", "web-3"]
     assert document["rounds"][-1] == {
-        "time": 1031.0, "requests_per_s": 31.0, "in_service": 2, "recommended": 3,
+        "time": 1_000_031.0, "requests_per_s": 31.0, "in_service": 2, "recommended": 3,
     }  # fmt: skip
     text = plan_text(document)
     assert "wanted: 3 servers. Each ten requests/s need a server." in text

@@ -22,6 +22,7 @@ _KEYS: Final = (
     "drain_asked",
     "quiet_since",
 )
+_TIMES: Final = ("since", "asked", "drain_asked", "quiet_since")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,14 @@ class ServerRecord:
             raise ValueError(f"{self.name}: a server cannot change from {self.state.value!r} to {state.value!r}")
         fresh = {"requested": False, "asked": 0.0, "quiet_since": 0.0, **more}
         return replace(self, state=state, since=now, reason=reason, **fresh)
+
+    def moved(self, seconds: float, now: float) -> ServerRecord:
+        """Return the record with later times, as if the clock had always been set as it is now.
+
+        No time is later than ``now``. A time of 0 stands for no time.
+        """
+        times = {key: min(time + seconds, now) for key in _TIMES if (time := getattr(self, key))}
+        return replace(self, **times)
 
 
 @dataclass(frozen=True, slots=True)

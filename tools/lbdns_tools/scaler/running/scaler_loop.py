@@ -103,7 +103,7 @@ class ScalerLoop:
 
     async def decide(self) -> Decision | None:
         """Measure demand, ask the policy, and apply the changes. Return None if the demand is not known."""
-        if self.fleet.trouble:
+        if self.fleet.unobserved:
             return None  # the servers cannot be observed, which is logged
         reading = await self.measure()
         if reading is None:

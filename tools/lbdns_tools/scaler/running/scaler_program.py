@@ -8,7 +8,6 @@ import fcntl
 import logging
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +44,7 @@ class ScalerProgram:
         actions = ServerActions(self._provider, self._front_end, probe, user_data)
         servers = scaler.state_dir / SERVERS_FILE
         fleet = Fleet(
-            self._provider, self._front_end, actions, settings.times, settings.benchmark, servers, time.time, dry_run
+            self._provider, self._front_end, actions, settings.times, settings.benchmark, servers, dry_run=dry_run
         )
         rounds = RoundsFile(scaler.state_dir / scaler.csv, dry_run) if scaler.csv else None
         self.loop = ScalerLoop(scaler, settings.policy, fleet, self._demand, rounds, dry_run)

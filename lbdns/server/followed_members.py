@@ -54,8 +54,9 @@ class FollowedMembers:
             joined = JoinedMembers(tuple(member for member in self._newest.items if member.pool in pools))
             try:
                 await self._apply(joined)
-            except LbdnsError as error:
-                log.error("the collector's joined members cannot be applied yet: %s", error)
+            except Exception as error:
+                is_known = isinstance(error, LbdnsError)
+                log.error("the collector's joined members cannot be applied yet: %s", error, exc_info=not is_known)
                 self._wake.set()
                 await asyncio.sleep(RETRY)
                 continue

@@ -45,6 +45,11 @@ class FollowedMembers:
             self._newest = joined
             self._wake.set()
 
+    def apply_again(self) -> None:
+        """Apply the newest list again, since a reload may have changed which pools hosts may join."""
+        if self._newest is not None:
+            self._wake.set()
+
     async def _run(self) -> None:
         while True:
             await self._wake.wait()

@@ -41,3 +41,22 @@ async def test_members_are_applied_and_kept_in_the_file(
     assert applied == [JoinedMembers((WEB,))]
     assert read_joined(path) == JoinedMembers((WEB,))
     await asyncio.wait_for(members.stop(), 5)
+
+
+async def test_a_reload_lets_more_members_join(tmp_path: Path) -> None:
+    before, after = joinable(tmp_path, join=""), joinable(tmp_path)
+    farms = [before]
+    applied: list[JoinedMembers] = []
+
+    async def apply(joined: JoinedMembers) -> None:
+        applied.append(joined)
+
+    members = FollowedMembers(lambda: farms[-1], apply)
+    members.apply_again()  # nothing has been received
+    members.start()
+    members.receive(JoinedMembers((WEB,)))
+    await until(lambda: applied == [JoinedMembers(())])
+    farms.append(after)
+    members.apply_again()
+    await until(lambda: applied == [JoinedMembers(()), JoinedMembers((WEB,))])
+    await members.stop()

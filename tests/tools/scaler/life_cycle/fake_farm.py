@@ -47,6 +47,7 @@ class FakeFarm:
     down: str = ""  # the provider's error for all requests; empty if it works
     front_down: str = ""
     refusal: str = ""  # the provider's error for requests to create; empty if it accepts them
+    undeletable: bool = False  # whether the provider refuses to delete
     uptime: float = 0.0  # the steady clock
 
     # The clock
@@ -138,6 +139,8 @@ class FakeFarm:
         self._request(lambda: self._delete(name))
 
     def _delete(self, name: str) -> None:
+        if self.undeletable:
+            raise ProviderError("no permission to delete")
         if name in self.found:
             self._gone("deleted", name)
             self.found[name] = replace(self.found[name], status=M.DELETING)

@@ -22,10 +22,10 @@ class FakeDemand:
     """Demand that a test sets."""
 
     def __init__(self) -> None:
-        self.reading: DemandReading | DemandError = DemandReading(0.0)
+        self.reading: DemandReading | Exception = DemandReading(0.0)
 
     async def read(self, now: float) -> DemandReading:
-        if isinstance(self.reading, DemandError):
+        if isinstance(self.reading, Exception):
             raise self.reading
         return self.reading
 
@@ -49,12 +49,14 @@ class PerServer:
 class Scaled:
     """A loop on a fake farm, in steps that a test makes."""
 
-    def __init__(self, folder: Path, settings: ScalerSection, dry_run: bool = False) -> None:
-        self.driver = FleetDriver(FakeFarm(), folder)
+    def __init__(
+        self, folder: Path, settings: ScalerSection, dry_run: bool = False, farm: FakeFarm | None = None
+    ) -> None:
+        self.driver = FleetDriver(farm or FakeFarm(), folder)
         self.demand, self.policy = FakeDemand(), PerServer()
-        rounds = RoundsFile(folder / "scaler.csv")
+        self.file = RoundsFile(folder / "scaler.csv")
         clock = lambda: self.driver.farm.now  # noqa: E731
-        self.loop = ScalerLoop(settings, self.policy, self.driver.fleet, self.demand, rounds, dry_run, clock)
+        self.loop = ScalerLoop(settings, self.policy, self.driver.fleet, self.demand, self.file, dry_run, clock)
 
     async def round(self, rate: float, servers: dict[str, ServerLoad] | None = None, seconds: int = 15) -> None:
         """Decide at a demand, then let time pass."""
@@ -83,7 +85,8 @@ async def test_rounds_survive_a_restart(tmp_path: Path) -> None:
     await scaled.driver.look()
     await scaled.round(20.0)
     await scaled.round(30.0)
-    again = Scaled(tmp_path, ScalerSection())
+    scaled.file.close()
+    again = Scaled(tmp_path, ScalerSection(), farm=scaled.driver.farm)
     assert [past.demand.requests_per_s for past in again.loop.rounds] == [20.0, 30.0]
     assert [past.decided for past in again.loop.rounds] == [2, 3]
 
@@ -115,11 +118,54 @@ async def test_new_servers_count_neither_as_warm_nor_as_demand(tmp_path: Path) -
     await scaled.round(20.0, seconds=60)
     load = {"web-1": ServerLoad(20.0, 50.0, 40.0), "web-2": ServerLoad(10.0, 70.0, 60.0)}
     await scaled.round(30.0, load, seconds=8)  # a third server begins
-    await scaled.round(0.0, {**load, "web-3": ServerLoad(99.0, 100.0)})
+    scaled.demand.reading = DemandReading(129.0, {**load, "web-3": ServerLoad(99.0, 100.0)}, includes_benchmarks=True)
+    await scaled.loop.decide()
     view = scaled.policy.views[-1]
     assert view.demand.requests_per_s == 30.0
     assert view.demand.cpu_percent == 60.0
     assert view.capacity == 50.0
+
+
+async def test_all_requests_that_arrive_count_as_demand(tmp_path: Path) -> None:
+    """A balancer also counts requests that wait in a queue or find no server."""
+    scaled = Scaled(tmp_path, ScalerSection())
+    await scaled.driver.look()
+    await scaled.round(20.0, seconds=60)
+    await scaled.round(75.0, {"web-1": ServerLoad(20.0), "web-2": ServerLoad(20.0)})
+    assert scaled.policy.views[-1].demand.requests_per_s == 75.0
+
+
+async def test_after_the_clock_was_set_back_no_round_lies_in_the_future(tmp_path: Path) -> None:
+    scaled = Scaled(tmp_path, ScalerSection())
+    await scaled.driver.look()
+    for _ in range(4):
+        await scaled.round(20.0)
+    scaled.driver.farm.jump(-40.0)
+    await scaled.round(30.0)
+    now = scaled.loop.rounds[-1].demand.time
+    assert [now - past.demand.time for past in scaled.loop.rounds] == [20.0, 5.0, 0.0]
+    scaled.file.close()
+    again = Scaled(tmp_path, ScalerSection(), farm=scaled.driver.farm)
+    assert again.loop.rounds[-1].demand.time == now
+
+
+async def test_an_unexpected_answer_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    scaled = Scaled(tmp_path, ScalerSection())
+    await scaled.driver.look()
+    scaled.demand.reading = KeyError("metrics")
+    assert await scaled.loop.measure() is None
+    assert await scaled.loop.decide() is None
+    assert scaled.loop.trouble == "unexpected error: KeyError('metrics')"
+    assert len([record for record in caplog.records if record.exc_info]) == 1
+
+
+async def test_servers_that_the_provider_does_not_delete_are_not_replaced_forever(tmp_path: Path) -> None:
+    scaled = Scaled(tmp_path, ScalerSection(maximum=2, spares=1))
+    farm = scaled.driver.farm
+    farm.broken, farm.undeletable = frozenset(f"web-{number}" for number in range(100)), True
+    for _ in range(40):
+        await scaled.round(20.0)
+    assert len(farm.found) == 5  # twice the maximum, and the spare
 
 
 async def test_status_and_metrics(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ class CollectorDemand:
             del self._counts[name]
         for name in self._rates.keys() - members.keys():
             del self._rates[name]
-        return DemandReading(sum(load.requests_per_s or 0.0 for load in loads.values()), loads)
+        total = sum(load.requests_per_s or 0.0 for load in loads.values())
+        return DemandReading(total, loads, includes_benchmarks=True)
 
     def _load(self, name: str, member: Mapping[str, Any], now: float, period: float | None) -> ServerLoad:
         metrics: Mapping[str, float] = member["metrics"]

@@ -29,6 +29,7 @@ class DemandReading:
 
     requests_per_s: float
     servers: Mapping[str, ServerLoad] = field(default_factory=dict)  # by name; empty if only the total is known
+    includes_benchmarks: bool = False  # whether the rates include requests that did not come through the front end
 
 
 class DemandSource(Protocol):

@@ -20,6 +20,7 @@ from lbdns_tools.scaler.life_cycle.server_record import ServerFacts, ServerRecor
 from lbdns_tools.scaler.life_cycle.server_state import ON_THE_WAY, ServerState
 from lbdns_tools.scaler.life_cycle.web_probe import BenchmarkSettings
 from lbdns_tools.scaler.providers.provider import Machine, Provider, QuotaError
+from lbdns_tools.scaler.trouble import log_trouble
 
 log = logging.getLogger("lbdns.scaler")
 
@@ -89,11 +90,7 @@ class Fleet:
             fronts = await self._front_end.servers()
             self.quota = await self._provider.quota()
         except Exception as error:
-            expected = isinstance(error, LbdnsError)
-            trouble = str(error) if expected else f"unexpected error: {error!r}"
-            if self.unobserved != trouble:
-                log.warning("cannot observe the servers: %s", trouble, exc_info=not expected)
-            self.unobserved = trouble
+            self.unobserved = log_trouble("cannot observe the servers", error, self.unobserved)
             self._count("look")
             return
         if self.unobserved:

@@ -46,8 +46,8 @@ class ScalerProgram:
         fleet = Fleet(
             self._provider, self._front_end, actions, settings.times, settings.benchmark, servers, dry_run=dry_run
         )
-        rounds = RoundsFile(scaler.state_dir / scaler.csv, dry_run) if scaler.csv else None
-        self.loop = ScalerLoop(scaler, settings.policy, fleet, self._demand, rounds, dry_run)
+        self._rounds = RoundsFile(scaler.state_dir / scaler.csv, dry_run) if scaler.csv else None
+        self.loop = ScalerLoop(scaler, settings.policy, fleet, self._demand, self._rounds, dry_run)
         self._status = StatusServer(self.loop, scaler.listen) if scaler.listen and not dry_run else None
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -67,6 +67,8 @@ class ScalerProgram:
         await self.loop.fleet.close()
         for part in (self._demand, self._front_end, self._provider):
             await part.close()
+        if self._rounds:
+            self._rounds.close()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

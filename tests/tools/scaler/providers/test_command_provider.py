@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -172,3 +173,9 @@ async def test_the_configured_quota() -> None:
     with pytest.raises(QuotaError, match="the quota of 1 server is used up"):
         await limited.create("web-2", "")
     assert [machine.status for machine in await limited.machines()] == [MachineStatus.RUNNING]
+
+
+async def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(ProviderError, match="create: cannot write the user data of web-1: No such file or directory"):
+        await provider().create("web-1", "#!/bin/sh\n")

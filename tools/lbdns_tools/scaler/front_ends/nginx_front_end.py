@@ -149,12 +149,12 @@ class NginxFrontEnd:
             if self._loaded.get(name) == server and name not in self._doubtful:
                 return  # a reload for another caller has loaded this change, too
             self._pending[name] = server
-            self._target = self._expected()
+            before, self._target = self._target, self._expected()
             self._pending = {}
             try:
                 await self._load(self._target)
             except BaseException:
-                self._target = dict(self._loaded)
+                self._target = before
                 raise
             self._loaded, self._doubtful = self._target, frozenset()
 

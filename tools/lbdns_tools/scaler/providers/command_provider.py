@@ -90,10 +90,13 @@ class CommandProvider:
             return
         if self._config.quota and len(machines) >= self._config.quota:
             raise QuotaError(f"cannot create {name}: the quota of {counted(self._config.quota, 'server')} is used up")
-        with tempfile.NamedTemporaryFile("w", prefix="lbdns-scaler-", suffix=".sh", encoding="utf-8") as file:
-            file.write(user_data)
-            file.flush()
-            await self._run("create", self._config.create, {"name": name, "user_data_file": file.name})
+        try:
+            with tempfile.NamedTemporaryFile("w", prefix="lbdns-scaler-", suffix=".sh", encoding="utf-8") as file:
+                file.write(user_data)
+                file.flush()
+                await self._run("create", self._config.create, {"name": name, "user_data_file": file.name})
+        except OSError as error:
+            raise ProviderError(f"create: cannot write the user data of {name}: {error.strerror}") from None
 
     async def start(self, name: str) -> None:
         """Run ``start``, unless the machine already runs or starts."""

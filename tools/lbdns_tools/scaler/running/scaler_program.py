@@ -86,9 +86,11 @@ def _lock(state_dir: Path) -> int:
         raise LbdnsError(f"[scaler] state_dir: {error.filename}: {error.strerror}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError as error:
         os.close(descriptor)
-        raise LbdnsError(f"[scaler] state_dir: {state_dir}: another lbdns-scaler runs with this directory") from None
+        is_held = isinstance(error, BlockingIOError)
+        what = "another lbdns-scaler runs with this directory" if is_held else f"cannot be locked: {error.strerror}"
+        raise LbdnsError(f"[scaler] state_dir: {state_dir}: {what}") from None
     return descriptor
 
 

@@ -25,8 +25,8 @@ from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.background_task import end_task
 from lbdns.secrets.http_credentials import HttpCredentials, read_tokens
 from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
-from lbdns_collector.status.status_document import (
-    FOLLOWER_KEEP_ALIVE,
+from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE
+from lbdns_collector.status.status_document_reading import (
     read_all_overrides,
     read_joined_members,
     read_member_overrides,

@@ -26,7 +26,7 @@ class CollectorDemandConfig:
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """The requests that a web server had served at a moment (monotonic seconds)."""
+    """The number of requests that a web server had served at a given time (monotonic seconds)."""
 
     requests: float
     at: float

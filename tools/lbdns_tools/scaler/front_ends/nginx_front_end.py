@@ -61,8 +61,8 @@ class NginxFrontEnd:
     """One upstream block in an nginx instance on this host. A change takes effect only when nginx has loaded it.
 
     Open-source nginx neither reports the state of individual servers nor lets operators drain them. While a change is
-    being loaded, a second file ``FILE.before`` contains the previous servers. If the scaler stops at that moment, the
-    two files show after a restart for which servers nginx may have loaded either version.
+    being loaded, a second file ``FILE.before`` contains the previous servers. If the scaler stops at that moment, nginx
+    may have loaded either file. After a restart, the scaler therefore trusts only what is the same in both.
     """
 
     def __init__(self, config: NginxConfig, page: StubStatusPage | None) -> None:
@@ -200,7 +200,8 @@ class NginxFrontEnd:
             raise FrontEndError(f"{path}: cannot write the file: {error.strerror}") from None
 
     async def _connections(self) -> float | None:
-        """Return 0 if nginx has no request in progress at all, or else None: nginx does not count them per server."""
+        """Return 0 if nginx has no request in progress, or else None, because nginx does not count requests per
+        server."""
         if self._page is None:
             return None
         try:

@@ -1,4 +1,5 @@
-"""Decides which servers to start, create, drain and delete, so that a wanted number is in service: a pure function."""
+"""Decides which servers to start, create, drain and delete, so that the wanted number is in service: a pure
+function."""
 
 from __future__ import annotations
 

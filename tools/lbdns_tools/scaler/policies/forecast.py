@@ -30,8 +30,8 @@ class Forecast(Queue):
     """A seasonal-naive forecast with trend: today's level times the growth of earlier days at the same time of day.
 
     The forecast covers the time until clients use a new server: boot time plus TTL. The growth is a quantile of the
-    growths of earlier days: those of weekdays on a weekday, and of weekend days on a weekend day. The forecast only
-    adds servers. With less than a day of history, and for removals, the rules of ``queue`` apply.
+    growths on earlier days: on weekdays if today is a weekday, or else on weekend days. The forecast only adds servers.
+    With less than a day of history, and for removals, the rules of ``queue`` apply.
     """
 
     boot_time: float = read.duration(180.0, 0.0, 3600.0)
@@ -58,7 +58,7 @@ class Forecast(Queue):
         horizon = self.boot_time + self.ttl
         spare = self._spare(view, level, ahead)
         why = (
-            f"{ahead:.1f} requests/s, expected within {horizon:.0f} s from {counted(len(growths), 'earlier day')}, "
+            f"{ahead:.1f} requests/s, expected within {horizon:.0f} s according to {counted(len(growths), 'earlier day')}, "
             f"need {counted(within(view, self.servers(ahead, view.capacity) + spare), 'server')}."
         )
         return self.decide(view, ahead, why, spare)

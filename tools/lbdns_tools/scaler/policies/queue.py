@@ -43,7 +43,7 @@ class Queue:
         return self.decide(view, view.demand.requests_per_s, "")
 
     def decide(self, view: FarmView, ahead: float, why: str, spare: int = 0) -> Recommendation:
-        """Return the recommendation for the current rate, and for the rate ``ahead`` if that needs more servers.
+        """Return the recommendation for the current rate, or for the rate ``ahead`` if that needs more servers.
 
         ``why`` is the reason if ``ahead`` decides. ``spare`` servers are added to the number for ``ahead``.
         """

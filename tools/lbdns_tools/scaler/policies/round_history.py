@@ -38,7 +38,7 @@ def first_after(rounds: Sequence[ScalingRound], time: float) -> int:
 
 
 def covers(view: FarmView, seconds: float) -> bool:
-    """Return whether the past rounds reach back by ``seconds``, so that they are complete for this time."""
+    """Return whether the past rounds cover the last ``seconds`` completely."""
     return not seconds or (bool(view.rounds) and view.rounds[0].demand.time <= view.demand.time - seconds)
 
 

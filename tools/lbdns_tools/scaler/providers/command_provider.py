@@ -147,7 +147,7 @@ class CommandProvider:
             async with asyncio.timeout(self._config.timeout):
                 output, errors = await _communicate(what, process)
         except TimeoutError:
-            raise ProviderError(f"{what}: {words[0]} {_delay(process)} {self._config.timeout:g} s") from None
+            raise ProviderError(f"{what}: {words[0]} {_delay(process, self._config.timeout)}") from None
         finally:
             await _end(process)
         if process.returncode:
@@ -185,10 +185,10 @@ async def _read_end(stream: asyncio.StreamReader) -> bytes:
     return found
 
 
-def _delay(process: asyncio.subprocess.Process) -> str:
+def _delay(process: asyncio.subprocess.Process, seconds: float) -> str:
     if process.returncode is None:
-        return "did not end within"
-    return "has ended, but a background process that it started (redirect its output) kept the output open for"
+        return f"did not end within {seconds:g} s"
+    return f"has ended, but a background process kept its output open for {seconds:g} s; redirect that process's output"
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

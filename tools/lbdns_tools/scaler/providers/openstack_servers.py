@@ -95,7 +95,7 @@ def without_doubles(servers: Iterable[Server]) -> tuple[list[Server], list[Serve
 
 @contextlib.contextmanager
 def conflict_ignored_if(reached: Callable[[], bool]) -> Iterator[None]:
-    """Ignore Nova's refusal of an action whose result has already been reached, for example by a lost request."""
+    """Ignore Nova's refusal of an action if an earlier request, whose response was lost, has already carried it out."""
     from openstack import exceptions
 
     try:

@@ -157,7 +157,7 @@ class ScalerLoop:
         )
 
     def _new(self, now: float) -> frozenset[str]:
-        """Return the servers whose requests since the last round include requests of their benchmark."""
+        """Return the servers whose requests since the last round include those of their benchmark."""
         recent = self.settings.period + REPORT_AGE
         records = self.fleet.records.values()
         return frozenset(

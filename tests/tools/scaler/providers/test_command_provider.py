@@ -91,7 +91,7 @@ async def test_a_cancelled_request_leaves_no_process(tmp_path: Path) -> None:
 
 async def test_a_background_process_that_keeps_the_output_open(tmp_path: Path) -> None:
     script = f"sleep 3600 & echo $! > {tmp_path}/pid"
-    with pytest.raises(ProviderError, match="has ended, but a background process that it started"):
+    with pytest.raises(ProviderError, match="has ended, but a background process kept its output open for"):
         await provider(timeout=1.0, list=(*SH, script)).machines()
     os.kill(int((tmp_path / "pid").read_text()), 9)
 

@@ -57,8 +57,9 @@ class Forecast(Queue):
         ahead = max(rate, level * growth)
         horizon = self.boot_time + self.ttl
         spare = self._spare(view, level, ahead)
+        days = counted(len(growths), "earlier day")
         why = (
-            f"{ahead:.1f} requests/s, expected within {horizon:.0f} s according to {counted(len(growths), 'earlier day')}, "
+            f"{ahead:.1f} requests/s, expected within {horizon:.0f} s according to {days}, "
             f"need {counted(within(view, self.servers(ahead, view.capacity) + spare), 'server')}."
         )
         return self.decide(view, ahead, why, spare)

@@ -279,7 +279,7 @@ STEPS = st.lists(
 def test_no_orphan_no_double_and_nothing_goes_undrained(
     steps: list[tuple[str, int]], spares: int, broken: frozenset[str], benchmark: bool
 ) -> None:
-    """Whatever happens, in whatever order: at the end, the wanted servers serve, and no other machine exists."""
+    """Whatever happens, in whatever order: at the end, the wanted servers serve, and no other server exists."""
 
     async def play(folder: Path) -> None:
         farm = FakeFarm(quota_left=9, broken=broken)

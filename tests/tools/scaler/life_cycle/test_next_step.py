@@ -32,7 +32,7 @@ SILENT, HELD, UNKNOWN = (
 Row = tuple[
     ServerState, float, dict[str, Any], Machine | None, FrontEndServer | None, ServerState | None, Action | None
 ]
-#: State, seconds in it, other fields of the record, machine, front end -> next state (None: forgotten), action
+#: State, seconds in it, other fields of the record, server, front end -> next state (None: forgotten), action
 ROWS: list[Row] = [
     (S.WANTED, 0, {}, None, None, S.WANTED, A.CREATE),
     (S.WANTED, 1, {"asked": NOW - 1}, None, None, S.WANTED, None),

@@ -1,4 +1,4 @@
-"""A provider of local machines on free ports, whose machines are always deleted at the end of a test."""
+"""A provider of local servers on free ports, whose servers are always deleted at the end of a test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.tools.scaler.providers.machine_waits import until_gone
 
 @dataclass(frozen=True)
 class LocalFarm:
-    """The settings of a farm of local machines."""
+    """The settings of a farm of local servers."""
 
     config: ProcessesConfig
     agent: AgentConfig
@@ -45,7 +45,7 @@ def local_farm(
 
 @contextlib.asynccontextmanager
 async def cleaned(farm: LocalFarm) -> AsyncIterator[LocalFarm]:
-    """Delete all machines of the farm at the end."""
+    """Delete all servers of the farm at the end."""
     try:
         yield farm
     finally:

@@ -164,7 +164,7 @@ async def test_killed_processes_fail_the_machine(farm: LocalFarm, victim: str) -
     assert len(children) == 2
     os.kill(pid if victim == "supervisor" else min(children), signal.SIGKILL)
     detail = (await until(provider, "web-1", FAILED)).detail
-    expected = "the machine's processes ended unexpectedly" if victim == "supervisor" else "was killed by SIGKILL"
+    expected = "the server's processes ended unexpectedly" if victim == "supervisor" else "was killed by SIGKILL"
     assert expected in detail
     eventually(lambda: not alive(children), "the children end too")
     await provider.start("web-1")
@@ -262,7 +262,7 @@ async def test_a_network_without_a_free_address(tmp_path: Path) -> None:
 
 
 async def test_another_process_may_list_the_machines_at_any_time(farm: LocalFarm) -> None:
-    """A dry run lists machines while the scaler creates and deletes them."""
+    """A dry run lists servers while the scaler creates and deletes them."""
     provider, done = farm.provider(), asyncio.Event()
     folder = farm.config.folder
 

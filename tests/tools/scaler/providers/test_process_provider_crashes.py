@@ -117,7 +117,7 @@ async def test_a_crash_leaves_no_orphan_and_no_double(farm: LocalFarm, step: str
 
 
 async def test_a_look_does_not_keep_a_machine_from_starting(farm: LocalFarm) -> None:
-    """Whoever looks whether a machine runs holds its lock for a moment."""
+    """Whoever looks whether a server runs holds its lock for a moment."""
     provider = farm.provider()
     await crash(farm, "spawn")
     lock = MachineFolder(farm.config.folder / "web-1").lock()

@@ -88,7 +88,7 @@ class NginxFrontEnd:
     async def add(self, name: str, addresses: tuple[str, ...]) -> None:
         """Write a server into the file and reload nginx. A server that is ``down`` stays ``down``."""
         if not addresses:
-            raise FrontEndError(f"{name}: the machine has no address yet")
+            raise FrontEndError(f"{name}: the server has no address yet")
         await self._current()
         before = self._expected().get(name)
         address = str(ipaddress.ip_address(addresses[0]))

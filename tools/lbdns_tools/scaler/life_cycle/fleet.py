@@ -81,7 +81,7 @@ class Fleet:
         return self.facts.get(name, ServerFacts())
 
     async def look(self) -> None:
-        """Observe all machines and the front end, then let every server take its next step.
+        """Observe all servers and the front end, then let every server take its next step.
 
         If either cannot be observed, nothing changes: the scaler never acts on incomplete facts.
         """
@@ -130,7 +130,7 @@ class Fleet:
                     due.append((step.action, step.record))
         is_saved = self._save()
         for action, record in due:
-            if is_saved or action is not Action.CREATE:  # no machine exists without a record
+            if is_saved or action is not Action.CREATE:  # no server exists without a record
                 self._begin(action, record)
 
     def apply(self, changes: Iterable[Change]) -> None:

@@ -28,7 +28,7 @@ class ScalingLimits:
     def apply(self, wanted: Recommendation, view: FarmView, quota: int | None = None) -> Recommendation:
         """Return the wanted number: the recommendation within the limits. If a limit applies, the reason names it.
 
-        ``quota`` is the number of machines that the provider permits; a quota of 0 counts as 1.
+        ``quota`` is the number of servers that the provider permits; a quota of 0 counts as 1.
         """
         farm = view if quota is None or quota >= view.maximum else replace(view, maximum=max(1, quota))
         if farm.maximum < farm.minimum:

@@ -64,7 +64,7 @@ class WebProbe:
 
     def _session(self, addresses: tuple[str, ...]) -> aiohttp.ClientSession:
         if not addresses:
-            raise ProbeError("the machine has no address yet")
+            raise ProbeError("the server has no address yet")
         base = f"http://{Endpoint(addresses[0], self._port)}"
         headers = {"Host": self._host} if self._host else {}
         timeout = aiohttp.ClientTimeout(total=TIMEOUT)

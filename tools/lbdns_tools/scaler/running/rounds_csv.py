@@ -33,7 +33,7 @@ class RoundRow:
     since_start: float  # seconds since the scaler started
     requests: float  # since the scaler started
     capacity: float
-    running: int  # machines that run
+    running: int  # servers that run
     in_service: int
     on_the_way: int
     draining: int

@@ -8,61 +8,8 @@ from pathlib import Path
 import pytest
 
 from lbdns_tools.scaler.demand.demand_source import DemandError, DemandReading, ServerLoad
-from lbdns_tools.scaler.policies.fixed import Fixed
-from lbdns_tools.scaler.policies.scaling_policy import FarmView, Recommendation
-from lbdns_tools.scaler.running.rounds_csv import RoundsFile
-from lbdns_tools.scaler.running.scaler_loop import ScalerLoop
-from lbdns_tools.scaler.running.scaler_status import metric_families, status_document
-from lbdns_tools.scaler.running.terminal_view import plan_text, status_text
 from lbdns_tools.scaler.settings.scaler_sections import ScalerSection
-from tests.tools.scaler.life_cycle.fake_farm import FakeFarm, FleetDriver
-
-
-class FakeDemand:
-    """Demand that a test sets."""
-
-    def __init__(self) -> None:
-        self.reading: DemandReading | Exception = DemandReading(0.0)
-
-    async def read(self, now: float) -> DemandReading:
-        if isinstance(self.reading, Exception):
-            raise self.reading
-        return self.reading
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-class PerServer:
-    """A policy: a server for each ten requests/s. It keeps the views that it was given."""
-
-    history = 60.0
-
-    def __init__(self) -> None:
-        self.views: list[FarmView] = []
-
-    def recommend(self, view: FarmView) -> Recommendation:
-        self.views.append(view)
-        return Recommendation(round(view.demand.requests_per_s / 10), "Each ten requests/s need a server.")
-
-
-class Scaled:
-    """A loop on a fake farm, in steps that a test makes."""
-
-    def __init__(
-        self, folder: Path, settings: ScalerSection, dry_run: bool = False, farm: FakeFarm | None = None
-    ) -> None:
-        self.driver = FleetDriver(farm or FakeFarm(), folder)
-        self.demand, self.policy = FakeDemand(), PerServer()
-        self.file = RoundsFile(folder / "scaler.csv")
-        clock = lambda: self.driver.farm.now  # noqa: E731
-        self.loop = ScalerLoop(settings, self.policy, self.driver.fleet, self.demand, self.file, dry_run, clock)
-
-    async def round(self, rate: float, servers: dict[str, ServerLoad] | None = None, seconds: int = 15) -> None:
-        """Decide at a demand, then let time pass."""
-        self.demand.reading = DemandReading(rate, servers or {})
-        await self.loop.decide()
-        await self.driver.look(seconds)
+from tests.tools.scaler.running.scaled_loop import Scaled
 
 
 async def test_servers_follow_demand_within_the_limits(tmp_path: Path) -> None:
@@ -168,31 +115,6 @@ async def test_servers_that_the_provider_does_not_delete_are_not_replaced_foreve
     assert len(farm.found) == 5  # twice the maximum, and the spare
 
 
-async def test_status_and_metrics(tmp_path: Path) -> None:
-    scaled = Scaled(tmp_path, ScalerSection(maximum=5))
-    await scaled.driver.look()
-    document = status_document(scaled.loop, scaled.driver.farm.now)
-    assert (document["demand"], document["wanted"], document["servers"]) == (None, None, [])
-    assert status_text(document).startswith("farm web: no servers (minimum 1, maximum 5; policy queue)")
-    await scaled.round(20.0, seconds=30)
-    await scaled.round(31.0, {"web-1": ServerLoad(31.0, 50.0, 40.0, 3.0)}, seconds=2)
-    document = status_document(scaled.loop, scaled.driver.farm.now)
-    assert document["counts"]["in service"] == 2
-    assert [server["name"] for server in document["servers"]] == ["web-1", "web-2", "web-3"]
-    assert document["rounds"][-1] == {
-        "time": 1_000_031.0, "requests_per_s": 31.0, "in_service": 2, "recommended": 3,
-    }  # fmt: skip
-    text = plan_text(document)
-    assert "wanted: 3 servers. Each ten requests/s need a server." in text
-    samples = {
-        (sample.name, *sample.labels.values()): sample.value
-        for family in metric_families(scaled.loop)
-        for sample in family.samples
-    }
-    assert samples["lbdns_scaler_servers", "in service"] == 2
-    assert samples[("lbdns_scaler_trouble",)] == 0
-
-
 async def test_an_unexpected_error_does_not_end_the_loop(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     scaled = Scaled(tmp_path, ScalerSection(look=0.2, period=1.0))
     stop = asyncio.Event()
@@ -205,7 +127,3 @@ async def test_an_unexpected_error_does_not_end_the_loop(tmp_path: Path, caplog:
     scaled.loop.fleet.look = fail  # type: ignore[method-assign]
     await asyncio.wait_for(scaled.loop.run(stop), 10)
     assert "unexpected error; the scaler continues" in caplog.messages
-
-
-def test_the_policy_fixed_is_a_policy() -> None:
-    assert Fixed(servers=2).history >= 0

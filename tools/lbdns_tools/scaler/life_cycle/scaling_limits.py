@@ -6,10 +6,16 @@ from dataclasses import dataclass, replace
 
 from lbdns.config import value_readers as read
 from lbdns.text.counts import counted
-from lbdns_tools.scaler.policies.round_history import LONGEST_PERIOD, covers, first_after, last_change, standing, within
+from lbdns_tools.scaler.policies.round_history import (
+    DAY,
+    LONGEST_PERIOD,
+    covers,
+    first_after,
+    last_change,
+    standing,
+    within,
+)
 from lbdns_tools.scaler.policies.scaling_policy import FarmView, Recommendation
-
-DAY = 86_400.0  # s
 
 
 @dataclass(frozen=True, slots=True)

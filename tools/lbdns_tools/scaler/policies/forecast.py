@@ -9,8 +9,9 @@ from typing import Final
 from lbdns.config import value_readers as read
 from lbdns.text.counts import counted
 from lbdns_tools.percentiles import percentile
-from lbdns_tools.scaler.policies.queue import DAY, Queue
+from lbdns_tools.scaler.policies.queue import Queue
 from lbdns_tools.scaler.policies.round_history import (
+    DAY,
     LONGEST_PERIOD,
     covers,
     first_after,

@@ -10,6 +10,7 @@ from lbdns.config import value_readers as read
 from lbdns.text.counts import counted
 from lbdns_tools.scaler.life_cycle.server_state import ServerState
 from lbdns_tools.scaler.policies.round_history import (
+    DAY,
     LONGEST_PERIOD,
     covers,
     first_after,
@@ -21,7 +22,6 @@ from lbdns_tools.scaler.policies.round_history import (
 )
 from lbdns_tools.scaler.policies.scaling_policy import Demand, FarmView, Recommendation
 
-DAY = 86_400.0  # s
 LEAST_STEP = 4  # servers that may always be added at once
 
 

@@ -23,9 +23,6 @@ class FakeDemand:
             raise self.reading
         return self.reading
 
-    async def close(self) -> None:
-        """Nothing is open."""
-
 
 class PerServer:
     """A policy: a server for each ten requests/s. It keeps the views that it was given."""

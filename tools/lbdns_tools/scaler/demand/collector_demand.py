@@ -95,6 +95,3 @@ class CollectorDemand:
                 else:
                     rate = (count.requests - before.requests) / (count.at - before.at)
         return None if rate is None else max(0.0, rate - 1 / member["interval_s"])
-
-    async def close(self) -> None:
-        """Release nothing: every document is read over a connection of its own."""

@@ -38,7 +38,3 @@ class DemandSource(Protocol):
     async def read(self, now: float) -> DemandReading:
         """Return the demand since the previous call. ``now`` is a monotonic time in seconds. Raises DemandError."""
         ...
-
-    async def close(self) -> None:
-        """Release connections."""
-        ...

@@ -165,9 +165,6 @@ class HaproxyFrontEnd:
             await self._order("del server", name, "", "Server deleted")
         self._own.discard(name)
 
-    async def close(self) -> None:
-        """Release nothing: every command has a connection of its own."""
-
     def _server(
         self, row: HaproxyServer, stats: StatRow | None, lines: Mapping[str, ServerLine] | None
     ) -> FrontEndServer:

@@ -82,9 +82,6 @@ class LbdnsFrontEnd:
         except LbdnsError as error:
             raise FrontEndError(str(error)) from None
 
-    async def close(self) -> None:
-        """Release nothing: every request has a connection of its own."""
-
 
 def front_end_server(member: Mapping[str, Any], elsewhere: Sequence[Mapping[str, Any]]) -> FrontEndServer:
     """Return a member as the scaler sees it. ``elsewhere`` contains the same member's documents from the followers."""

@@ -112,9 +112,6 @@ class NginxFrontEnd:
         """Remove a server from the file and reload nginx. Requests in progress end in the old worker processes."""
         await self._change(name, None)
 
-    async def close(self) -> None:
-        """Release nothing."""
-
     def _existing(self, name: str, servers: Mapping[str, UpstreamServer]) -> UpstreamServer:
         if name not in servers:
             raise FrontEndError(f"{self._config.upstream_file} has no server {name}")

@@ -9,11 +9,11 @@ import os
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from lbdns import __version__
 from lbdns.config import load_sections
@@ -30,6 +30,7 @@ SILENCE: Final = 45.0  # seconds without a byte from an event stream, which has 
 MAX_BODY: Final = 64 * 2**20  # bytes: 10,000 members take about 10 MB
 TOKEN_VARIABLE: Final = "LBDNS_TOKEN"  # environment variable
 CERTIFICATE_VARIABLE: Final = "SSL_CERT_FILE"  # environment variable, which OpenSSL reads
+_STEER: Final = {"X-Lbdns-Steer": "1"}  # required by the server, since other sites' scripts cannot set this header
 _PIECE: Final = 65536  # bytes
 
 
@@ -91,6 +92,11 @@ def fetch(server: HttpLocation, path: str) -> bytes:
         return body
 
 
+def steer(server: HttpLocation, command: str, **words: Any) -> None:
+    """Carry out an override command, such as ``drain``, on a server with ``[web] steer``. Raises LbdnsError."""
+    _open(server, f"/api/v1/{command}", TIMEOUT, words, _STEER).close()
+
+
 def stream_events(server: HttpLocation, path: str = EVENTS_PATH) -> Iterator[ServerSentEvent]:
     """Yield the events from an event stream until the stream fails.
 
@@ -110,9 +116,15 @@ def stream_events(server: HttpLocation, path: str = EVENTS_PATH) -> Iterator[Ser
                 raise LbdnsError(f"{base}: the server closed the event stream")
 
 
-def _open(server: HttpLocation, path: str, timeout: float) -> http.client.HTTPResponse:
-    base = server.base
-    request = urllib.request.Request(server.url(path), headers={"User-Agent": f"lbdns/{__version__}"})
+def _open(
+    server: HttpLocation, path: str, timeout: float, words: Mapping[str, Any] = {}, headers: Mapping[str, str] = {}
+) -> http.client.HTTPResponse:
+    base, url = server.base, server.url(path)
+    request = urllib.request.Request(
+        f"{url}?{urlencode(words)}" if words else url,
+        headers={"User-Agent": f"lbdns/{__version__}", **headers},
+        method="POST" if words else "GET",
+    )
     if authorization := server.credentials.header():
         # The target of a redirect does not receive these headers
         request.add_unredirected_header("Authorization", authorization)

@@ -54,21 +54,22 @@ def write(plan: DemoPlan, folder: Path) -> Path:
     The key files contain newly generated keys, and can be read only by their owner.
     """
     config, master = folder / "lbdns.toml", new_master_key()
-    _write_private(folder / "report.key", master.line())
+    write_private(folder / "report.key", master.line())
     for host in plan.hosts:
-        _write_private(key_file(folder, host), agent_line(master.agent_key(host.name)))
+        write_private(key_file(folder, host), agent_line(master.agent_key(host.name)))
     (folder / "hobbit.zone").write_text(_zone(plan))
     (folder / "127.0.0.rev").write_text(_reverse_zone(plan))
     config.write_text(_config(plan))
     return config
 
 
-def _write_private(path: Path, line: str) -> None:
+def write_private(path: Path, line: str) -> None:
+    """Write a line to a new file that only its owner can read."""
     path.touch(0o600, exist_ok=False)
     path.write_text(f"{line}\n", "ascii")
 
 
-_SOA: Final = """\
+SOA: Final = """\
 $TTL 1h
 @  IN SOA ns.hobbit. hostmaster.hobbit. ( 1 1h 15m 1w 5m )
    IN NS  ns.hobbit.
@@ -78,19 +79,26 @@ $TTL 1h
 def _zone(plan: DemoPlan) -> str:
     addresses = [(host.name, address) for host in plan.hosts for address in host.addresses]
     lines = [f"{name} {'AAAA' if ':' in address else 'A'} {address}" for name, address in addresses]
-    return _SOA + "\n".join([f"ns A {LOOPBACK}", *lines]) + "\n"
+    return SOA + "\n".join([f"ns A {LOOPBACK}", *lines]) + "\n"
 
 
 def _reverse_zone(plan: DemoPlan) -> str:
     lines = [f"{host.addresses[0].rpartition('.')[2]} PTR {host.name}.hobbit." for host in plan.hosts]
-    return _SOA + "\n".join(["1 PTR ns.hobbit.", *lines]) + "\n"
+    return SOA + "\n".join(["1 PTR ns.hobbit.", *lines]) + "\n"
 
 
 def _config(plan: DemoPlan) -> str:
     members = ", ".join(f'"{host.name}"' for host in plan.hosts)
+    zone = '\n[[zone]]\nname = "0.0.127.in-addr.arpa"\nfile = "127.0.0.rev"\n'
+    return server_config(plan.dns_port, plan.report_port, plan.http_port, f"members = [{members}]") + zone
+
+
+def server_config(dns_port: int, report_port: int, http_port: int, members: str) -> str:
+    """Return a configuration with the zone hobbit and the pool web. ``members`` is the pool's key that says who its
+    members are; the table [web] comes last."""
     return f"""\
 [server]
-listen = ["{LOOPBACK}:{plan.dns_port}"]
+listen = ["{LOOPBACK}:{dns_port}"]
 state_dir = "state"
 control = "control.sock"
 
@@ -98,19 +106,15 @@ control = "control.sock"
 name = "hobbit"
 file = "hobbit.zone"
 
-[[zone]]
-name = "0.0.127.in-addr.arpa"
-file = "127.0.0.rev"
-
 [[pool]]
 name = "web"
 zone = "hobbit"
-members = [{members}]
+{members}
 
 [collector]
-listen = ["{LOOPBACK}:{plan.report_port}"]
+listen = ["{LOOPBACK}:{report_port}"]
 key_file = "report.key"
 
 [web]
-listen = "{LOOPBACK}:{plan.http_port}"
+listen = "{LOOPBACK}:{http_port}"
 """

@@ -25,8 +25,8 @@ from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.background_task import end_task
 from lbdns.secrets.http_credentials import HttpCredentials, read_tokens
 from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
-from lbdns_collector.status.status_document import (
-    FOLLOWER_KEEP_ALIVE,
+from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE
+from lbdns_collector.status.status_document_reading import (
     read_all_overrides,
     read_joined_members,
     read_member_overrides,
@@ -56,6 +56,7 @@ class CollectorFollower:
         self.on_members: Callable[[JoinedMembers], None] = lambda _: None
         self._use(farm, _headers(farm.config.collector))
         self._dead_after = dead_after
+        self._overrides: Sequence[Override] | None = None  # all overrides that the collector sent last
         self._seen: dict[str, Reading] = {}  # all readings that the collector has sent, by full name
         self._snapshot = EMPTY_SNAPSHOT
         self._publisher: SnapshotPublisher | None = None
@@ -88,6 +89,8 @@ class CollectorFollower:
                 self._task = asyncio.get_running_loop().create_task(self._follow())
 
         async def finish() -> None:
+            if not old and self._overrides is not None:  # they may concern members that have just joined
+                self._follow_overrides(self._overrides)
             await asyncio.gather(*old, return_exceptions=True)
 
         return PreparedChange("connection to the collector", commit, finish)
@@ -183,6 +186,7 @@ class CollectorFollower:
         return ""
 
     def _follow_overrides(self, overrides: Sequence[Override]) -> None:
+        self._overrides = overrides
         self.on_overrides([replace(each, origin=self._url) for each in overrides if each.member in self._members])
 
     def _connected(self, missing: set[str]) -> None:

@@ -238,6 +238,8 @@ class DnsServer:
                 serials, joined = self._current.value.serials, self._current.value.joined
                 new = await asyncio.to_thread(read_configuration, self._path, self._options, serials, joined)
                 await apply(self._parts, new)
+                if isinstance(self._membership, FollowedMembers):
+                    self._membership.apply_again()
             finally:
                 service_manager.notify(service_manager.READY)
 

@@ -45,6 +45,11 @@ class FollowedMembers:
             self._newest = joined
             self._wake.set()
 
+    def apply_again(self) -> None:
+        """Apply the newest list again, since a reload may have changed which pools hosts may join."""
+        if self._newest is not None:
+            self._wake.set()
+
     async def _run(self) -> None:
         while True:
             await self._wake.wait()
@@ -54,8 +59,9 @@ class FollowedMembers:
             joined = JoinedMembers(tuple(member for member in self._newest.items if member.pool in pools))
             try:
                 await self._apply(joined)
-            except LbdnsError as error:
-                log.error("the collector's joined members cannot be applied yet: %s", error)
+            except Exception as error:
+                is_known = isinstance(error, LbdnsError)
+                log.error("the collector's joined members cannot be applied yet: %s", error, exc_info=not is_known)
                 self._wake.set()
                 await asyncio.sleep(RETRY)
                 continue

@@ -14,6 +14,17 @@ def plain_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address
     return (found.ipv4_mapped or found) if found.version == 6 else found
 
 
+def plain_text(address: str) -> str:
+    """Return the plain address in the form used in master files, or an invalid address unchanged.
+
+    RFC 4291, section 2.5.5.2, defines IPv4-mapped addresses.
+    """
+    try:
+        return str(plain_address(address))
+    except ValueError:
+        return address
+
+
 def client_network(address: str) -> str:
     """Return the network that counts as one client (the IPv4 address or the IPv6 /64), or "" for an invalid address."""
     try:

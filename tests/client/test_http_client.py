@@ -5,53 +5,18 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from lbdns.client import http_client
-from lbdns.client.http_client import TOKEN_VARIABLE, HttpLocation, fetch, find_credentials, stream_events
+from lbdns.client.http_client import TOKEN_VARIABLE, HttpLocation, fetch, find_credentials, steer, stream_events
 from lbdns.events.server_sent_events import ServerSentEvent
 from lbdns.secrets.http_credentials import NO_CREDENTIALS, HttpCredentials
 from lbdns_shared.errors import LbdnsError
-
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
-@contextmanager
-def server(answer: Answer) -> Iterator[str]:
-    """Run a web server that sends ``answer`` to every request, and yield the server's URL."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answer(self)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as found:
-        thread = threading.Thread(target=found.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{found.server_port}"
-        finally:
-            found.shutdown()
-            thread.join()
-
-
-def answering(status: int, body: bytes, content_type: str = "application/json", **headers: str) -> Answer:
-    def answer(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
-        handler.send_header("Content-Type", content_type)
-        for name, value in headers.items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        handler.wfile.write(body)
-
-    return answer
+from tests.client.http_servers import Answer, answering, server
 
 
 def telling(handler: BaseHTTPRequestHandler) -> None:
@@ -166,3 +131,28 @@ def test_a_silent_stream_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_stream() -> None:
     with server(answering(200, b"{}")) as base, pytest.raises(LbdnsError, match="is not an event stream"):
         next(stream_events(HttpLocation.of_url(base)))
+
+
+def test_steering_posts_the_words() -> None:
+    found: list[tuple[str, str, str | None]] = []
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        found.append((handler.command, handler.path, handler.headers.get("X-Lbdns-Steer")))
+        answering(200, b"{}")(handler)
+
+    with server(answer) as url:
+        steer(HttpLocation(url), "drain", member="web-1", reason="12 & more")
+    assert found == [("POST", "/api/v1/drain?member=web-1&reason=12+%26+more", "1")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (answering(409, b'{"error": "the last usable member"}'), "the last usable member"),
+        (answering(500, b"oops"), "the response is not from lbdns: /api/v1/drain returned 500"),
+        (lambda handler: handler.wfile.write(b"nonsense\r\n"), "no response: nonsense"),
+    ],
+)
+def test_refused_steering_is_an_error(answer: Answer, message: str) -> None:
+    with server(answer) as url, pytest.raises(LbdnsError, match=message):
+        steer(HttpLocation(url), "drain", member="web-1")

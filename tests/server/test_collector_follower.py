@@ -142,6 +142,21 @@ async def test_only_members_of_the_farm(tmp_path: Path, caplog: pytest.LogCaptur
     assert not any("its pools lack" in line for line in lines(caplog))
 
 
+async def test_overrides_of_members_that_are_added_later(tmp_path: Path) -> None:
+    """A host joins this server's pool only after the status that names it and its override has been processed."""
+    found: list[list[str]] = []
+    async with site(tmp_path) as collector:
+        collector.source.drain("frodo", "gandalf")
+        follower = CollectorFollower(following(tmp_path, collector.address, members=["gandalf"]))
+        follower.on_overrides = lambda overrides: found.append(sorted(each.member for each in overrides))
+        await follower.start(lambda snapshot: None)
+        await until(lambda: found)
+        farm = following(tmp_path, collector.address, members=["gandalf", "frodo"])
+        await apply([follower], CheckedConfiguration(farm, ()))
+        assert found == [["gandalf.hobbit"], ["frodo.hobbit", "gandalf.hobbit"]]
+        await follower.stop()
+
+
 async def test_members_unknown_to_the_collector_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with site(tmp_path) as collector:
         collector.source.farm = make_farm(tmp_path / "collector", members=["frodo"])

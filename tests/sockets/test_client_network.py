@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lbdns.sockets.client_network import client_network
+from lbdns.sockets.client_network import client_network, plain_text
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,11 @@ from lbdns.sockets.client_network import client_network
 )
 def test_client_network(address: str, network: str) -> None:
     assert client_network(address) == network
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [("::ffff:10.0.0.1", "10.0.0.1"), ("FE80::1%lo", "fe80::1"), ("10.0.0.1", "10.0.0.1"), ("x", "x")],
+)
+def test_plain_text(text: str, plain: str) -> None:
+    assert plain_text(text) == plain

@@ -1,6 +1,6 @@
 """Computes how much counters increased between recorded rows, even if a counter wraps around. Pure.
 
-A counter that decreased either wrapped around, or the host was restarted or the device replaced. Linux shows times as
+If a counter decreased, it wrapped around, the host was restarted, or the device was replaced. Linux shows times as
 32-bit numbers on every machine, and the other counters as 32-bit or 64-bit numbers, depending on the kernel. A
 wrap-around affects a single counter that was near its limit; a restart resets all counters to 0.
 """

@@ -1,4 +1,4 @@
-"""Appends rows to a CSV file: a header once, whole rows or none, one writer at a time, and rotation."""
+"""Appends rows to a CSV file, with one header, whole rows only, a lock against other writers, and rotation."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class CsvFile:
         log.warning("%s: removed an incomplete last row (%d bytes)", self.path, found.st_size - whole)
 
     def _is_start_of_header(self) -> bool:
-        """Return whether the only line, which is incomplete, may be the start of a header, or is blank (NUL bytes)."""
+        """Return whether the only line, an incomplete one, is blank (NUL bytes) or may be the start of a header."""
         return self._header.startswith(("time,", "datetime,")) or not self._header.strip("\0")
 
     def _set_aside(self) -> str:

@@ -23,7 +23,8 @@ class Rotation:
     def is_due(self, size: int, added: int, first_time: str, now: str) -> bool:
         """Return whether to rotate a file of ``size`` bytes before ``added`` bytes are appended.
 
-        ``first_time`` is the time in the file's first row, and ``now`` that in the new rows, both in ISO 8601 format.
+        ``first_time`` is the time in the file's first row, and ``now`` is the time in the new rows. Both are in ISO
+        8601 format.
         """
         if self.max_bytes and size + added > self.max_bytes:
             return True

@@ -74,15 +74,22 @@ class JoinedFile:
 
     def __init__(self) -> None:
         self._written: tuple[Path, JoinedMembers] | None = None
+        self._failure = ""  # the last failure that was logged; empty after a success
 
     async def save(self, config: Config, joined: JoinedMembers) -> None:
-        """Write the members in a thread, unless they are already in the file. A failure is logged."""
+        """Write the members in a thread, unless they are already in the file. A failure is logged.
+
+        After a failure, the next call tries again.
+        """
         wanted = joined_path(config), joined
         if self._written == wanted:
             return
-        self._written = wanted
         try:
             await asyncio.to_thread(write_joined, *wanted)
         except OSError as error:
-            why = f"cannot write the file: {error.strerror}"
-            log.warning("%s: %s; after a restart, hosts must join again", wanted[0], why)
+            failure = f"{wanted[0]}: cannot write the file: {error.strerror}; after a restart, hosts must join again"
+            if failure != self._failure:
+                log.warning(failure)
+            self._failure = failure
+        else:
+            self._written, self._failure = wanted, ""

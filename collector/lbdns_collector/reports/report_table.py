@@ -28,7 +28,7 @@ from lbdns.model.farm import ReportingHost
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot, read_reading, write_reading
 from lbdns.scores.derived_metrics import with_derived_metrics
 from lbdns.scores.score import Score
-from lbdns.sockets import client_network
+from lbdns.sockets.client_network import plain_text
 from lbdns_collector.joining.join_requests import JoinRequests
 from lbdns_collector.reports.adaptive_weights import WeightSearch
 from lbdns_collector.reports.rejected_reports import RejectedReports
@@ -202,7 +202,7 @@ class ReportTable:
         if peer.has_seen(report, wall):
             return "replay"
         if peer.host.joined and self.joins:
-            self._join(self.joins, peer, report, plain_address(source), now)
+            self._join(self.joins, peer, report, plain_text(source), now)
         peer.note(report, wall)
         self._record(peer, report, now)
         return ACCEPTED
@@ -231,7 +231,7 @@ class ReportTable:
 
     def _is_authentic(self, envelope: Envelope, peer: ReportingPeer, source: str) -> bool:
         if not self._masters:
-            return source in peer.host.addresses or plain_address(source) in peer.host.addresses
+            return source in peer.host.addresses or plain_text(source) in peer.host.addresses
         key = peer.keys.get(envelope.key_id)
         if key is None:
             master = self._masters.get(envelope.key_id)
@@ -397,14 +397,3 @@ class ReportTable:
 
 def _addresses(hosts: Mapping[str, ReportingHost]) -> frozenset[str]:
     return frozenset(address for host in hosts.values() for address in host.addresses)
-
-
-def plain_address(text: str) -> str:
-    """Return an address in the form used in master files: without ``%INTERFACE``, and as IPv4 if it is IPv4-mapped.
-
-    RFC 4291, section 2.5.5.2, defines IPv4-mapped addresses.
-    """
-    try:
-        return str(client_network.plain_address(text))
-    except ValueError:
-        return text

@@ -207,10 +207,11 @@ class OverrideManager:
             self._timer = self._loop.call_later(wait, self._check)
 
     def _end_expired(self) -> None:
-        expired = self.overrides.ended(self._clock())
+        now = self._clock()
+        expired = self.overrides.ended(now)
         for override in expired:
             self.events.expired(override)
         if expired:
-            if self._followed is not None:
-                self._followed = [override for override in self._followed if override not in expired]
-            self._answerer.override(self.overrides.without(expired))
+            followed = [override for override in self._followed_in_force() if override.until > now]
+            self._followed = None if self._followed is None else followed
+            self._answerer.override(merge_overrides(self.overrides.without(expired).own, followed))

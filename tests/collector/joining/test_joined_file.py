@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMember
-from lbdns_collector.joining.joined_file import read_joined, write_joined
+from lbdns_collector.joining.joined_file import JoinedFile, joined_path, read_joined, write_joined
+from tests.collector.joining.joining_farms import joinable
 
 MEMBERS = NO_JOINED_MEMBERS.changed(
     put=[JoinedMember("web", "web-1", ("10.0.0.7",)), JoinedMember("web", "web-2", ("10.0.0.8", "2001:db8::8"))]
@@ -49,3 +50,15 @@ def test_an_unreadable_file_is_logged(tmp_path: Path, caplog: pytest.LogCaptureF
     (tmp_path / "joined.json").mkdir()
     assert read_joined(tmp_path / "joined.json") == NO_JOINED_MEMBERS
     assert "cannot read the file" in caplog.text
+
+
+async def test_a_failed_write_is_repeated_and_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config, file = joinable(tmp_path).config, JoinedFile()
+    members = NO_JOINED_MEMBERS.changed([JoinedMember("web", "web-1", ("10.0.0.7",))])
+    config.server.state_dir.write_text("not a folder")
+    await file.save(config, members)
+    await file.save(config, members)
+    assert len([message for message in caplog.messages if "cannot write the file" in message]) == 1
+    config.server.state_dir.unlink()
+    await file.save(config, members)
+    assert read_joined(joined_path(config)) == members

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lbdns.model.farm import ReportingHost
 from lbdns.scores.thesis import THESIS
-from lbdns_collector.reports.report_table import RESULTS, ReportTable, plain_address
+from lbdns_collector.reports.report_table import RESULTS, ReportTable
 from lbdns_collector.reports.reporting_peer import BURST, MAX_REPLACED, MAX_SKEW, RATE
 from lbdns_shared.keys import MasterKey
 from lbdns_shared.report import MAX_DATAGRAM, REASONS
@@ -225,14 +225,6 @@ def test_without_keys_a_host_speaks_for_itself_alone() -> None:
     table = make()
     assert accept(table, datagram("gandalf", key=None), source=ADDRESSES["frodo"]) == "bad_tag"
     assert accept(table, datagram("gandalf", key=None), source=ADDRESSES["gandalf"]) == "accepted"
-
-
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [("::ffff:10.0.0.1", "10.0.0.1"), ("FE80::1%lo", "fe80::1"), ("10.0.0.1", "10.0.0.1"), ("x", "x")],
-)
-def test_plain_address(text: str, plain: str) -> None:
-    assert plain_address(text) == plain
 
 
 @given(st.binary(max_size=1500), st.sampled_from([(), (KEY,)]), st.text(max_size=40))

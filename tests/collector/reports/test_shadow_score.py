@@ -24,8 +24,8 @@ from lbdns_collector.status.status_document import (
     StatusInputs,
     build_status,
     change_signature,
-    read_status,
 )
+from lbdns_collector.status.status_document_reading import read_status
 from tests.collector.collector_fixtures import HOSTS, KEY, WALL, datagram, make_farm
 
 NOW = 5000.0  # monotonic seconds

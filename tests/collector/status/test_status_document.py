@@ -23,10 +23,10 @@ from lbdns_collector.status.status_document import (
     build_status,
     change_signature,
     changed_members,
-    read_status,
     status_json,
     to_json,
 )
+from lbdns_collector.status.status_document_reading import read_status
 from tests.answering.farms import MEMBERS
 from tests.collector.collector_fixtures import IDLE, make_farm
 from tests.collector.status.made_up_status import NOW, members, reading, status_inputs

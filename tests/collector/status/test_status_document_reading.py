@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from lbdns.model.farm import Farm
 from lbdns.model.snapshot import Reading
-from lbdns_collector.status.status_document import build_status, read_status
+from lbdns_collector.status.status_document import build_status
+from lbdns_collector.status.status_document_reading import read_status
 from tests.collector.status.made_up_status import NOW, status_inputs
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

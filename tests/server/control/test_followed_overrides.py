@@ -59,6 +59,17 @@ async def test_the_collector_s_override_returns_when_the_own_one_ends(tmp_path: 
         assert "frodo" not in stage.order()
 
 
+async def test_the_collector_s_override_returns_when_the_own_one_expires(tmp_path: Path) -> None:
+    async with desk(tmp_path) as stage:
+        stage.report()
+        stage.manager.follow([DRAIN])
+        await stage.say("drain", reason="mine", for_s=100)
+        stage.ahead = 101
+        stage.manager._check()
+        assert [each.origin for each in stage.manager.overrides.items] == [URL]
+        assert "frodo" not in stage.order()
+
+
 async def test_it_cannot_be_ended_here(tmp_path: Path) -> None:
     async with desk(tmp_path) as stage:
         stage.report()

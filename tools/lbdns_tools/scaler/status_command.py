@@ -31,7 +31,7 @@ def status(config: Path, url: str | None, json_output: bool) -> None:
     try:
         document = json.loads(body)
         text = json.dumps(document, indent=2) if json_output else status_text(document)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise LbdnsError(f"{url or config}: the response is not from lbdns-scaler") from None
     print(text)
 

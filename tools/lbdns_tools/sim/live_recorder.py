@@ -20,7 +20,8 @@ import click
 from lbdns.events.server_sent_events import ServerSentEventReader
 from lbdns.model.snapshot import Reading
 from lbdns.text.suggestions import nearest
-from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE, read_status
+from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE
+from lbdns_collector.status.status_document_reading import read_status
 from lbdns_shared import log as lbdns_log
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools import __version__

@@ -236,7 +236,7 @@ async def test_refusals_say_what_to_do(tmp_path: Path) -> None:
             await HaproxyFrontEnd(file).servers()
     with pytest.raises(FrontEndError, match="cannot reach HAProxy's statistics socket: No such file"):
         await HaproxyFrontEnd(replace(config, socket=tmp_path / "nothing")).servers()
-    with pytest.raises(FrontEndError, match="web-1: the machine has no address yet"):
+    with pytest.raises(FrontEndError, match="web-1: the server has no address yet"):
         await HaproxyFrontEnd(config).add("web-1", ())
 
 

@@ -61,7 +61,7 @@ class FakeSender:
         self.sent: list[tuple[str, dict[str, Any]]] = []
         self._error = error
 
-    async def send(self, command: str, **words: Any) -> None:
+    def __call__(self, command: str, **words: Any) -> None:
         if self._error:
             raise LbdnsError(self._error)
         self.sent.append((command, words))

@@ -168,6 +168,22 @@ async def test_a_scaler_that_ended_before_the_reload_trusts_only_what_did_not_ch
     assert await NginxFrontEnd(config, None).servers() == await front.servers()
 
 
+async def test_a_failed_change_after_a_crash_loses_no_server(tmp_path: Path) -> None:
+    """nginx may have loaded either file, so a server that is in only one of them must stay in the next one."""
+    file, refuse = tmp_path / "upstream.conf", tmp_path / "refuse"
+    file.write_text(upstream_text({name: UpstreamServer("127.0.4.1", False) for name in ("web-1", "web-2")}, 80, ""))
+    file.with_name("upstream.conf.before").write_text(
+        upstream_text({"web-1": UpstreamServer("127.0.4.1", False)}, 80, "")
+    )
+    refuse.touch()
+    front = NginxFrontEnd(NginxConfig(file, 80, "", ("sh", "-c", f"! test -e {refuse}"), ("true",)), None)
+    with pytest.raises(FrontEndError, match="nginx refuses the configuration"):
+        await front.add("web-3", ("127.0.4.3",))
+    refuse.unlink()
+    await front.add("web-3", ("127.0.4.3",))
+    assert set(parse_upstream(file.read_text())) == {"web-1", "web-2", "web-3"}
+
+
 async def test_many_changes_need_few_reloads(tmp_path: Path) -> None:
     count = tmp_path / "count"
     reload = ("sh", "-c", f"sleep 0.2; echo >> {count}")

@@ -33,7 +33,7 @@ class FakeFarm:
     mute: frozenset[str] = frozenset()  # machines whose web server never responds
     slow: Mapping[str, float] = field(default_factory=dict)  # requests/s that a benchmark measures; 100 for others
     connections: float = 0.0
-    now: float = 1000.0
+    now: float = 1_000_000.0
     found: dict[str, Machine] = field(default_factory=dict)
     drained: set[str] = field(default_factory=set)
     held: set[str] = field(default_factory=set)
@@ -46,12 +46,21 @@ class FakeFarm:
     dead: bool = False
     down: str = ""  # the provider's error for all requests; empty if it works
     front_down: str = ""
+    refusal: str = ""  # the provider's error for requests to create; empty if it accepts them
+    undeletable: bool = False  # whether the provider refuses to delete
+    uptime: float = 0.0  # the steady clock
 
     # The clock
+
+    def jump(self, seconds: float) -> None:
+        """Set the clock forward or back."""
+        self.now += seconds
+        self.ready_at = {name: time + seconds for name, time in self.ready_at.items()}
 
     def advance(self, seconds: float) -> None:
         """Let time pass, and machines boot and stop."""
         self.now += seconds
+        self.uptime += seconds
         for name, machine in list(self.found.items()):
             if self.now < self.ready_at.get(name, 0.0):
                 continue
@@ -99,6 +108,8 @@ class FakeFarm:
 
     def _create(self, name: str) -> None:
         self._check()
+        if self.refusal:
+            raise ProviderError(self.refusal)
         if name in self.found:
             return
         if self.quota_left is not None and len(self.found) >= self.quota_left:
@@ -128,6 +139,8 @@ class FakeFarm:
         self._request(lambda: self._delete(name))
 
     def _delete(self, name: str) -> None:
+        if self.undeletable:
+            raise ProviderError("no permission to delete")
         if name in self.found:
             self._gone("deleted", name)
             self.found[name] = replace(self.found[name], status=M.DELETING)
@@ -209,9 +222,8 @@ class FakeProbe:
 class MortalFleet(Fleet):
     """A fleet that writes nothing more once it has been killed."""
 
-    def _save(self) -> None:
-        if not (isinstance(self._provider, FakeFarm) and self._provider.dead):
-            super()._save()
+    def _save(self) -> bool:
+        return (isinstance(self._provider, FakeFarm) and self._provider.dead) or super()._save()
 
 
 class FleetDriver:
@@ -226,7 +238,8 @@ class FleetDriver:
     def _make(self) -> Fleet:
         actions = ServerActions(self.farm, self.farm, FakeProbe(self.farm), lambda name: f"#!/bin/sh\n# {name}\n")  # type: ignore[arg-type]
         file = self.folder / "servers.json"
-        return MortalFleet(self.farm, self.farm, actions, TIMES, self.benchmark, file, lambda: self.farm.now)
+        clocks = lambda: self.farm.now, lambda: self.farm.uptime
+        return MortalFleet(self.farm, self.farm, actions, TIMES, self.benchmark, file, *clocks)
 
     def restart(self) -> None:
         """Forget everything that is not in the file or at the provider, as after a crash."""

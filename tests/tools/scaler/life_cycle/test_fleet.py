@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.scaler.life_cycle.web_probe import BenchmarkSettings
-from tests.tools.scaler.life_cycle.fake_farm import FakeFarm, FleetDriver
+from tests.tools.scaler.life_cycle.fake_farm import FakeFarm, FakeProbe, FleetDriver
 
 NONE: list[str] = []
 
@@ -122,6 +122,22 @@ async def test_an_operators_drain_is_left_alone(tmp_path: Path) -> None:
     assert "web-1" not in driver.farm.drained
 
 
+async def test_an_operators_drain_of_a_draining_server_is_left_alone(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(connections=3.0), tmp_path)
+    await driver.want(2, seconds=15)
+    await driver.want(1, seconds=5)
+    driver.farm.drained.discard("web-2")  # the operator's drain replaces the scaler's
+    driver.farm.held.add("web-2")
+    await driver.look(100)
+    assert driver.states() == {"web-1": "in service", "web-2": "draining"}
+    assert driver.fleet.held == {"web-2"}
+    assert driver.farm.drained == set()
+    driver.farm.held.clear()
+    await driver.look(60)
+    assert driver.states() == {"web-1": "in service"}
+    assert driver.farm.broken_promises == NONE
+
+
 @pytest.mark.parametrize("failing", ["down", "front_down"])
 async def test_nothing_changes_while_the_servers_cannot_be_observed(tmp_path: Path, failing: str) -> None:
     driver = FleetDriver(FakeFarm(), tmp_path)
@@ -136,12 +152,93 @@ async def test_nothing_changes_while_the_servers_cannot_be_observed(tmp_path: Pa
     assert driver.states() == before
 
 
-async def test_without_a_record_nothing_is_created(tmp_path: Path) -> None:
+async def test_an_unexpected_error_is_reported_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path)
+    await driver.want(1, seconds=15)
+
+    async def fail() -> None:
+        raise KeyError("web-1")
+
+    monkeypatch.setattr(driver.farm, "servers", fail)
+    await driver.look(30)
+    assert driver.fleet.trouble == "unexpected error: KeyError('web-1')"
+    assert driver.states() == {"web-1": "in service"}
+    assert len([record for record in caplog.records if record.exc_info]) == 1
+
+
+async def test_without_a_record_nothing_is_created(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     driver = FleetDriver(FakeFarm(), tmp_path / "missing")
-    await driver.look()
-    with pytest.raises(LbdnsError, match=r"servers\.json: cannot write the file: No such file"):
-        await driver.want(1)
+    await driver.want(1, seconds=10)
     assert driver.farm.created == NONE
+    assert "servers.json: cannot write the file: No such file" in driver.fleet.trouble
+    assert len([message for message in caplog.messages if "cannot write the file" in message]) == 1
+
+
+async def test_servers_are_drained_and_deleted_while_the_records_cannot_be_written(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path)
+    await driver.want(2, seconds=15)
+    (tmp_path / "servers.json").unlink()
+    (tmp_path / "servers.json").mkdir()
+    await driver.want(1, seconds=20)
+    assert set(driver.farm.found) == {"web-1"}
+    assert driver.farm.broken_promises == NONE
+    assert "cannot write the file" in driver.fleet.trouble
+    (tmp_path / "servers.json").rmdir()
+    await driver.want(2, seconds=15)
+    assert driver.states() == {"web-1": "in service", "web-3": "in service"}
+    assert driver.fleet.trouble == ""
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0])
+async def test_the_clock_may_jump(tmp_path: Path, jump: float) -> None:
+    driver = FleetDriver(FakeFarm(boot=20.0, connections=3.0), tmp_path)
+    await driver.want(2, seconds=30)
+    await driver.want(1, seconds=3)  # web-2 drains
+    await driver.want(3, seconds=3)  # web-2 returns, web-3 starts
+    await driver.want(2, seconds=1)
+    await driver.want(1, seconds=3)
+    before = driver.states()
+    assert before == {"web-1": "in service", "web-2": "draining"}
+    driver.farm.jump(jump)
+    await driver.look(10)
+    assert driver.states() == before  # the connections are waited for as long as before
+    driver.farm.connections = 0.0
+    await driver.look(15)
+    assert driver.states() == {"web-1": "in service"}
+    await driver.want(2, seconds=40)
+    assert driver.count("in service") == 2
+    assert driver.fleet.failures == {}
+
+
+async def test_records_from_the_future_do_not_block_a_server(tmp_path: Path) -> None:
+    """The clock was set back while the scaler did not run."""
+    driver = FleetDriver(FakeFarm(), tmp_path)
+    await driver.want(2, seconds=15)
+    await driver.want(1, seconds=2)
+    driver.farm.jump(-3600.0)
+    driver.restart()
+    await driver.look(20)
+    assert driver.states() == {"web-1": "in service"}
+
+
+async def test_a_refusal_that_repeats_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path)
+    await driver.look()
+    driver.farm.refusal = "no permission"
+    await driver.want(1, seconds=30)
+    assert caplog.messages.count("web-1: create failed: no permission") == 1
+    assert driver.fleet.failures["create"] > 1
+
+
+async def test_closing_does_not_wait_for_a_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path, BenchmarkSettings())
+    monkeypatch.setattr(FakeProbe, "benchmark", lambda self, addresses: asyncio.sleep(3600))
+    await driver.want(1, seconds=10)
+    assert driver.states() == {"web-1": "benchmarking"}
+    await asyncio.wait_for(driver.fleet.close(), 5)
+    assert driver.states() == {"web-1": "benchmarking"}
 
 
 async def test_the_records_can_be_lost(tmp_path: Path) -> None:
@@ -182,7 +279,7 @@ STEPS = st.lists(
 def test_no_orphan_no_double_and_nothing_goes_undrained(
     steps: list[tuple[str, int]], spares: int, broken: frozenset[str], benchmark: bool
 ) -> None:
-    """Whatever happens, in whatever order: at the end, the wanted servers serve, and no other machine exists."""
+    """Whatever happens, in whatever order: at the end, the wanted servers serve, and no other server exists."""
 
     async def play(folder: Path) -> None:
         farm = FakeFarm(quota_left=9, broken=broken)

@@ -32,7 +32,7 @@ SILENT, HELD, UNKNOWN = (
 Row = tuple[
     ServerState, float, dict[str, Any], Machine | None, FrontEndServer | None, ServerState | None, Action | None
 ]
-#: State, seconds in it, other fields of the record, machine, front end -> next state (None: forgotten), action
+#: State, seconds in it, other fields of the record, server, front end -> next state (None: forgotten), action
 ROWS: list[Row] = [
     (S.WANTED, 0, {}, None, None, S.WANTED, A.CREATE),
     (S.WANTED, 1, {"asked": NOW - 1}, None, None, S.WANTED, None),
@@ -40,6 +40,7 @@ ROWS: list[Row] = [
     (S.WANTED, 61, {}, None, None, S.FAILED, None),
     (S.WANTED, 1, {}, BUILDING, None, S.STARTING, None),
     (S.STARTING, 0, {}, STOPPED, None, S.STARTING, A.START),
+    (S.STARTING, 0, {}, None, None, S.FAILED, None),
     (S.STARTING, 5, {"requested": True}, BUILDING, None, S.STARTING, None),
     (S.STARTING, 5, {"requested": True}, RUNNING, None, S.CONFIGURING, None),
     (S.STARTING, 5, {"requested": True}, machine(M.FAILED, "no host"), None, S.FAILED, None),
@@ -58,10 +59,13 @@ ROWS: list[Row] = [
     (S.JOINING, 5, {}, RUNNING, QUIET, S.JOINING, A.UNDRAIN),
     (S.JOINING, 5, {}, RUNNING, SERVING, S.IN_SERVICE, None),
     (S.JOINING, 41, {}, RUNNING, SILENT, S.FAILED, None),
+    (S.JOINING, 5, {}, RUNNING, HELD, S.IN_SERVICE, None),
     (S.IN_SERVICE, 5, {}, RUNNING, SERVING, S.IN_SERVICE, None),
     (S.IN_SERVICE, 5, {}, RUNNING, QUIET, S.IN_SERVICE, A.UNDRAIN),
+    (S.IN_SERVICE, 500, {"quiet_since": NOW - 31}, RUNNING, QUIET, S.FAILED, None),
     (S.IN_SERVICE, 500, {"quiet_since": NOW - 31}, RUNNING, HELD, S.IN_SERVICE, None),
-    (S.IN_SERVICE, 500, {"quiet_since": NOW - 29}, RUNNING, SILENT, S.IN_SERVICE, None),
+    (S.IN_SERVICE, 500, {"quiet_since": NOW - 29}, RUNNING, SILENT, S.IN_SERVICE, A.ADD),
+    (S.IN_SERVICE, 500, {"quiet_since": NOW - 29, "asked": NOW - 1}, RUNNING, SILENT, S.IN_SERVICE, None),
     (S.IN_SERVICE, 500, {"quiet_since": NOW - 31}, RUNNING, SILENT, S.FAILED, None),
     (S.IN_SERVICE, 500, {"quiet_since": NOW - 29}, RUNNING, None, S.IN_SERVICE, A.ADD),
     (S.IN_SERVICE, 500, {}, FAILED, SERVING, S.FAILED, None),
@@ -74,6 +78,7 @@ ROWS: list[Row] = [
     (S.DRAINING, 99, {}, RUNNING, UNKNOWN, S.DRAINING, None),
     (S.DRAINING, 101, {}, RUNNING, BUSY, S.DELETING, None),
     (S.DRAINING, 101, {}, RUNNING, SERVING, S.DRAINING, A.DRAIN),
+    (S.DRAINING, 999, {}, RUNNING, HELD, S.DRAINING, None),
     (S.DRAINING, 1, {}, None, None, S.DELETING, None),
     (S.STOPPING, 1, {}, RUNNING, QUIET, S.STOPPING, A.STOP),
     (S.STOPPING, 1, {"requested": True}, RUNNING, QUIET, S.STOPPING, None),
@@ -82,6 +87,7 @@ ROWS: list[Row] = [
     (S.STOPPED, 1, {}, STOPPED, None, S.STOPPED, None),
     (S.STOPPED, 1, {}, None, None, None, None),
     (S.STOPPED, 1, {}, RUNNING, None, S.STARTING, None),
+    (S.STOPPED, 1, {}, machine(M.DELETING), None, S.DELETING, None),
     (S.FAILED, 1, {}, RUNNING, SERVING, S.FAILED, A.DRAIN),
     (S.FAILED, 1, {}, RUNNING, QUIET, S.DELETING, None),
     (S.FAILED, 31, {}, RUNNING, SERVING, S.DELETING, None),

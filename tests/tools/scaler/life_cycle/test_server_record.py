@@ -1,4 +1,4 @@
-"""Records as JSON, and records of machines that the scaler finds."""
+"""Records as JSON, and records of servers that the scaler finds."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def test_adoption(status: MachineStatus, front: FrontEndServer | None, expected:
 
 
 def test_nothing_is_adopted_without_a_machine() -> None:
-    with pytest.raises(ValueError, match="without a machine"):
+    with pytest.raises(ValueError, match="does not list this server"):
         adopt("web-1", ServerFacts(), 5.0)

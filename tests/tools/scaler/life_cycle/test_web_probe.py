@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
 
 from lbdns_tools.free_ports import free_ports
+from lbdns_tools.scaler.life_cycle import web_probe
 from lbdns_tools.scaler.life_cycle.web_probe import BenchmarkSettings, ProbeError, WebProbe
 
 ADDRESS = ("127.0.0.1",)
@@ -18,8 +20,18 @@ async def port() -> AsyncIterator[int]:
     async def page(request: web.Request) -> web.Response:
         return web.Response(status=int(request.query.get("status", 200)), text=request.host)
 
+    async def slow(request: web.Request) -> web.StreamResponse:
+        """Send a page in two parts, with a pause in between."""
+        response = web.StreamResponse(headers={"Content-Length": "2"})
+        await response.prepare(request)
+        await response.write(b"a")
+        await asyncio.sleep(float(request.query["pause"]))
+        await response.write(b"b")
+        return response
+
     app = web.Application()
     app.router.add_get("/", page)
+    app.router.add_get("/slow", slow)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     (found,) = free_ports(1)
@@ -51,3 +63,14 @@ async def test_a_benchmark_counts_responses(port: int) -> None:
     assert await WebProbe(port, "/", "", settings).benchmark(ADDRESS) > 10
     with pytest.raises(ProbeError, match="status 500"):
         await WebProbe(port, "/", "", BenchmarkSettings(0.3, 2, path="/?status=500")).benchmark(ADDRESS)
+
+
+async def test_a_benchmark_counts_whole_pages(port: int) -> None:
+    settings = BenchmarkSettings(seconds=0.3, clients=2, path="/slow?pause=0.1")
+    assert await WebProbe(port, "/", "", settings).benchmark(ADDRESS) <= 20
+
+
+async def test_a_server_that_does_not_respond_in_time(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_probe, "TIMEOUT", 0.1)
+    with pytest.raises(ProbeError, match=r"GET /slow\?pause=2: no response within 0.1 s"):
+        await WebProbe(port, "/slow?pause=2", "", None).probe(ADDRESS)

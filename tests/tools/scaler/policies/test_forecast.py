@@ -53,7 +53,7 @@ def test_servers_start_before_the_demand_rises() -> None:
     found = decide(100.0, past, now, 5)
     assert found.servers == Queue().servers(300.0, CAPACITY), "the demand triples, as it did every day"
     assert found.reason == (
-        f"300.0 requests/s, expected within 240 s from 10 earlier days, need {found.servers} servers."
+        f"300.0 requests/s, expected within 240 s according to 10 earlier days, need {found.servers} servers."
     )
     assert decide(100.0, past, now, 5, boot_time=0.0, ttl=0.0).servers == 5, "a server is there at once"
 

@@ -1,4 +1,4 @@
-"""A provider of local machines on free ports, whose machines are always deleted at the end of a test."""
+"""A provider of local servers on free ports, whose servers are always deleted at the end of a test."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.keys import new_master_key
 from lbdns_tools.free_ports import free_ports
 from lbdns_tools.scaler.providers.agent_settings import AgentConfig
+from lbdns_tools.scaler.providers.machine_folder import MachineFolder
 from lbdns_tools.scaler.providers.process_provider import ProcessesConfig, ProcessProvider
+from tests.end_to_end.process import alive
 from tests.tools.scaler.providers.machine_waits import until_gone
 
 
 @dataclass(frozen=True)
 class LocalFarm:
-    """The settings of a farm of local machines."""
+    """The settings of a farm of local servers."""
 
     config: ProcessesConfig
     agent: AgentConfig
@@ -43,7 +45,7 @@ def local_farm(
 
 @contextlib.asynccontextmanager
 async def cleaned(farm: LocalFarm) -> AsyncIterator[LocalFarm]:
-    """Delete all machines of the farm at the end."""
+    """Delete all servers of the farm at the end."""
     try:
         yield farm
     finally:
@@ -53,3 +55,19 @@ async def cleaned(farm: LocalFarm) -> AsyncIterator[LocalFarm]:
             await provider.delete(name)
         await asyncio.gather(*(until_gone(provider, name) for name in names))
         await provider.close()
+
+
+def supervisor(farm: LocalFarm, name: str) -> int:
+    return MachineFolder(farm.config.folder / name).progress().pid
+
+
+def processes_of(folder: Path) -> set[int]:
+    """Return the processes whose command line names a path below ``folder``."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if str(folder).encode() in path.read_bytes():
+                found.add(int(path.parent.name))
+        except OSError:
+            continue
+    return alive(found)

@@ -31,10 +31,10 @@ NO_PAUSES: Final = (0.0, 0.0)
 
 @dataclass(frozen=True)
 class Farm:
-    """``open`` returns a new provider of the machines of a farm, as a restarted scaler does."""
+    """``open`` returns a new provider of the servers of a farm, as a restarted scaler does."""
 
     open: Callable[[str], Provider]
-    scripts: Callable[[], list[str]] | None = None  # the user data of all machines, if the provider uses it
+    scripts: Callable[[], list[str]] | None = None  # the user data of all servers, if the provider uses it
 
 
 @contextlib.asynccontextmanager
@@ -101,5 +101,5 @@ OpenFarm = Callable[[Path, pytest.MonkeyPatch], AbstractAsyncContextManager[Farm
 FARMS: Final[Mapping[str, OpenFarm]] = {
     "processes": processes, "command": command, "openstack": openstack, "ec2": ec2, "lab": lab,
 }  # fmt: skip
-#: The farms as parameters of a test, with what they need of the machine
+#: The farms as parameters of a test, with what they need of the machine that runs the tests
 FARM_PARAMETERS: Final = [pytest.param(name, marks=needs_a_lab) if name == "lab" else name for name in FARMS]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -90,7 +91,7 @@ async def test_a_cancelled_request_leaves_no_process(tmp_path: Path) -> None:
 
 async def test_a_background_process_that_keeps_the_output_open(tmp_path: Path) -> None:
     script = f"sleep 3600 & echo $! > {tmp_path}/pid"
-    with pytest.raises(ProviderError, match="has ended, but a background process that it started"):
+    with pytest.raises(ProviderError, match="has ended, but a background process kept its output open for"):
         await provider(timeout=1.0, list=(*SH, script)).machines()
     os.kill(int((tmp_path / "pid").read_text()), 9)
 
@@ -161,7 +162,7 @@ async def test_only_changes_are_requested(status: str, starts: bool, stops: bool
                 await request("web-1")
         else:
             await request("web-1")
-        with pytest.raises(ProviderError, match="web-2: the command list does not print this machine"):
+        with pytest.raises(ProviderError, match="web-2: the command list does not print this server"):
             await request("web-2")
 
 
@@ -172,3 +173,9 @@ async def test_the_configured_quota() -> None:
     with pytest.raises(QuotaError, match="the quota of 1 server is used up"):
         await limited.create("web-2", "")
     assert [machine.status for machine in await limited.machines()] == [MachineStatus.RUNNING]
+
+
+async def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(ProviderError, match="create: cannot write the user data of web-1: No such file or directory"):
+        await provider().create("web-1", "#!/bin/sh\n")

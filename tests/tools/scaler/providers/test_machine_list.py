@@ -1,4 +1,4 @@
-"""Tests of the parser for the list of machines that a user's command prints."""
+"""Tests of the parser for the list of servers that a user's command prints."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ BAD: list[tuple[Any, str]] = [
     (b"[", "list: the output is not valid JSON: "),
     (b"\nweb-1 running", "list: line 2 is not valid JSON: "),
     (b"3", "list: line 1: must be a JSON object such as "),
-    ([ONE, "x"], "list: machine 2: must be a JSON object"),
-    ([{"name": "web-1"}], "list: machine 1: status is missing"),
-    ([{"status": "running"}], "list: machine 1: name is missing"),
-    ([{**ONE, "adresses": []}], "list: machine 1: unknown key 'adresses'. Perhaps"),
-    ([{**ONE, "name": "Web 1"}], "list: machine 1: name: 'Web 1' is not a host name"),
-    ([{**ONE, "name": 1}], "list: machine 1: name: 1 is not a host name"),
+    ([ONE, "x"], "list: server 2: must be a JSON object"),
+    ([{"name": "web-1"}], "list: server 1: status is missing"),
+    ([{"status": "running"}], "list: server 1: name is missing"),
+    ([{**ONE, "adresses": []}], "list: server 1: unknown key 'adresses'. Perhaps"),
+    ([{**ONE, "name": "Web 1"}], "list: server 1: name: 'Web 1' is not a host name"),
+    ([{**ONE, "name": 1}], "list: server 1: name: 1 is not a host name"),
     ([{**ONE, "status": "ACTIVE"}], "status: unknown value 'ACTIVE'; known: building, running, stopping, stopped"),
     ([{**ONE, "status": []}], "status: unknown value []"),
     ([{**ONE, "addresses": "10.0.0.1"}], "addresses: must be a list of addresses, not '10.0.0.1'"),
@@ -57,7 +57,7 @@ BAD: list[tuple[Any, str]] = [
     ([{**ONE, "created": 1.7e12}], "created: must be Unix time in seconds, or 0, not 1700000000000"),
     (b'[{"name": "web-1", "status": "running", "created": NaN}]', "created: must be Unix time"),
     ([{**ONE, "detail": None}], "detail: must be a string, not None"),
-    ([ONE, ONE], "list: machine 'web-1' appears 2 times"),
+    ([ONE, ONE], "list: server 'web-1' appears 2 times"),
     (b"[" * 100_000, "list: the output is not valid JSON: "),
 ]
 

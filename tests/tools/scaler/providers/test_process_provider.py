@@ -1,4 +1,4 @@
-"""Tests of the provider ``processes`` with real processes: crashes, deletions, failures, keys and addresses."""
+"""Tests of the provider ``processes`` with real processes: deletions, failures, keys and addresses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import stat
-import sys
 import urllib.request
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -20,14 +19,13 @@ from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError
 from lbdns_shared.keys import read_key_file
 from lbdns_tools.scaler.providers import process_provider
-from lbdns_tools.scaler.providers.agent_settings import AgentConfig
-from lbdns_tools.scaler.providers.machine_folder import KEY_FILE, MachineFolder
+from lbdns_tools.scaler.providers.machine_folder import KEY_FILE
 from lbdns_tools.scaler.providers.machine_supervisor import INJECTED
 from lbdns_tools.scaler.providers.process_provider import ProcessProvider
 from lbdns_tools.scaler.providers.provider import MachineStatus, ProviderError, QuotaError
 from tests.end_to_end.harness import new_site, serving
 from tests.end_to_end.process import alive, descendants, eventually
-from tests.tools.scaler.providers.local_machines import LocalFarm, cleaned, local_farm
+from tests.tools.scaler.providers.local_machines import LocalFarm, cleaned, local_farm, supervisor
 from tests.tools.scaler.providers.machine_waits import find, until, until_gone
 
 BUILDING, RUNNING, STOPPED, FAILED = (
@@ -39,22 +37,6 @@ BUILDING, RUNNING, STOPPED, FAILED = (
 async def farm(tmp_path: Path) -> AsyncIterator[LocalFarm]:
     async with cleaned(local_farm(tmp_path)) as found:
         yield found
-
-
-def supervisor(farm: LocalFarm, name: str) -> int:
-    return MachineFolder(farm.config.folder / name).progress().pid
-
-
-def processes_of(folder: Path) -> set[int]:
-    """Return the processes whose command line names a path below ``folder``."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if str(folder).encode() in path.read_bytes():
-                found.add(int(path.parent.name))
-        except OSError:
-            continue
-    return alive(found)
 
 
 def get(url: str) -> str:
@@ -182,7 +164,7 @@ async def test_killed_processes_fail_the_machine(farm: LocalFarm, victim: str) -
     assert len(children) == 2
     os.kill(pid if victim == "supervisor" else min(children), signal.SIGKILL)
     detail = (await until(provider, "web-1", FAILED)).detail
-    expected = "the machine's processes ended unexpectedly" if victim == "supervisor" else "was killed by SIGKILL"
+    expected = "the server's processes ended unexpectedly" if victim == "supervisor" else "was killed by SIGKILL"
     assert expected in detail
     eventually(lambda: not alive(children), "the children end too")
     await provider.start("web-1")
@@ -279,103 +261,8 @@ async def test_a_network_without_a_free_address(tmp_path: Path) -> None:
             await small.create("web-3", "")
 
 
-STEPS = ("mkdir", "rename", "clear", "spawn", "spawned", "stop", "delete", "delete-rename")
-#: Runs a step of a provider's work in another process, and ends that process like kill -9 does, in the middle
-CRASH = """
-import asyncio, os, sys
-from pathlib import Path
-from lbdns_tools.scaler.providers import machine_folder, process_provider
-from tests.tools.scaler.providers import test_process_provider as tests
-
-step, provider = sys.argv[1], tests.crash_provider(sys.argv[2:])
-
-def die(*_, **__):
-    os.kill(os.getpid(), 9)
-
-def after(function):
-    def call(*arguments, **options):
-        function(*arguments, **options)
-        die()
-    return call
-
-folder = machine_folder.MachineFolder
-if step == "mkdir":
-    folder.write_machine = die
-elif step == "rename":
-    process_provider.ProcessProvider._launch = die
-elif step == "clear":
-    folder.clear_progress = after(folder.clear_progress)
-elif step == "spawn":
-    os.posix_spawn = die
-elif step == "spawned":
-    os.posix_spawn = after(os.posix_spawn)
-elif step in ("stop", "delete"):
-    folder.send = die
-elif step == "delete-rename":
-    process_provider.shutil.rmtree = die
-call = provider.stop("web-1") if step == "stop" else provider.delete("web-1") if "delete" in step else None
-asyncio.run(call or provider.create("web-1", ""))
-"""
-
-
-def crash_provider(words: list[str]) -> ProcessProvider:
-    """Return the provider that the arguments of CRASH describe."""
-    folder, port, key_file, collector = words
-    config = process_provider.ProcessesConfig(folder=Path(folder), port=int(port), workers=2, quota=3)
-    agent = AgentConfig((Endpoint("127.0.0.1", int(collector)),), "web", Path(key_file), 0.5)
-    return ProcessProvider(config, agent, "web")
-
-
-async def crash(farm: LocalFarm, step: str) -> None:
-    words = (farm.config.folder, farm.config.port, farm.agent.key_file, farm.agent.collectors[0].port)
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", CRASH, step, *map(str, words))
-    assert await process.wait() == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("step", STEPS)
-async def test_a_crash_leaves_no_orphan_and_no_double(farm: LocalFarm, step: str) -> None:
-    if step in ("stop", "delete", "delete-rename"):
-        await farm.provider().create("web-1", "")
-        await until(farm.provider(), "web-1", RUNNING)
-    if step == "delete-rename":
-        await farm.provider().stop("web-1")
-        await until(farm.provider(), "web-1", STOPPED)
-    await crash(farm, step)
-    provider = farm.provider()
-    if step == "stop":
-        await provider.stop("web-1")
-        await until(provider, "web-1", STOPPED)
-        await provider.start("web-1")
-    elif step == "delete":
-        await provider.delete("web-1")
-        await until_gone(provider, "web-1")
-    if "delete" in step:
-        assert await provider.machines() == ()
-        assert not os.listdir(farm.config.folder)
-    await provider.create("web-1", "")
-    await until(provider, "web-1", RUNNING)
-    assert [machine.name for machine in await provider.machines()] == ["web-1"]
-    assert os.listdir(farm.config.folder) == ["web-1"]
-    pid = supervisor(farm, "web-1")
-    assert processes_of(farm.config.folder) <= {pid, *descendants(pid)}
-    await provider.delete("web-1")
-    await until_gone(provider, "web-1")
-    eventually(lambda: not processes_of(farm.config.folder), "no process is left")
-
-
-async def test_a_look_does_not_keep_a_machine_from_starting(farm: LocalFarm) -> None:
-    """Whoever looks whether a machine runs holds its lock for a moment."""
-    provider = farm.provider()
-    await crash(farm, "spawn")
-    lock = MachineFolder(farm.config.folder / "web-1").lock()
-    assert lock is not None
-    asyncio.get_running_loop().call_later(0.03, os.close, lock)
-    await provider.create("web-1", "")
-    await until(provider, "web-1", RUNNING)
-
-
 async def test_another_process_may_list_the_machines_at_any_time(farm: LocalFarm) -> None:
-    """A dry run lists machines while the scaler creates and deletes them."""
+    """A dry run lists servers while the scaler creates and deletes them."""
     provider, done = farm.provider(), asyncio.Event()
     folder = farm.config.folder
 
@@ -394,11 +281,6 @@ async def test_another_process_may_list_the_machines_at_any_time(farm: LocalFarm
     await listing
     assert await provider.machines() == ()
     assert not os.listdir(folder)
-
-
-async def test_a_crash_before_the_supervisor_shows_as_failed(farm: LocalFarm) -> None:
-    await crash(farm, "rename")
-    assert (await until(farm.provider(), "web-1", FAILED)).created == 0.0
 
 
 @pytest.mark.parametrize("network", ["10.0.0.0/24", "::1/128", "127.0.0.0/7", "x"])

@@ -45,7 +45,10 @@ def test_columns(text: str, tmp_path: Path) -> None:
         ("time_s,requests_per_s\n0,1\n", "at least two rows below the header, not 1"),
         ("time_s,requests_per_s\n0,1\nx,1\n", "day.csv:3: time_s: must be a number of seconds of at least 0, not 'x'"),
         ("time_s,requests_per_s\n0,1\n-1,1\n", "day.csv:3: time_s: must be a number of seconds of at least 0"),
-        ("time_s,requests_per_s\n0,1\n\n0,1\n", "day.csv:4: time_s: must be above 0, that of the row before, not 0"),
+        (
+            "time_s,requests_per_s\n0,1\n\n0,1\n",
+            "day.csv:4: time_s: must be above 0, the time in the row before, not 0",
+        ),
         ("time_s,requests_per_s\n0,1\n1\n", "day.csv:3: requests_per_s: must be a number from 0 to 1e+06, not ''"),
         ("time_s,requests_per_s\n0,nan\n1,-2\n", "day.csv:2: requests_per_s: must be a number from 0 to 1e+06"),
         ("time_s,requests_per_s\n0,nan\n1,-2\n", "day.csv:3: requests_per_s: must be a number from 0 to 1e+06"),

@@ -33,7 +33,9 @@ def test_the_columns_of_2014_come_first(tmp_path: Path) -> None:
 
 
 def test_rounds_are_read_again(tmp_path: Path) -> None:
-    RoundsFile(tmp_path / "rounds.csv").append(ROW)
+    first = RoundsFile(tmp_path / "rounds.csv")
+    first.append(ROW)
+    first.close()
     file = RoundsFile(tmp_path / "rounds.csv")
     file.append(replace(ROW, demand=Demand(1411919398.5, 3.0, None)))
     assert list(file.rounds(0.0)) == [
@@ -43,15 +45,27 @@ def test_rounds_are_read_again(tmp_path: Path) -> None:
     assert len(list(file.rounds(1411919390.0))) == 1
 
 
-def test_a_row_that_a_crash_cut_off_is_skipped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cut", [1, 5, 18, 60])  # in the line end, in the quoted reason, before it, and in numbers
+def test_a_row_that_a_crash_cut_off_is_skipped(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "rounds.csv"
     file = RoundsFile(path)
     file.append(ROW)
     file.append(ROW)
-    path.write_bytes(path.read_bytes()[:-60])
-    assert len(list(file.rounds(0.0))) == 1
-    RoundsFile(path).append(ROW)
-    assert len(list(file.rounds(0.0))) == 2
+    file.close()
+    path.write_bytes(path.read_bytes()[:-cut])
+    again = RoundsFile(path)
+    assert len(list(again.rounds(0.0))) == 1
+    again.append(ROW)
+    again.append(ROW)
+    assert len(list(again.rounds(0.0))) == 3
+
+
+def test_two_scalers_do_not_share_a_file(tmp_path: Path) -> None:
+    file = RoundsFile(tmp_path / "rounds.csv")
+    with pytest.raises(LbdnsError, match=r"rounds\.csv: cannot write the file: another recorder is writing"):
+        RoundsFile(tmp_path / "rounds.csv")
+    file.close()
+    RoundsFile(tmp_path / "rounds.csv").close()
 
 
 def test_other_columns_are_an_error(tmp_path: Path) -> None:
@@ -63,6 +77,12 @@ def test_other_columns_are_an_error(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LbdnsError, match="cannot write the file: No such file"):
         RoundsFile(tmp_path / "missing" / "rounds.csv")
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "rounds.csv").mkdir()
+    with pytest.raises(LbdnsError, match=r"rounds\.csv: cannot read the file: Is a directory"):
+        list(RoundsFile(tmp_path / "rounds.csv", read_only=True).rounds(0.0))
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:

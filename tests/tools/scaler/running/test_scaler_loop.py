@@ -8,59 +8,8 @@ from pathlib import Path
 import pytest
 
 from lbdns_tools.scaler.demand.demand_source import DemandError, DemandReading, ServerLoad
-from lbdns_tools.scaler.policies.fixed import Fixed
-from lbdns_tools.scaler.policies.scaling_policy import FarmView, Recommendation
-from lbdns_tools.scaler.running.rounds_csv import RoundsFile
-from lbdns_tools.scaler.running.scaler_loop import ScalerLoop
-from lbdns_tools.scaler.running.scaler_status import metric_families, status_document
-from lbdns_tools.scaler.running.terminal_view import plan_text, status_text
 from lbdns_tools.scaler.settings.scaler_sections import ScalerSection
-from tests.tools.scaler.life_cycle.fake_farm import FakeFarm, FleetDriver
-
-
-class FakeDemand:
-    """Demand that a test sets."""
-
-    def __init__(self) -> None:
-        self.reading: DemandReading | DemandError = DemandReading(0.0)
-
-    async def read(self, now: float) -> DemandReading:
-        if isinstance(self.reading, DemandError):
-            raise self.reading
-        return self.reading
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-class PerServer:
-    """A policy: a server for each ten requests/s. It keeps the views that it was given."""
-
-    history = 60.0
-
-    def __init__(self) -> None:
-        self.views: list[FarmView] = []
-
-    def recommend(self, view: FarmView) -> Recommendation:
-        self.views.append(view)
-        return Recommendation(round(view.demand.requests_per_s / 10), "Each ten requests/s need a server.")
-
-
-class Scaled:
-    """A loop on a fake farm, in steps that a test makes."""
-
-    def __init__(self, folder: Path, settings: ScalerSection, dry_run: bool = False) -> None:
-        self.driver = FleetDriver(FakeFarm(), folder)
-        self.demand, self.policy = FakeDemand(), PerServer()
-        rounds = RoundsFile(folder / "scaler.csv")
-        clock = lambda: self.driver.farm.now  # noqa: E731
-        self.loop = ScalerLoop(settings, self.policy, self.driver.fleet, self.demand, rounds, dry_run, clock)
-
-    async def round(self, rate: float, servers: dict[str, ServerLoad] | None = None, seconds: int = 15) -> None:
-        """Decide at a demand, then let time pass."""
-        self.demand.reading = DemandReading(rate, servers or {})
-        await self.loop.decide()
-        await self.driver.look(seconds)
+from tests.tools.scaler.running.scaled_loop import Scaled
 
 
 async def test_servers_follow_demand_within_the_limits(tmp_path: Path) -> None:
@@ -83,7 +32,8 @@ async def test_rounds_survive_a_restart(tmp_path: Path) -> None:
     await scaled.driver.look()
     await scaled.round(20.0)
     await scaled.round(30.0)
-    again = Scaled(tmp_path, ScalerSection())
+    scaled.file.close()
+    again = Scaled(tmp_path, ScalerSection(), farm=scaled.driver.farm)
     assert [past.demand.requests_per_s for past in again.loop.rounds] == [20.0, 30.0]
     assert [past.decided for past in again.loop.rounds] == [2, 3]
 
@@ -115,36 +65,54 @@ async def test_new_servers_count_neither_as_warm_nor_as_demand(tmp_path: Path) -
     await scaled.round(20.0, seconds=60)
     load = {"web-1": ServerLoad(20.0, 50.0, 40.0), "web-2": ServerLoad(10.0, 70.0, 60.0)}
     await scaled.round(30.0, load, seconds=8)  # a third server begins
-    await scaled.round(0.0, {**load, "web-3": ServerLoad(99.0, 100.0)})
+    scaled.demand.reading = DemandReading(129.0, {**load, "web-3": ServerLoad(99.0, 100.0)}, includes_benchmarks=True)
+    await scaled.loop.decide()
     view = scaled.policy.views[-1]
     assert view.demand.requests_per_s == 30.0
     assert view.demand.cpu_percent == 60.0
     assert view.capacity == 50.0
 
 
-async def test_status_and_metrics(tmp_path: Path) -> None:
-    scaled = Scaled(tmp_path, ScalerSection(maximum=5))
+async def test_all_requests_that_arrive_count_as_demand(tmp_path: Path) -> None:
+    """A balancer also counts requests that wait in a queue or find no server."""
+    scaled = Scaled(tmp_path, ScalerSection())
     await scaled.driver.look()
-    document = status_document(scaled.loop, scaled.driver.farm.now)
-    assert (document["demand"], document["wanted"], document["servers"]) == (None, None, [])
-    assert status_text(document).startswith("farm web: no servers (minimum 1, maximum 5; policy queue)")
-    await scaled.round(20.0, seconds=30)
-    await scaled.round(31.0, {"web-1": ServerLoad(31.0, 50.0, 40.0, 3.0)}, seconds=2)
-    document = status_document(scaled.loop, scaled.driver.farm.now)
-    assert document["counts"]["in service"] == 2
-    assert [server["name"] for server in document["servers"]] == ["web-1", "web-2", "web-3"]
-    assert document["rounds"][-1] == {
-        "time": 1031.0, "requests_per_s": 31.0, "in_service": 2, "recommended": 3,
-    }  # fmt: skip
-    text = plan_text(document)
-    assert "wanted: 3 servers. Each ten requests/s need a server." in text
-    samples = {
-        (sample.name, *sample.labels.values()): sample.value
-        for family in metric_families(scaled.loop)
-        for sample in family.samples
-    }
-    assert samples["lbdns_scaler_servers", "in service"] == 2
-    assert samples[("lbdns_scaler_trouble",)] == 0
+    await scaled.round(20.0, seconds=60)
+    await scaled.round(75.0, {"web-1": ServerLoad(20.0), "web-2": ServerLoad(20.0)})
+    assert scaled.policy.views[-1].demand.requests_per_s == 75.0
+
+
+async def test_after_the_clock_was_set_back_no_round_lies_in_the_future(tmp_path: Path) -> None:
+    scaled = Scaled(tmp_path, ScalerSection())
+    await scaled.driver.look()
+    for _ in range(4):
+        await scaled.round(20.0)
+    scaled.driver.farm.jump(-40.0)
+    await scaled.round(30.0)
+    now = scaled.loop.rounds[-1].demand.time
+    assert [now - past.demand.time for past in scaled.loop.rounds] == [20.0, 5.0, 0.0]
+    scaled.file.close()
+    again = Scaled(tmp_path, ScalerSection(), farm=scaled.driver.farm)
+    assert again.loop.rounds[-1].demand.time == now
+
+
+async def test_an_unexpected_answer_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    scaled = Scaled(tmp_path, ScalerSection())
+    await scaled.driver.look()
+    scaled.demand.reading = KeyError("metrics")
+    assert await scaled.loop.measure() is None
+    assert await scaled.loop.decide() is None
+    assert scaled.loop.trouble == "unexpected error: KeyError('metrics')"
+    assert len([record for record in caplog.records if record.exc_info]) == 1
+
+
+async def test_servers_that_the_provider_does_not_delete_are_not_replaced_forever(tmp_path: Path) -> None:
+    scaled = Scaled(tmp_path, ScalerSection(maximum=2, spares=1))
+    farm = scaled.driver.farm
+    farm.broken, farm.undeletable = frozenset(f"web-{number}" for number in range(100)), True
+    for _ in range(40):
+        await scaled.round(20.0)
+    assert len(farm.found) == 5  # twice the maximum, and the spare
 
 
 async def test_an_unexpected_error_does_not_end_the_loop(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -159,7 +127,3 @@ async def test_an_unexpected_error_does_not_end_the_loop(tmp_path: Path, caplog:
     scaled.loop.fleet.look = fail  # type: ignore[method-assign]
     await asyncio.wait_for(scaled.loop.run(stop), 10)
     assert "unexpected error; the scaler continues" in caplog.messages
-
-
-def test_the_policy_fixed_is_a_policy() -> None:
-    assert Fixed(servers=2).history >= 0

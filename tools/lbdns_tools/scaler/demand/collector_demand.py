@@ -26,7 +26,7 @@ class CollectorDemandConfig:
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """The requests that a web server had served at a moment (monotonic seconds)."""
+    """The number of requests that a web server had served at a given time (monotonic seconds)."""
 
     requests: float
     at: float
@@ -60,7 +60,8 @@ class CollectorDemand:
             del self._counts[name]
         for name in self._rates.keys() - members.keys():
             del self._rates[name]
-        return DemandReading(sum(load.requests_per_s or 0.0 for load in loads.values()), loads)
+        total = sum(load.requests_per_s or 0.0 for load in loads.values())
+        return DemandReading(total, loads, includes_benchmarks=True)
 
     def _load(self, name: str, member: Mapping[str, Any], now: float, period: float | None) -> ServerLoad:
         metrics: Mapping[str, float] = member["metrics"]
@@ -94,6 +95,3 @@ class CollectorDemand:
                 else:
                     rate = (count.requests - before.requests) / (count.at - before.at)
         return None if rate is None else max(0.0, rate - 1 / member["interval_s"])
-
-    async def close(self) -> None:
-        """Release nothing: every document is read over a connection of its own."""

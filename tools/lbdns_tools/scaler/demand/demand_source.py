@@ -29,6 +29,7 @@ class DemandReading:
 
     requests_per_s: float
     servers: Mapping[str, ServerLoad] = field(default_factory=dict)  # by name; empty if only the total is known
+    includes_benchmarks: bool = False  # whether the rates include requests that did not come through the front end
 
 
 class DemandSource(Protocol):
@@ -36,8 +37,4 @@ class DemandSource(Protocol):
 
     async def read(self, now: float) -> DemandReading:
         """Return the demand since the previous call. ``now`` is a monotonic time in seconds. Raises DemandError."""
-        ...
-
-    async def close(self) -> None:
-        """Release connections."""
         ...

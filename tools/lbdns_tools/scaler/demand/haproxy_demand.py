@@ -61,6 +61,3 @@ class HaproxyDemand:
             if name != BACKEND
         }
         return DemandReading(rates[BACKEND], loads)
-
-    async def close(self) -> None:
-        """Release nothing: every command has a connection of its own."""

@@ -43,6 +43,3 @@ class NginxDemand:
         except LbdnsError as error:
             raise DemandError(str(error)) from None
         return self._rates.rate("requests", status.requests, now)
-
-    async def close(self) -> None:
-        """Release nothing: every page is requested over a connection of its own."""

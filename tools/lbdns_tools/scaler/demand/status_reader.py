@@ -17,6 +17,13 @@ from lbdns_shared.errors import LbdnsError
 
 COLLECTOR_URL: Final = "http://127.0.0.1:8053"
 FRESH: Final = 0.5  # seconds for which a document is used again
+_NUMBER: Final = (int, float)
+_UNKNOWN: Final = (*_NUMBER, type(None))
+#: The keys of a member's document that the scaler uses
+_KEYS: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "name": str, "state": str, "gone": bool, "metrics": dict, "overrides": list, "age_s": _UNKNOWN,
+    "interval_s": _UNKNOWN, "capacity": _UNKNOWN,
+}  # fmt: skip
 
 
 def http_url(text: str) -> str:
@@ -74,8 +81,21 @@ class StatusReader:
             pools = {pool["name"]: pool for pool in json.loads(body)["pools"]}
             if self.pool in pools:
                 found = pools[self.pool]
-                return {member["name"]: {**member, "measured": found["measured"]} for member in found["members"]}
-        except (ValueError, KeyError, TypeError):
+                members = map(_checked, found["members"])
+                return {member["name"]: {**member, "measured": found["measured"]} for member in members}
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise LbdnsError(f"{self.server.base}: the response is not from lbdns") from None
         known = ", ".join(pools) or "none"
         raise LbdnsError(f"{self.server.base}: there is no pool {self.pool!r}; the server's pools: {known}")
+
+
+def _checked(member: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a member's document. Raises KeyError or TypeError if a value is missing or has another type."""
+    for name, types in _KEYS.items():
+        if not isinstance(member[name], types):
+            raise TypeError(name)
+    if not all(isinstance(value, _NUMBER) for value in member["metrics"].values()):
+        raise TypeError("metrics")
+    if not all(isinstance(override[key], str) for override in member["overrides"] for key in ("kind", "reason")):
+        raise TypeError("overrides")
+    return member

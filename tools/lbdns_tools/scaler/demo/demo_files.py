@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from lbdns.demo.farm_files import LOOPBACK, SOA, server_config, write_private
 from lbdns_shared.keys import new_master_key
 
-LOOPBACK: Final = "127.0.0.1"
+__all__ = ["LOOPBACK", "ScalerDemoPlan", "rates", "write"]
+
 NETWORK: Final = "127.0.1.0/24"  # of the web servers
 #: Sessions/s of each minute of the load that the reactive scaler of 2014 followed, without its idle beginning and end
 SHAPE_2014: Final = (1, 1, 4, 14, 25, 45, 72, 132, 98, 66, 29, 22, 22, 20, 1)
@@ -38,10 +40,8 @@ class ScalerDemoPlan:
 
 def write(plan: ScalerDemoPlan, folder: Path) -> None:
     """Write all files into the private directory ``folder``."""
-    key = folder / "report.key"
-    key.touch(0o600, exist_ok=False)
-    key.write_text(f"{new_master_key().line()}\n", "ascii")
-    (folder / "hobbit.zone").write_text(_ZONE)
+    write_private(folder / "report.key", new_master_key().line())
+    (folder / "hobbit.zone").write_text(f"{SOA}ns A {LOOPBACK}\n")
     (folder / "lbdns.toml").write_text(_server(plan))
     (folder / "scaler.toml").write_text(_scaler(plan))
     (folder / "load.csv").write_text("\n".join(["requests_per_s", *(f"{rate:.2f}" for rate in rates(plan))]) + "\n")
@@ -53,38 +53,11 @@ def rates(plan: ScalerDemoPlan) -> list[float]:
     return [plan.lowest + per_session * sessions for sessions in SHAPE_2014]
 
 
-_ZONE: Final = f"""\
-$TTL 1h
-@  IN SOA ns.hobbit. hostmaster.hobbit. ( 1 1h 15m 1w 5m )
-   IN NS  ns.hobbit.
-ns    A   {LOOPBACK}
-"""
-
-
 def _server(plan: ScalerDemoPlan) -> str:
-    return f"""\
-[server]
-listen = ["{LOOPBACK}:{plan.dns_port}"]
-state_dir = "state"
-control = "control.sock"
-
-[[zone]]
-name = "hobbit"
-file = "hobbit.zone"
-
-[[pool]]
-name = "web"
-zone = "hobbit"
-join = {{ names = "web-*", networks = ["{NETWORK}"], max = {plan.maximum * 4}, leave_after = "15s" }}
-
-[collector]
-listen = ["{LOOPBACK}:{plan.report_port}"]
-key_file = "report.key"
-
-[web]
-listen = "{LOOPBACK}:{plan.http_port}"
-scaler = "http://{LOOPBACK}:{plan.scaler_port}"
-"""
+    most = plan.maximum * 4
+    join = f'join = {{ names = "web-*", networks = ["{NETWORK}"], max = {most}, leave_after = "15s" }}'
+    config = server_config(plan.dns_port, plan.report_port, plan.http_port, join)
+    return f'{config}scaler = "http://{LOOPBACK}:{plan.scaler_port}"\n'
 
 
 def _scaler(plan: ScalerDemoPlan) -> str:

@@ -146,7 +146,7 @@ def _load_summary(path: Path) -> str:
 
 
 def remove_servers(config: Path) -> None:
-    """Delete all machines of the demo, and wait until their processes have ended."""
+    """Delete all servers of the demo, and wait until their processes have ended."""
     asyncio.run(_remove_all(load_settings(config).provider.make_provider()))
 
 

@@ -49,7 +49,3 @@ class FrontEnd(Protocol):
     async def remove(self, name: str) -> None:
         """Forget a server that is drained and has no connections."""
         ...
-
-    async def close(self) -> None:
-        """Release the connections to the front end."""
-        ...

@@ -111,7 +111,7 @@ class HaproxyFrontEnd:
         If HAProxy knows the server already, only its address and its line in the file are updated.
         """
         if not addresses:
-            raise FrontEndError(f"{name}: the machine has no address yet")
+            raise FrontEndError(f"{name}: the server has no address yet")
         address = str(ipaddress.ip_address(addresses[0]))
         row = (await self._rows()).get(name)
         if row is None:
@@ -164,9 +164,6 @@ class HaproxyFrontEnd:
                 await self._order("set server", name, "state maint")
             await self._order("del server", name, "", "Server deleted")
         self._own.discard(name)
-
-    async def close(self) -> None:
-        """Release nothing: every command has a connection of its own."""
 
     def _server(
         self, row: HaproxyServer, stats: StatRow | None, lines: Mapping[str, ServerLine] | None

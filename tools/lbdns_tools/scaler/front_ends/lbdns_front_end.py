@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,6 @@ from lbdns.config import value_readers as read
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.scaler.demand.status_reader import StatusReader, collector_url_key, http_url
 from lbdns_tools.scaler.front_ends.front_end import FrontEndError, FrontEndServer
-from lbdns_tools.scaler.front_ends.override_sender import OverrideSender
 
 #: The reason of every drain that the scaler requests, by which it knows its own drains from those of operators
 REASON: Final = "lbdns-scaler: "
@@ -33,9 +32,15 @@ class LbdnsConfig:
 class LbdnsFrontEnd:
     """The pool of an lbdns collector, and the DNS servers that follow the collector."""
 
-    def __init__(self, collector: StatusReader, others: Sequence[StatusReader], overrides: OverrideSender) -> None:
-        """``others`` are the followers; a server counts as drained only if it is drained on each of them."""
-        self._collector, self._others, self._overrides = collector, others, overrides
+    def __init__(
+        self, collector: StatusReader, others: Sequence[StatusReader], send_command: Callable[..., object]
+    ) -> None:
+        """``others`` are the followers; a server counts as drained only if it is drained on each of them.
+
+        ``send_command`` receives an override command and its words, blocks until the command is in force, and raises
+        LbdnsError.
+        """
+        self._collector, self._others, self._send_command = collector, others, send_command
 
     async def servers(self) -> Mapping[str, FrontEndServer]:
         """Return the members of the pool. Raises FrontEndError if any DNS server does not respond."""
@@ -73,12 +78,9 @@ class LbdnsFrontEnd:
 
     async def _send(self, command: str, **words: Any) -> None:
         try:
-            await self._overrides.send(command, pool=self._collector.pool, **words)
+            await asyncio.to_thread(self._send_command, command, pool=self._collector.pool, **words)
         except LbdnsError as error:
             raise FrontEndError(str(error)) from None
-
-    async def close(self) -> None:
-        """Release nothing: every request has a connection of its own."""
 
 
 def front_end_server(member: Mapping[str, Any], elsewhere: Sequence[Mapping[str, Any]]) -> FrontEndServer:

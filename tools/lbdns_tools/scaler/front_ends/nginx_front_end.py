@@ -61,8 +61,8 @@ class NginxFrontEnd:
     """One upstream block in an nginx instance on this host. A change takes effect only when nginx has loaded it.
 
     Open-source nginx neither reports the state of individual servers nor lets operators drain them. While a change is
-    being loaded, a second file ``FILE.before`` contains the previous servers. If the scaler stops at that moment, the
-    two files show after a restart for which servers nginx may have loaded either version.
+    being loaded, a second file ``FILE.before`` contains the previous servers. If the scaler stops at that moment, nginx
+    may have loaded either file. After a restart, the scaler therefore trusts only what is the same in both.
     """
 
     def __init__(self, config: NginxConfig, page: StubStatusPage | None) -> None:
@@ -88,7 +88,7 @@ class NginxFrontEnd:
     async def add(self, name: str, addresses: tuple[str, ...]) -> None:
         """Write a server into the file and reload nginx. A server that is ``down`` stays ``down``."""
         if not addresses:
-            raise FrontEndError(f"{name}: the machine has no address yet")
+            raise FrontEndError(f"{name}: the server has no address yet")
         await self._current()
         before = self._expected().get(name)
         address = str(ipaddress.ip_address(addresses[0]))
@@ -111,9 +111,6 @@ class NginxFrontEnd:
     async def remove(self, name: str) -> None:
         """Remove a server from the file and reload nginx. Requests in progress end in the old worker processes."""
         await self._change(name, None)
-
-    async def close(self) -> None:
-        """Release nothing."""
 
     def _existing(self, name: str, servers: Mapping[str, UpstreamServer]) -> UpstreamServer:
         if name not in servers:
@@ -149,12 +146,12 @@ class NginxFrontEnd:
             if self._loaded.get(name) == server and name not in self._doubtful:
                 return  # a reload for another caller has loaded this change, too
             self._pending[name] = server
-            self._target = self._expected()
+            before, self._target = self._target, self._expected()
             self._pending = {}
             try:
                 await self._load(self._target)
             except BaseException:
-                self._target = dict(self._loaded)
+                self._target = before
                 raise
             self._loaded, self._doubtful = self._target, frozenset()
 
@@ -200,7 +197,8 @@ class NginxFrontEnd:
             raise FrontEndError(f"{path}: cannot write the file: {error.strerror}") from None
 
     async def _connections(self) -> float | None:
-        """Return 0 if nginx has no request in progress at all, or else None: nginx does not count them per server."""
+        """Return 0 if nginx has no request in progress, or else None, because nginx does not count requests per
+        server."""
         if self._page is None:
             return None
         try:

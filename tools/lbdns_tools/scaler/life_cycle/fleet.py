@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +20,14 @@ from lbdns_tools.scaler.life_cycle.server_record import ServerFacts, ServerRecor
 from lbdns_tools.scaler.life_cycle.server_state import ON_THE_WAY, ServerState
 from lbdns_tools.scaler.life_cycle.web_probe import BenchmarkSettings
 from lbdns_tools.scaler.providers.provider import Machine, Provider, QuotaError
+from lbdns_tools.scaler.trouble import log_trouble
 
 log = logging.getLogger("lbdns.scaler")
 
 S = ServerState
 #: Actions that can be abandoned at any moment, because they change nothing
 _HARMLESS: Final = frozenset({Action.PROBE, Action.BENCHMARK})
+LEAST_JUMP: Final = 1.0  # seconds: the clock was set if it gained or lost more between two looks
 
 
 class Fleet:
@@ -38,29 +41,39 @@ class Fleet:
         times: LifeTimes,
         benchmark: BenchmarkSettings | None,
         file: Path,
-        clock: Callable[[], float],
+        clock: Callable[[], float] = time.time,
+        steady_clock: Callable[[], float] = time.monotonic,
         dry_run: bool = False,
     ) -> None:
-        """``file`` keeps the records. With ``dry_run``, the fleet only observes. Raises LbdnsError."""
+        """``file`` keeps the records, with times of ``clock`` (Unix seconds). ``steady_clock`` shows whether ``clock``
+        has been set. With ``dry_run``, the fleet only observes. Raises LbdnsError."""
         self._provider, self._front_end, self._actions = provider, front_end, actions
-        self._times, self._benchmark, self._file, self._clock = times, benchmark, file, clock
-        self._dry_run = dry_run
-        kept = read_servers(file)
-        self.records: dict[str, ServerRecord] = dict(kept.records)
+        self._times, self._benchmark, self._file = times, benchmark, file
+        self._clock, self._steady_clock, self._dry_run = clock, steady_clock, dry_run
+        kept, now = read_servers(file), clock()
+        self._clock_offset = now - steady_clock()
+        self.records: dict[str, ServerRecord] = {name: each.moved(0.0, now) for name, each in kept.records.items()}
         self.highest = kept.highest
         self.facts: Mapping[str, ServerFacts] = {}
         self.quota: int | None = None
         self.failures: dict[str, int] = {}  # number of failures, by what failed
-        self.trouble = ""  # why the newest look failed; empty if it succeeded
+        self.unobserved = ""  # why the newest look failed; empty if it succeeded
+        self._unsaved = ""  # why the records could not be written; empty if they are in the file
+        self._refusals: dict[str, str] = {}  # the failure of each server that was logged last
         self._running: dict[str, tuple[Action, asyncio.Task[None]]] = {}
         self._saved = kept
 
     @property
+    def trouble(self) -> str:
+        """What keeps the scaler from working as usual, or an empty string."""
+        return self.unobserved or self._unsaved
+
+    @property
     def held(self) -> frozenset[str]:
-        """The servers in service that an operator keeps away from clients."""
+        """The servers in service or draining that an operator keeps away from clients."""
         return frozenset(
             name for name, record in self.records.items()
-            if record.state is S.IN_SERVICE and (front := self.facts_of(name).front) and front.held
+            if record.state in (S.IN_SERVICE, S.DRAINING) and (front := self.facts_of(name).front) and front.held
         )  # fmt: skip
 
     def facts_of(self, name: str) -> ServerFacts:
@@ -68,7 +81,7 @@ class Fleet:
         return self.facts.get(name, ServerFacts())
 
     async def look(self) -> None:
-        """Observe all machines and the front end, then let every server take its next step.
+        """Observe all servers and the front end, then let every server take its next step.
 
         If either cannot be observed, nothing changes: the scaler never acts on incomplete facts.
         """
@@ -76,18 +89,26 @@ class Fleet:
             machines = {machine.name: machine for machine in await self._provider.machines()}
             fronts = await self._front_end.servers()
             self.quota = await self._provider.quota()
-        except LbdnsError as error:
-            if self.trouble != str(error):
-                log.warning("cannot observe the servers: %s", error)
-            self.trouble = str(error)
+        except Exception as error:
+            self.unobserved = log_trouble("cannot observe the servers", error, self.unobserved)
             self._count("look")
             return
-        if self.trouble:
+        if self.unobserved:
             log.info("the servers can be observed again")
-        self.trouble = ""
+        self.unobserved = ""
+        self._follow_clock()
         self._observe(machines, fronts)
         if not self._dry_run:
             self._take_steps()
+
+    def _follow_clock(self) -> None:
+        """If the clock has been set, move the times of all records, so that no stage ends too early or too late."""
+        now = self._clock()
+        offset = now - self._steady_clock()
+        jump, self._clock_offset = offset - self._clock_offset, offset
+        if abs(jump) > LEAST_JUMP:
+            log.warning("the clock was set %s by %.0f s", "forward" if jump > 0 else "back", abs(jump))
+            self.records = {name: record.moved(jump, now) for name, record in self.records.items()}
 
     def _observe(self, machines: Mapping[str, Machine], fronts: Mapping[str, FrontEndServer]) -> None:
         names = {*machines, *self.records}
@@ -107,15 +128,13 @@ class Fleet:
                 self._replace(name, step.record)
                 if step.action and step.record:
                     due.append((step.action, step.record))
-        self._save()  # before anything is requested: no machine exists without a record
+        is_saved = self._save()
         for action, record in due:
-            self._begin(action, record)
+            if is_saved or action is not Action.CREATE:  # no server exists without a record
+                self._begin(action, record)
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Carry out the changes of a scaling plan. A server with an action in progress does not change yet.
-
-        Raises LbdnsError, and requests nothing, if the records cannot be written.
-        """
+        """Carry out the changes of a scaling plan. A server with an action in progress does not change yet."""
         for change in changes:
             name = change.after.name
             action, task = self._running.get(name, (None, None))
@@ -154,7 +173,9 @@ class Fleet:
             log.debug("%s: %s", name, error)
             return
         self._count(action.value)
-        log.warning("%s: %s failed: %s", name, action.value, error)
+        refusal = f"{action.value} failed: {error}"
+        log.log(logging.DEBUG if self._refusals.get(name) == refusal else logging.WARNING, "%s: %s", name, refusal)
+        self._refusals[name] = refusal
         now = self._clock()
         if isinstance(error, QuotaError) and action is Action.CREATE:
             self._replace(name, None)  # nothing exists; the next round decides anew
@@ -163,6 +184,7 @@ class Fleet:
 
     def _succeeded(self, action: Action, name: str, measured: float) -> None:
         record, now = self.records[name], self._clock()
+        self._refusals.pop(name, None)
         match action:
             case Action.REMOVE:
                 self._replace(name, None)
@@ -191,6 +213,7 @@ class Fleet:
         before = self.records.get(name)
         if record is None:
             self.records.pop(name, None)
+            self._refusals.pop(name, None)
             log.info("%s: gone", name)
             return
         self.records[name] = record
@@ -201,13 +224,25 @@ class Fleet:
     def _count(self, what: str) -> None:
         self.failures[what] = self.failures.get(what, 0) + 1
 
-    def _save(self) -> None:
+    def _save(self) -> bool:
+        """Write the records if they have changed. Return whether they are in the file."""
         kept = KeptServers(dict(self.records), self.highest)
-        if kept != self._saved and not self._dry_run:
+        if kept == self._saved or self._dry_run:
+            return True
+        try:
             write_servers(self._file, kept)
-            self._saved = kept
+        except LbdnsError as error:
+            if not self._unsaved:
+                log.error("%s; no server is created until the file can be written", error)
+            self._unsaved = str(error)
+            return False
+        self._saved, self._unsaved = kept, ""
+        return True
 
     async def close(self) -> None:
-        """Wait for the actions in progress; the servers stay as they are."""
+        """Wait for the requests in progress; the servers stay as they are."""
+        for action, task in self._running.values():
+            if action in _HARMLESS:
+                task.cancel()
         await asyncio.gather(*(task for _, task in self._running.values()), return_exceptions=True)
         self._save()

@@ -38,14 +38,14 @@ class Action(Enum):
 class LifeTimes:
     """The section ``[times]`` of scaler.toml: time limits for the stages of a server's life, in seconds."""
 
-    start: float = read.duration(600.0, 1.0)  # from the request until the machine runs
+    start: float = read.duration(600.0, 1.0)  # from the request until the server runs
     configure: float = read.duration(600.0, 1.0)  # from then until the web server responds and is benchmarked
     join: float = read.duration(120.0, 1.0)  # from then until the front end sends clients
     silent: float = read.duration(60.0, 1.0)  # out of service until a server is replaced
     resolvers: float = read.duration(30.0)  # for which resolvers may keep an answer that names a drained server
     quiet: float = read.duration(3.0)  # without a connection before a drained server counts as unused
     drain: float = read.duration(600.0, 1.0)  # until a drained server is stopped in spite of open connections
-    stop: float = read.duration(300.0, 1.0)  # from the request until the machine has stopped
+    stop: float = read.duration(300.0, 1.0)  # from the request until the server has stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +79,16 @@ def _request(record: ServerRecord, now: float, action: Action, times: LifeTimes)
 
 def _starting(record: ServerRecord, facts: ServerFacts, now: float, times: LifeTimes) -> NextStep:
     machine = facts.machine
-    if not record.requested:  # a stopped machine that is to start
+    if not record.requested:  # a stopped server that is to start
+        if machine is None:
+            return _fail(record, now, _lost(facts))
         return _request(record, now, Action.START, times)
     if machine and machine.status is MachineStatus.FAILED:
         return _fail(record, now, f"the provider reports an error: {machine.detail or 'no details'}")
     if machine and machine.status is MachineStatus.RUNNING and machine.addresses:
-        return NextStep(record.to(S.CONFIGURING, now, "the machine runs"))
+        return NextStep(record.to(S.CONFIGURING, now, "the server runs"))
     if now - record.since > times.start:
-        what = f"the machine is {machine.status.value}" if machine else "the provider lists no machine"
+        what = f"the server is {machine.status.value}" if machine else "the provider lists no server"
         return _fail(record, now, f"not running after {times.start:g} s: {what}")
     return NextStep(record)
 
@@ -109,8 +111,9 @@ def _joining(record: ServerRecord, facts: ServerFacts, now: float, times: LifeTi
     if lost := _lost(facts):
         return _fail(record, now, lost)
     front = facts.front
-    if front and front.serving:
-        return NextStep(record.to(S.IN_SERVICE, now, "the front end sends it clients"))
+    if front and (front.serving or front.held):
+        why = "the front end sends it clients" if front.serving else "an operator keeps clients away from it"
+        return NextStep(record.to(S.IN_SERVICE, now, why))
     if now - record.since > times.join:
         return _fail(record, now, f"the front end sent it no clients within {times.join:g} s")
     action = Action.UNDRAIN if front and front.drained else Action.ADD
@@ -121,22 +124,24 @@ def _in_service(record: ServerRecord, facts: ServerFacts, now: float, times: Lif
     if lost := _lost(facts):
         return _fail(record, now, lost)
     front = facts.front
-    if front and front.drained:  # a drain that was requested before the server was wanted again
-        return NextStep(record, Action.UNDRAIN if _may_act(record, now, 1.0) else None)
     if front and (front.serving or front.held):  # what an operator orders is no failure
         return NextStep(record if not record.quiet_since else _silent_since(record, 0.0))
-    if not record.quiet_since:
-        return NextStep(_silent_since(record, now))
+    record = record if record.quiet_since else _silent_since(record, now)
     if now - record.quiet_since > times.silent:
         return _fail(record, now, f"out of service for {times.silent:g} s")
-    # A balancer that has been restarted may have forgotten the server
-    return NextStep(record, Action.ADD if front is None and _may_act(record, now) else None)
+    # A drain may have been requested before the server was wanted again, and a balancer that has been restarted may
+    # have forgotten the server
+    is_drained = front is not None and front.drained
+    action, pause = (Action.UNDRAIN, 1.0) if is_drained else (Action.ADD, RETRY)
+    return NextStep(record, action if _may_act(record, now, pause) else None)
 
 
 def _draining(record: ServerRecord, facts: ServerFacts, now: float, times: LifeTimes) -> NextStep:
     machine, front = facts.machine, facts.front
     if machine is None or machine.status in (MachineStatus.FAILED, MachineStatus.STOPPED):
-        return NextStep(record.to(S.DELETING, now, _lost(facts) or "the machine has stopped"))
+        return NextStep(record.to(S.DELETING, now, _lost(facts) or "the server has stopped"))
+    if front is not None and front.held:
+        return NextStep(record)  # until the operator's order ends
     if front is not None and not front.drained:
         return NextStep(record, Action.DRAIN if _may_act(record, now, 1.0) else None)
     connections = front.connections if front else 0.0
@@ -155,11 +160,11 @@ def _draining(record: ServerRecord, facts: ServerFacts, now: float, times: LifeT
 def _stopping(record: ServerRecord, facts: ServerFacts, now: float, times: LifeTimes) -> NextStep:
     machine = facts.machine
     if machine is None:
-        return _fail(record, now, "the provider lists no machine")
+        return _fail(record, now, "the provider lists no server")
     if machine.status is MachineStatus.STOPPED:
         return NextStep(record.to(S.STOPPED, now, "kept as a spare"))
     if now - record.since > times.stop:
-        return _fail(record, now, f"not stopped after {times.stop:g} s: the machine is {machine.status.value}")
+        return _fail(record, now, f"not stopped after {times.stop:g} s: the server is {machine.status.value}")
     return NextStep(record, Action.STOP if not record.requested and _may_act(record, now) else None)
 
 
@@ -168,8 +173,10 @@ def _stopped(record: ServerRecord, facts: ServerFacts, now: float, _: LifeTimes)
         return NextStep(None)
     if facts.machine.status is MachineStatus.FAILED:
         return _fail(record, now, f"the provider reports an error: {facts.machine.detail or 'no details'}")
-    if facts.machine.status is MachineStatus.RUNNING:  # an operator has started it: no machine may run unnoticed
-        return NextStep(record.to(S.STARTING, now, "the machine runs again", requested=True))
+    if facts.machine.status is MachineStatus.DELETING:
+        return NextStep(record.to(S.DELETING, now, "another program deletes the server", requested=True))
+    if facts.machine.status is MachineStatus.RUNNING:  # an operator has started it: no server may run unnoticed
+        return NextStep(record.to(S.STARTING, now, "the server runs again", requested=True))
     return NextStep(record)
 
 
@@ -203,10 +210,10 @@ def _lost(facts: ServerFacts) -> str:
     """Return why a server that should run does not, or an empty string."""
     machine = facts.machine
     if machine is None:
-        return "the machine has disappeared"
+        return "the server has disappeared"
     if machine.status is MachineStatus.RUNNING:
         return ""
-    return f"the machine is {machine.status.value}" + (f": {machine.detail}" if machine.detail else "")
+    return f"the server is {machine.status.value}" + (f": {machine.detail}" if machine.detail else "")
 
 
 def _fail(record: ServerRecord, now: float, reason: str) -> NextStep:

@@ -6,10 +6,16 @@ from dataclasses import dataclass, replace
 
 from lbdns.config import value_readers as read
 from lbdns.text.counts import counted
-from lbdns_tools.scaler.policies.round_history import LONGEST_PERIOD, covers, first_after, last_change, standing, within
+from lbdns_tools.scaler.policies.round_history import (
+    DAY,
+    LONGEST_PERIOD,
+    covers,
+    first_after,
+    last_change,
+    standing,
+    within,
+)
 from lbdns_tools.scaler.policies.scaling_policy import FarmView, Recommendation
-
-DAY = 86_400.0  # s
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,7 @@ class ScalingLimits:
     def apply(self, wanted: Recommendation, view: FarmView, quota: int | None = None) -> Recommendation:
         """Return the wanted number: the recommendation within the limits. If a limit applies, the reason names it.
 
-        ``quota`` is the number of machines that the provider permits; a quota of 0 counts as 1.
+        ``quota`` is the number of servers that the provider permits; a quota of 0 counts as 1.
         """
         farm = view if quota is None or quota >= view.maximum else replace(view, maximum=max(1, quota))
         if farm.maximum < farm.minimum:

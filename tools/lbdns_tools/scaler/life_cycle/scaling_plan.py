@@ -1,4 +1,5 @@
-"""Decides which servers to start, create, drain and delete, so that a wanted number is in service: a pure function."""
+"""Decides which servers to start, create, drain and delete, so that the wanted number is in service: a pure
+function."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ _NUMBER: Final = re.compile(r"(\d+)\Z")
 
 @dataclass(frozen=True, slots=True)
 class FleetLimits:
-    """Limits on the number of servers. A quota counts all machines, whether in service or not."""
+    """Limits on the number of servers. A quota counts all servers, whether in service or not."""
 
     spares: int = 0  # stopped servers that are kept
-    quota: int | None = None  # machines that may exist at most; None: no limit is known
+    quota: int | None = None  # servers that may exist at most; None: no limit is known
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class KeptServers:
 def read_servers(path: Path) -> KeptServers:
     """Return what the file contains, or nothing if there is no file.
 
-    Raises LbdnsError if the file cannot be read or is malformed: the scaler must then not guess.
+    Raises LbdnsError if the file cannot be read or is malformed, because the scaler must not guess.
     """
     try:
         content = json.loads(path.read_text("utf-8"))

@@ -22,6 +22,7 @@ _KEYS: Final = (
     "drain_asked",
     "quiet_since",
 )
+_TIMES: Final = ("since", "asked", "drain_asked", "quiet_since")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class ServerRecord:
     state: ServerState
     since: float  # when it entered this state
     requested: bool = False  # whether the provider has accepted the request that belongs to this state
-    keep: bool = False  # after draining: stop the machine and keep it as a spare instead of deleting it
+    keep: bool = False  # after draining: stop the server and keep it as a spare instead of deleting it
     capacity: float = 0.0  # requests/s that the benchmark measured; 0 if it was not measured
     reason: str = ""  # why it is in this state
     asked: float = 0.0  # when the last action on this server began
@@ -46,12 +47,20 @@ class ServerRecord:
         fresh = {"requested": False, "asked": 0.0, "quiet_since": 0.0, **more}
         return replace(self, state=state, since=now, reason=reason, **fresh)
 
+    def moved(self, seconds: float, now: float) -> ServerRecord:
+        """Return the record with later times, as if the clock had always been set as it is now.
+
+        No time is later than ``now``. A time of 0 stands for no time.
+        """
+        times = {key: min(time + seconds, now) for key in _TIMES if (time := getattr(self, key))}
+        return replace(self, **times)
+
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
     """What the provider and the front end currently report about one server."""
 
-    machine: Machine | None = None  # None: the provider has no such machine
+    machine: Machine | None = None  # None: the provider has no such server
     front: FrontEndServer | None = None  # None: the front end does not know the server
 
 
@@ -69,14 +78,14 @@ def record_of_json(values: Mapping[str, Any]) -> ServerRecord:
 
 
 def adopt(name: str, facts: ServerFacts, now: float) -> ServerRecord:
-    """Return a record for a machine that the scaler does not know, for example because its state file was lost.
+    """Return a record for a server that the scaler does not know, for example because its state file was lost.
 
-    The state is derived from what the provider and the front end report. A running machine that serves no clients goes
+    The state is derived from what the provider and the front end report. A running server that serves no clients goes
     through the checks of a new server.
     """
     machine, front = facts.machine, facts.front
     if machine is None:
-        raise ValueError(f"{name}: a server without a machine cannot be adopted")
+        raise ValueError(f"{name}: the provider does not list this server, so it cannot be adopted")
     match machine.status:
         case MachineStatus.BUILDING:
             state = ServerState.STARTING

@@ -11,15 +11,15 @@ class ServerState(Enum):
     """A stage in the life of a server."""
 
     WANTED = "wanted"  # decided, not yet requested from the provider
-    STARTING = "starting"  # requested; the provider builds or starts the machine
-    CONFIGURING = "configuring"  # the machine runs; its web server does not respond yet
+    STARTING = "starting"  # requested; the provider builds or starts the server
+    CONFIGURING = "configuring"  # the server runs; its web server does not respond yet
     BENCHMARKING = "benchmarking"  # a short burst of requests measures its capacity
     JOINING = "joining"  # fast enough; the front end does not send clients yet
     IN_SERVICE = "in service"
     DRAINING = "draining"  # receives no new clients; old ones may still be connected
-    STOPPING = "stopping"  # drained; the provider stops the machine
-    STOPPED = "stopped"  # a spare, which starts faster than a new machine is built
-    DELETING = "deleting"  # drained or failed; the provider deletes the machine
+    STOPPING = "stopping"  # drained; the provider stops the server
+    STOPPED = "stopped"  # a spare, which starts faster than a new server is built
+    DELETING = "deleting"  # drained or failed; the provider deletes the server
     FAILED = "failed"  # an error or a time-out; will be deleted
 
 

@@ -14,7 +14,6 @@ from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
 
 TIMEOUT: Final = 5.0  # seconds for one request
-MAX_BODY: Final = 16 * 2**20  # bytes of a response that are read
 
 
 class ProbeError(LbdnsError):
@@ -65,7 +64,7 @@ class WebProbe:
 
     def _session(self, addresses: tuple[str, ...]) -> aiohttp.ClientSession:
         if not addresses:
-            raise ProbeError("the machine has no address yet")
+            raise ProbeError("the server has no address yet")
         base = f"http://{Endpoint(addresses[0], self._port)}"
         headers = {"Host": self._host} if self._host else {}
         timeout = aiohttp.ClientTimeout(total=TIMEOUT)
@@ -77,10 +76,11 @@ class WebProbe:
     async def _get(self, session: aiohttp.ClientSession, path: str) -> None:
         try:
             async with session.get(path, allow_redirects=False) as response:
-                await response.content.read(MAX_BODY)
+                async for _ in response.content.iter_any():
+                    pass  # the whole page, which ends within TIMEOUT
                 if response.status >= 400:
                     raise ProbeError(f"GET {path}: status {response.status}")
-        except (aiohttp.ClientError, OSError) as error:
-            raise ProbeError(f"GET {path}: {error or type(error).__name__}") from None
         except TimeoutError:
             raise ProbeError(f"GET {path}: no response within {TIMEOUT:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise ProbeError(f"GET {path}: {str(error) or type(error).__name__}") from None

@@ -8,6 +8,7 @@ from lbdns.config import value_readers as read
 from lbdns.text.counts import counted
 from lbdns.text.times import format_duration
 from lbdns_tools.scaler.policies.round_history import (
+    DAY,
     LONGEST_PERIOD,
     covers,
     demands_since,
@@ -16,8 +17,6 @@ from lbdns_tools.scaler.policies.round_history import (
     within,
 )
 from lbdns_tools.scaler.policies.scaling_policy import FarmView, Recommendation
-
-DAY = 86_400.0  # s
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ def nearest_full_period_first(view: FarmView, period: float) -> tuple[str, ...]:
 
 
 def expiring(view: FarmView, period: float) -> tuple[str, ...]:
-    """Return the servers in service whose paid period ends soon but leaves time to drain them, earliest end first."""
+    """Return the servers in service whose paid period ends soon, but late enough to drain them; the first to end is
+    first."""
     billed = {server.name: server.billed_since for server in view.servers}
     return tuple(
         name
@@ -39,9 +40,9 @@ def delayed_off(
 
     ``needed`` returns the number of servers for a rate. Servers are removed if fewer than ``present`` suffice for the
     highest rate of the last ``delay`` seconds, increased by the fraction ``margin``. A removal is therefore never
-    undone while the rate stays within margin / (2 + margin) of a constant. If servers are paid for in periods of
-    ``period`` seconds (0: by the second), only servers whose paid period is about to end are removed, because the
-    others cost nothing more until then.
+    undone while the rate differs from a constant by less than margin / (2 + margin). If servers are paid for in periods
+    of ``period`` seconds, only servers whose period is about to end are removed, because the others are already paid
+    for. If ``period`` is 0, servers are paid for by the second.
     """
     rate = highest_rate(view, delay)
     enough = needed(rate * (1 + margin))

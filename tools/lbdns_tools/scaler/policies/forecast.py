@@ -9,8 +9,9 @@ from typing import Final
 from lbdns.config import value_readers as read
 from lbdns.text.counts import counted
 from lbdns_tools.percentiles import percentile
-from lbdns_tools.scaler.policies.queue import DAY, Queue
+from lbdns_tools.scaler.policies.queue import Queue
 from lbdns_tools.scaler.policies.round_history import (
+    DAY,
     LONGEST_PERIOD,
     covers,
     first_after,
@@ -30,8 +31,8 @@ class Forecast(Queue):
     """A seasonal-naive forecast with trend: today's level times the growth of earlier days at the same time of day.
 
     The forecast covers the time until clients use a new server: boot time plus TTL. The growth is a quantile of the
-    growths of earlier days: those of weekdays on a weekday, and of weekend days on a weekend day. The forecast only
-    adds servers. With less than a day of history, and for removals, the rules of ``queue`` apply.
+    growths on earlier days: on weekdays if today is a weekday, or else on weekend days. The forecast only adds servers.
+    With less than a day of history, and for removals, the rules of ``queue`` apply.
     """
 
     boot_time: float = read.duration(180.0, 0.0, 3600.0)
@@ -57,8 +58,9 @@ class Forecast(Queue):
         ahead = max(rate, level * growth)
         horizon = self.boot_time + self.ttl
         spare = self._spare(view, level, ahead)
+        days = counted(len(growths), "earlier day")
         why = (
-            f"{ahead:.1f} requests/s, expected within {horizon:.0f} s from {counted(len(growths), 'earlier day')}, "
+            f"{ahead:.1f} requests/s, expected within {horizon:.0f} s according to {days}, "
             f"need {counted(within(view, self.servers(ahead, view.capacity) + spare), 'server')}."
         )
         return self.decide(view, ahead, why, spare)

@@ -11,10 +11,9 @@ from lbdns.text.counts import counted
 from lbdns_tools.queueing_theory import offered_within
 from lbdns_tools.scaler.policies.delayed_off import delayed_off
 from lbdns_tools.scaler.policies.revenue_model import CORES, HOUR
-from lbdns_tools.scaler.policies.round_history import LONGEST_PERIOD, round_up, standing, within
+from lbdns_tools.scaler.policies.round_history import DAY, LONGEST_PERIOD, round_up, standing, within
 from lbdns_tools.scaler.policies.scaling_policy import FarmView, Recommendation
 
-DAY = 86_400.0  # s
 LATE_SHARE = 0.05  # 1 - 95 %
 
 
@@ -43,7 +42,7 @@ class Queue:
         return self.decide(view, view.demand.requests_per_s, "")
 
     def decide(self, view: FarmView, ahead: float, why: str, spare: int = 0) -> Recommendation:
-        """Return the recommendation for the current rate, and for the rate ``ahead`` if that needs more servers.
+        """Return the recommendation for the current rate, or for the rate ``ahead`` if that needs more servers.
 
         ``why`` is the reason if ``ahead`` decides. ``spare`` servers are added to the number for ``ahead``.
         """

@@ -21,7 +21,7 @@ MOST_PRICE: Final = 1e6
 class Revenue:
     """Measures the rate of each paid hour, and removes servers shortly before the hour ends or adds them afterwards.
 
-    The farm's paid hour is that of the server that has been paid for longest.
+    The farm's paid hours are those of the server that has been paid for the longest.
     """
 
     income: float = read.number(INCOME, 0.0, MOST_PRICE)  # per served request
@@ -70,7 +70,7 @@ class Revenue:
 
 
 def _hour_begin(view: FarmView) -> float:
-    """Return the time at which the paid hour of the server paid for longest began, or else the last full hour."""
+    """Return the time at which the farm's paid hour began, or the last full hour if no server is paid for."""
     anchor = min((server.billed_since for server in view.servers if server.billed_since > 0), default=0.0)
     return anchor + floor((view.now - anchor) / HOUR) * HOUR
 

@@ -27,7 +27,7 @@ class LossModel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """A type of machine in the study's table 5.2."""
+    """A type of server in the study's table 5.2."""
 
     requests_per_s: float
     price: float  # dollars per hour

@@ -9,6 +9,7 @@ from typing import Final
 
 from lbdns_tools.scaler.policies.scaling_policy import Demand, FarmView, ScalingRound
 
+DAY: Final = 86_400.0  # s
 #: The longest period between two rounds, in seconds. Policies ask for this much more history than they look back, so
 #: that there is a round at or before the time that they look back to
 LONGEST_PERIOD: Final = 3600.0
@@ -38,7 +39,7 @@ def first_after(rounds: Sequence[ScalingRound], time: float) -> int:
 
 
 def covers(view: FarmView, seconds: float) -> bool:
-    """Return whether the past rounds reach back by ``seconds``, so that they are complete for this time."""
+    """Return whether the past rounds cover the last ``seconds`` completely."""
     return not seconds or (bool(view.rounds) and view.rounds[0].demand.time <= view.demand.time - seconds)
 
 

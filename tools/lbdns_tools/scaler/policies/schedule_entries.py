@@ -32,7 +32,7 @@ class ScheduleEntry:
         """Return whether the entry is in force at the Unix time ``now``.
 
         If a local time occurs twice because the clock is set back, entries begin at its first and end at its second
-        occurrence. If a local time is skipped because the clock is set forward, it means the moment of the change.
+        occurrence. If a local time is skipped because the clock is set forward, it stands for the moment of the change.
         """
         today = datetime.fromtimestamp(now, zone).date()
         for day in (today - timedelta(days=1), today):

@@ -1,4 +1,5 @@
-"""The policy ``target``: keeps requests per server or CPU at a target, like Kubernetes' horizontal autoscaler."""
+"""The policy ``target``: keeps requests per server or CPU utilization at a target, like Kubernetes' horizontal
+autoscaler."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from lbdns.config import value_readers as read
 from lbdns.text.counts import counted
 from lbdns_tools.scaler.life_cycle.server_state import ServerState
 from lbdns_tools.scaler.policies.round_history import (
+    DAY,
     LONGEST_PERIOD,
     covers,
     first_after,
@@ -20,13 +22,12 @@ from lbdns_tools.scaler.policies.round_history import (
 )
 from lbdns_tools.scaler.policies.scaling_policy import Demand, FarmView, Recommendation
 
-DAY = 86_400.0  # s
 LEAST_STEP = 4  # servers that may always be added at once
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Multiplies the number of servers by value / target, where the value is requests/s per server, or CPU.
+    """Multiplies the number of servers by value / target, where the value is requests/s per server, or CPU utilization.
 
     In one decision, the farm grows at most to twice its size, or by 4 servers if that is more. It shrinks only to the
     highest recommendation of the last ``stabilize`` seconds; past recommendations are computed again from the demand of
@@ -74,7 +75,8 @@ class Target:
         return Recommendation(present, f"{value} call for no change; the farm keeps {counted(present, 'server')}.")
 
     def _decided_lately(self, view: FarmView) -> bool:
-        """Return whether there was a decision in the current interval. Intervals begin at multiples of Unix time."""
+        """Return whether there was a decision in the current interval. Each interval begins at a multiple of its
+        length, in Unix time."""
         if not view.rounds or not self.interval:
             return False
         return view.rounds[-1].demand.time // self.interval == view.demand.time // self.interval

@@ -71,7 +71,7 @@ class CloudCalls:
             raise error
 
     def _raise(self, error: Exception) -> NoReturn:
-        """Raise the ProviderError for an exception, caused by the exception, or else the exception itself."""
+        """Raise the ProviderError that ``translate`` returns for an exception, or else the exception itself."""
         translated = self._translate(error)
         if translated is None:
             raise error

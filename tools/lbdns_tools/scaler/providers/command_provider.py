@@ -1,4 +1,4 @@
-"""The provider ``command``: machines that the user's own commands list, create, start, stop and delete."""
+"""The provider ``command``: servers that the user's own commands list, create, start, stop and delete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lbdns_tools.scaler.providers.machine_list import parse_machines
 from lbdns_tools.scaler.providers.provider import Machine, MachineStatus, ProviderError, QuotaError
 
 QUOTA_STATUS: Final = 3  # exit status by which a command reports that a quota is used up
-MAX_OUTPUT: Final = 4 * 2**20  # bytes: about 20 000 machines
+MAX_OUTPUT: Final = 4 * 2**20  # bytes: about 20 000 servers
 MAX_MESSAGE: Final = 500  # characters of standard error in an error message
 _KEPT_ERRORS: Final = 16 * 2**10  # bytes of standard error; the rest is read and dropped
 _CHUNK: Final = 64 * 2**10  # bytes
@@ -60,7 +60,7 @@ class CommandConfig:
     start: Argv = _command("farm", "name", required=False)
     stop: Argv = _command("farm", "name", required=False)
     timeout: float = read.duration(60.0, 0.1)  # of each command
-    quota: int = read.integer(0, 0, 100_000)  # machines; 0: not known
+    quota: int = read.integer(0, 0, 100_000)  # servers; 0: not known
 
 
 def check_commands(config: CommandConfig, table: TomlTable) -> None:
@@ -77,34 +77,37 @@ class CommandProvider:
         self._config, self._farm = config, farm
 
     async def machines(self) -> tuple[Machine, ...]:
-        """Run ``list``, and return the machines that it prints as JSON."""
+        """Run ``list``, and return the servers that it prints as JSON."""
         return parse_machines(await self._run("list", self._config.list, {}))
 
     async def quota(self) -> int | None:
         return self._config.quota or None
 
     async def create(self, name: str, user_data: str) -> None:
-        """Run ``create``, unless the machine exists. The file with the user data exists until the command ends."""
+        """Run ``create``, unless the server exists. The file with the user data exists until the command ends."""
         machines = await self.machines()
         if any(machine.name == name for machine in machines):
             return
         if self._config.quota and len(machines) >= self._config.quota:
             raise QuotaError(f"cannot create {name}: the quota of {counted(self._config.quota, 'server')} is used up")
-        with tempfile.NamedTemporaryFile("w", prefix="lbdns-scaler-", suffix=".sh", encoding="utf-8") as file:
-            file.write(user_data)
-            file.flush()
-            await self._run("create", self._config.create, {"name": name, "user_data_file": file.name})
+        try:
+            with tempfile.NamedTemporaryFile("w", prefix="lbdns-scaler-", suffix=".sh", encoding="utf-8") as file:
+                file.write(user_data)
+                file.flush()
+                await self._run("create", self._config.create, {"name": name, "user_data_file": file.name})
+        except OSError as error:
+            raise ProviderError(f"create: cannot write the user data of {name}: {error.strerror}") from None
 
     async def start(self, name: str) -> None:
-        """Run ``start``, unless the machine already runs or starts."""
+        """Run ``start``, unless the server already runs or starts."""
         await self._change("start", self._config.start, name, (MachineStatus.RUNNING, MachineStatus.BUILDING))
 
     async def stop(self, name: str) -> None:
-        """Run ``stop``, unless the machine has already stopped or is stopping."""
+        """Run ``stop``, unless the server has already stopped or is stopping."""
         await self._change("stop", self._config.stop, name, (MachineStatus.STOPPED, MachineStatus.STOPPING))
 
     async def delete(self, name: str) -> None:
-        """Run ``delete``, unless the machine does not exist."""
+        """Run ``delete``, unless the server does not exist."""
         if await self._find(name):
             await self._run("delete", self._config.delete, {"name": name})
 
@@ -115,12 +118,12 @@ class CommandProvider:
         return next((machine for machine in await self.machines() if machine.name == name), None)
 
     async def _change(self, what: str, command: Argv, name: str, done: tuple[MachineStatus, ...]) -> None:
-        """Run a command on a machine, unless its status is one of ``done``."""
+        """Run a command on a server, unless its status is one of ``done``."""
         if not command:
             raise ProviderError(f"cannot {what} {name}: [provider] {what} is not set")
         machine = await self._find(name)
         if machine is None:
-            raise ProviderError(f"cannot {what} {name}: the command list does not print this machine")
+            raise ProviderError(f"cannot {what} {name}: the command list does not print this server")
         if machine.status not in done:
             await self._run(what, command, {"name": name})
 
@@ -144,7 +147,7 @@ class CommandProvider:
             async with asyncio.timeout(self._config.timeout):
                 output, errors = await _communicate(what, process)
         except TimeoutError:
-            raise ProviderError(f"{what}: {words[0]} {_delay(process)} {self._config.timeout:g} s") from None
+            raise ProviderError(f"{what}: {words[0]} {_delay(process, self._config.timeout)}") from None
         finally:
             await _end(process)
         if process.returncode:
@@ -182,10 +185,10 @@ async def _read_end(stream: asyncio.StreamReader) -> bytes:
     return found
 
 
-def _delay(process: asyncio.subprocess.Process) -> str:
+def _delay(process: asyncio.subprocess.Process, seconds: float) -> str:
     if process.returncode is None:
-        return "did not end within"
-    return "has ended, but a background process that it started (redirect its output) kept the output open for"
+        return f"did not end within {seconds:g} s"
+    return f"has ended, but a background process kept its output open for {seconds:g} s; redirect that process's output"
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -38,7 +38,7 @@ class Ec2Config:
     key_name: str = read.string()  # an SSH key
     availability_zone: str = read.string()
     public: bool = read.flag(False)  # whether clients use the public IPv4 address, not the private one
-    quota: int = read.integer(0, 0, 100_000)  # machines; 0: not known, since EC2 limits vCPUs over all farms
+    quota: int = read.integer(0, 0, 100_000)  # servers; 0: not known, since EC2 limits vCPUs over all farms
     timeout: float = read.duration(30.0, 0.1)  # of each HTTP request
 
 

@@ -1,4 +1,4 @@
-"""The commands that run on a local machine with a loopback address: the demo's web server, and the agent."""
+"""The commands that run on a local server with a loopback address: the demo's web server, and the agent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbdns_tools.scaler.providers.machine_folder import LocalMachine
 
 
 class LoopbackHost:
-    """The commands that run on a machine with a loopback address."""
+    """The commands that run on a server with a loopback address."""
 
     def __init__(self, machine: LocalMachine) -> None:
         self._machine = machine
@@ -30,7 +30,7 @@ class LoopbackHost:
 
 
 def agent_command(machine: LocalMachine, key_file: Path, options: Mapping[str, str]) -> list[str]:
-    """Return the command that runs the agent of a machine, with further ``options``."""
+    """Return the command that runs the agent of a server, with further ``options``."""
     own = {"name": machine.name, "address": machine.address, "key-file": str(key_file), "log-level": "warning"}
     return [sys.executable, "-m", "lbdns_agent", *option_words(**own, **options), *machine.agent]
 

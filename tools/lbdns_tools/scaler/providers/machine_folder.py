@@ -180,7 +180,7 @@ def _status(request: Request, progress: Progress, runs: bool) -> tuple[MachineSt
         case "stopped":
             return (MachineStatus.STOPPING if runs else MachineStatus.STOPPED), ""
     if not runs:
-        return MachineStatus.FAILED, progress.failure or "the machine's processes ended unexpectedly"
+        return MachineStatus.FAILED, progress.failure or "the server's processes ended unexpectedly"
     return (MachineStatus.RUNNING if progress.booted else MachineStatus.BUILDING), ""
 
 

@@ -1,4 +1,4 @@
-"""Parses the list of machines that a user's command prints: a JSON array, or one JSON object per line. Pure."""
+"""Parses the list of servers that a user's command prints: a JSON array, or one JSON object per line. Pure."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ LATEST: Final = 1e11  # Unix seconds, in the year 5138; a greater number is most
 
 
 def parse_machines(output: bytes) -> tuple[Machine, ...]:
-    """Return the machines. Raises ProviderError with the first mistake and its position."""
+    """Return the servers. Raises ProviderError with the first mistake and its position."""
     try:
         text = output.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ProviderError(f"list: the output must be UTF-8 text: byte {error.start} is not valid") from None
     if text.lstrip().startswith("["):
-        found = [_machine(value, f"machine {number}") for number, value in enumerate(_array(text), 1)]
+        found = [_machine(value, f"server {number}") for number, value in enumerate(_array(text), 1)]
     else:
         lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
         found = [_machine(_load(line, f"line {number}"), f"line {number}") for number, line in lines]
     names = [machine.name for machine in found]
     for name in names:
         if names.count(name) > 1:
-            raise ProviderError(f"list: machine {name!r} appears {names.count(name)} times")
+            raise ProviderError(f"list: server {name!r} appears {names.count(name)} times")
     return tuple(found)
 
 
@@ -47,7 +47,7 @@ def _load(text: str, where: str) -> Any:
 
 
 def _machine(value: Any, where: str) -> Machine:
-    """Return one machine. Raises ProviderError."""
+    """Return one server. Raises ProviderError."""
     if not isinstance(value, dict):
         raise ProviderError(f'list: {where}: must be a JSON object such as {{"name": "web-1"}}, not {value!r:.60}')
     for key in value:

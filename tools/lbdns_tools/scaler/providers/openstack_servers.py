@@ -55,7 +55,7 @@ def detail(server: Server) -> str:
 
 
 def machine(server: Server, public: bool) -> Machine:
-    """Return a server as a machine. ``public`` selects its floating addresses."""
+    """Return a server of Nova as the scaler sees it. ``public`` selects its floating addresses."""
     found = status(server)
     charged = 0.0 if found is MachineStatus.STOPPED else _started(server)
     return Machine(server.name, found, _addresses(server, public), charged, detail(server))
@@ -95,7 +95,7 @@ def without_doubles(servers: Iterable[Server]) -> tuple[list[Server], list[Serve
 
 @contextlib.contextmanager
 def conflict_ignored_if(reached: Callable[[], bool]) -> Iterator[None]:
-    """Ignore Nova's refusal of an action whose result has already been reached, for example by a lost request."""
+    """Ignore Nova's refusal of an action if an earlier request, whose response was lost, has already carried it out."""
     from openstack import exceptions
 
     try:

@@ -1,4 +1,4 @@
-"""The provider ``processes``: machines that are a web server and an agent on a loopback address of this host."""
+"""The provider ``processes``: each server is a web server and an agent on a loopback address of this host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lbdns_tools.scaler.providers.agent_settings import AgentConfig
 from lbdns_tools.scaler.providers.machine_folder import KEY_FILE, LOG_FILE, LocalMachine, MachineFolder
 from lbdns_tools.scaler.providers.provider import Machine, ProviderError, QuotaError
 
-MAX_QUOTA: Final = 1000  # machines on one host: each is three processes
+MAX_QUOTA: Final = 1000  # servers on one host: each is three processes
 DEFAULT_QUOTA: Final = 10
 _SUPERVISOR: Final = "lbdns_tools.scaler.providers.machine_supervisor"
 _NEW, _DELETED = ".new.", ".deleted."  # suffixes of folders in the making; no host name ends with a dot
@@ -58,17 +58,17 @@ def _read_network(table: TomlTable, key: str, default: ipaddress.IPv4Network) ->
 class ProcessesConfig:
     """The settings of the provider ``processes``."""
 
-    folder: Path = read.path("servers")  # contains a folder for each machine
+    folder: Path = read.path("servers")  # contains a folder for each server
     network: ipaddress.IPv4Network = read.key(_read_network, ipaddress.IPv4Network("127.0.1.0/24"))
     port: int = read.integer(HTTP_PORT, 1, 65535)
     workers: int = read.integer(WORKERS, 1, 1000)  # requests that each web server serves concurrently
-    quota: int = read.integer(DEFAULT_QUOTA, 0, MAX_QUOTA)  # machines
+    quota: int = read.integer(DEFAULT_QUOTA, 0, MAX_QUOTA)  # servers
     boot_delay: float = read.duration(0.0)  # s from create or start until the processes are started
-    fail_boot: tuple[str, ...] = read.each((), str)  # patterns for names of machines whose boots fail
+    fail_boot: tuple[str, ...] = read.each((), str)  # patterns for names of servers whose boots fail
 
 
 class ProcessProvider:
-    """A provider of local machines. All state is in the folder, so a new provider continues where the last one
+    """A provider of local servers. All state is in the folder, so a new provider continues where the last one
     stopped."""
 
     def __init__(self, config: ProcessesConfig, agent: AgentConfig, farm: str) -> None:
@@ -78,7 +78,7 @@ class ProcessProvider:
         self._spawned: set[int] = set()  # supervisors of this process that have not been waited for
 
     async def machines(self) -> tuple[Machine, ...]:
-        """Return the machines of this farm in the folder, and finish deletions whose processes have ended."""
+        """Return the servers of this farm in the folder, and finish deletions whose processes have ended."""
         self._reap()
         found = []
         for folder in self._folders():
@@ -97,7 +97,7 @@ class ProcessProvider:
         )
 
     async def create(self, name: str, user_data: str) -> None:
-        """Create the folder of a machine and start its supervisor. ``user_data`` is not used, since nothing boots."""
+        """Create the folder of a server and start its supervisor. ``user_data`` is not used, since nothing boots."""
         if folder := self._find(name):
             await self._complete(folder)
             return
@@ -106,7 +106,7 @@ class ProcessProvider:
         await self._launch(self._make_folder(name))
 
     async def start(self, name: str) -> None:
-        """Start the supervisor of a stopped or failed machine."""
+        """Start the supervisor of a stopped or failed server."""
         folder = self._existing(name)
         request = folder.request()
         if request.wanted == "deleted":
@@ -122,7 +122,7 @@ class ProcessProvider:
         folder.send(signal.SIGTERM)
 
     async def delete(self, name: str) -> None:
-        """Stop the machine's processes. When they have ended, ``machines`` removes its folder."""
+        """Stop the server's processes. When they have ended, ``machines`` removes its folder."""
         folder = self._find(name)
         if folder is None:
             return
@@ -132,38 +132,38 @@ class ProcessProvider:
         self._finish_deletion(folder)
 
     async def close(self) -> None:
-        """Do nothing: the machines continue to run."""
+        """Do nothing: the servers continue to run."""
         self._reap()
 
     def _placed(self, machine: LocalMachine) -> LocalMachine:
-        """Return the machine with the properties, other than its address, that its network requires."""
+        """Return the server with the properties, other than its address, that its network requires."""
         return machine
 
     def _clean_up(self, machine: LocalMachine) -> None:
-        """Remove what a killed supervisor has left behind outside the machine's folder. Raises LbdnsError."""
+        """Remove what a killed supervisor has left behind outside the server's folder. Raises LbdnsError."""
 
     def _find(self, name: str) -> MachineFolder | None:
-        """Return a machine's folder, or None if there is none. Raises ProviderError if it belongs to another farm."""
+        """Return a server's folder, or None if there is none. Raises ProviderError if it belongs to another farm."""
         if not HOST_NAME.match(name):
             raise ProviderError(f"{name!r} is not a host name relative to the zone, such as web-1")
         folder = MachineFolder(self._config.folder / name)
         if not folder.path.exists():
             return None
         if (farm := folder.machine().farm) != self._farm:
-            raise ProviderError(f"{folder.path}: the machine belongs to farm {farm!r}, not to {self._farm!r}")
+            raise ProviderError(f"{folder.path}: the server belongs to farm {farm!r}, not to {self._farm!r}")
         return folder
 
     def _existing(self, name: str) -> MachineFolder:
         folder = self._find(name)
         if folder is None:
-            raise ProviderError(f"{self._config.folder / name}: there is no machine with this name")
+            raise ProviderError(f"{self._config.folder / name}: there is no server with this name")
         return folder
 
     def _is_gone(self, folder: MachineFolder) -> bool:
         return folder.request().wanted == "deleted" and self._finish_deletion(folder)
 
     def _folders(self) -> Iterator[MachineFolder]:
-        """Yield all machines' folders, and remove the remains of interrupted deletions."""
+        """Yield all servers' folders, and remove the remains of interrupted deletions."""
         try:
             names = sorted(os.listdir(self._config.folder))
         except FileNotFoundError:
@@ -183,9 +183,9 @@ class ProcessProvider:
             shutil.rmtree(path, ignore_errors=True)
 
     async def _complete(self, folder: MachineFolder) -> None:
-        """Start a machine whose creation was interrupted before its supervisor started."""
+        """Start a server whose creation was interrupted before its supervisor started."""
         if folder.request().wanted == "deleted":
-            raise ProviderError(f"cannot create {folder.name}: a machine with this name is being deleted")
+            raise ProviderError(f"cannot create {folder.name}: a server with this name is being deleted")
         if folder.request().wanted == "running" and not folder.progress().pid:
             await self._launch(folder)
 
@@ -216,7 +216,7 @@ class ProcessProvider:
         return MachineFolder(config.folder / name)
 
     def _free_address(self) -> str:
-        """Return the lowest address that no machine in the folder uses, whatever its farm."""
+        """Return the lowest address that no server in the folder uses, whatever its farm."""
         used = {folder.machine().address for folder in self._folders()}
         for address in map(str, self._config.network.hosts()):
             if address not in used:
@@ -266,11 +266,11 @@ class ProcessProvider:
         self._spawned.add(pid)
 
     def _finish_deletion(self, folder: MachineFolder) -> bool:
-        """Remove the folder if the machine's processes have ended. Return whether it is gone."""
+        """Remove the folder if the server's processes have ended. Return whether it is gone."""
         lock = folder.lock()
         if lock is None:
             if time.time() - folder.request().since > KILL_AFTER:
-                log.warning("machine %s does not stop; killing it", folder.name)
+                log.warning("server %s does not stop; killing it", folder.name)
                 folder.send(signal.SIGKILL)
             return False
         try:

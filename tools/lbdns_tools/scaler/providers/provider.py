@@ -1,4 +1,4 @@
-"""The interface of providers, which create, start, stop and delete machines."""
+"""The interface of providers, which create, start, stop and delete servers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class ProviderError(LbdnsError):
 
 
 class QuotaError(ProviderError):
-    """The provider refused to create a machine because a quota is used up."""
+    """The provider refused to create a server because a quota is used up."""
 
 
 class MachineStatus(Enum):
-    """The status of a machine, as its provider reports it."""
+    """The status of a server, as its provider reports it."""
 
     BUILDING = "building"
     RUNNING = "running"
@@ -30,7 +30,7 @@ class MachineStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine that belongs to one farm of the scaler."""
+    """A server that belongs to one farm of the scaler."""
 
     name: str  # host name relative to the zone, such as web-7; unique within the farm
     status: MachineStatus
@@ -40,37 +40,37 @@ class Machine:
 
 
 class Provider(Protocol):
-    """A source of machines.
+    """A source of servers.
 
     Every method raises ProviderError if the provider refuses, fails or does not respond in time. A method returns as
     soon as the provider has accepted the request; ``machines`` then shows the progress. Each request is idempotent:
-    creating a machine that exists, or deleting a machine that does not, has no effect. The provider stores which farm a
-    machine belongs to (as a tag or a name prefix), so a restarted scaler finds all of its machines again.
+    creating a server that exists, or deleting a server that does not, has no effect. The provider stores which farm a
+    server belongs to (as a tag or a name prefix), so a restarted scaler finds all of its servers again.
     """
 
     async def machines(self) -> tuple[Machine, ...]:
-        """Return all machines of this farm, without those that have been deleted."""
+        """Return all servers of this farm, without those that have been deleted."""
         ...
 
     async def quota(self) -> int | None:
-        """Return the maximum number of machines of this farm, or None if no limit is known."""
+        """Return the maximum number of servers of this farm, or None if no limit is known."""
         ...
 
     async def create(self, name: str, user_data: str) -> None:
-        """Create and start a machine that runs ``user_data`` at its first boot. Raises QuotaError if the quota is used
+        """Create and start a server that runs ``user_data`` at its first boot. Raises QuotaError if the quota is used
         up."""
         ...
 
     async def start(self, name: str) -> None:
-        """Start a stopped machine."""
+        """Start a stopped server."""
         ...
 
     async def stop(self, name: str) -> None:
-        """Stop a running machine, which then costs less and can be started again."""
+        """Stop a running server, which then costs less and can be started again."""
         ...
 
     async def delete(self, name: str) -> None:
-        """Delete a machine, whatever its status."""
+        """Delete a server, whatever its status."""
         ...
 
     async def close(self) -> None:

@@ -49,7 +49,7 @@ PROVIDERS: Final[Mapping[str, ProviderKind]] = {
     "lab": ProviderKind("web hosts with Apache in the network of a running lab", LabConfig, LabProvider),
 }
 
-BOOTLESS: Final = ("processes", "lab")  # kinds whose machines run no user data
+BOOTLESS: Final = ("processes", "lab")  # kinds whose servers run no user data
 DEFAULT_KIND: Final = "processes"  # of a section with errors, whose provider is never made
 
 
@@ -89,6 +89,6 @@ def read_provider(root: TomlTable, farm: str) -> ProviderSection:
     user_data = table.folder / text if text else None
     check_agent(agent, table, needs_key=user_data is None)
     if user_data and name in BOOTLESS:
-        table.wrong("user_data", f'has no effect with kind = "{name}", whose machines run no boot script')
+        table.wrong("user_data", f'has no effect with kind = "{name}", whose servers run no boot script')
     table.end()
     return ProviderSection(name, settings, agent, farm, user_data)

@@ -1,4 +1,4 @@
-"""Makes the script that a new machine runs at its first boot, from a template with placeholders such as {{name}}."""
+"""Makes the script that a new server runs at its first boot, from a template with placeholders such as {{name}}."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class SimulatedFarm:
         return ServerView(server.name, state, since, server.created)
 
     def _pay(self, server: SimulatedServer, end: float) -> None:
-        """Add the paid time of a server: each billing period that has begun counts in full, at the time it begins."""
+        """Add the paid time of a server. Each billing period that begins after the warm-up counts in full."""
         period, begin = self._settings.billing_period, server.created
         if not period:
             self.paid_seconds += max(0.0, end - max(begin, self._count_from))

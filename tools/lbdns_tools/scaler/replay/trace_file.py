@@ -48,7 +48,7 @@ def read_demand_trace(path: Path) -> DemandTrace:
             wrong.append(f"{path}:{line}: time_s: must be a number of seconds of at least 0, not {texts[0]!r}")
         elif times and time <= times[-1]:
             wrong.append(
-                f"{path}:{line}: time_s: must be above {times[-1]:.15g}, that of the row before, not {texts[0]}"
+                f"{path}:{line}: time_s: must be above {times[-1]:.15g}, the time in the row before, not {texts[0]}"
             )
         if rate is None:
             wrong.append(f"{path}:{line}: requests_per_s: must be a number from 0 to {MAX_RATE:g}, not {texts[1]!r}")

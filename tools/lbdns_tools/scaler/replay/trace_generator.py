@@ -1,8 +1,9 @@
 """Generates traces of demand from a seeded formula: the day of the 2012 study, or several days of the same shape.
 
-A day has 1440 rates, one a minute. Its shape is the sum of a wave with its peak at 15:00 and a smaller one with its
-peak at 20:30, times noise of a few percent that is correlated from minute to minute. The shape is raised to a power and
-scaled to 35 to 600 requests/s. The power is chosen so that a day has 22.2 million requests, as in the study.
+A day has 1440 rates, one a minute. Its shape is the sum of two waves: one with its peak at 15:00, and a smaller one
+with its peak at 20:30. The sum is multiplied by noise of a few percent, which is correlated from minute to minute. The
+shape is raised to a power and scaled to 35 to 600 requests/s. The power is chosen so that a day has 22.2 million
+requests, as in the study.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def generate_trace(days: int, seed: int) -> DemandTrace:
     """Return a trace of one or more days; the first is a Monday. A single day has 22.2 million requests.
 
     Weekends have less demand, and the demand grows slowly. With 3 days or more, one day has a campaign, and another day
-    an outage of the site, but neither the first nor the last day (with 3 days, both are on the second day).
+    has an outage of the site. The first and the last day have neither. With 3 days, both are on the second day.
     """
     chance = Random(seed)
     inner = range(1, days - 1)

@@ -8,6 +8,7 @@ from typing import Final
 
 from lbdns_tools.scaler.demand.demand_source import ServerLoad
 from lbdns_tools.scaler.life_cycle.server_record import ServerRecord
+from lbdns_tools.scaler.life_cycle.server_state import ServerState
 
 LEAST: Final = 10.0  # requests/s assumed of an unknown server, as in the reactive scaler of 2014
 
@@ -25,11 +26,16 @@ class ServerCapacity:
         self._served = LEAST
 
     def estimate(self, loads: Mapping[str, ServerLoad], records: Iterable[ServerRecord], rate: float) -> float:
-        """Return the capacity in requests/s, above 0. ``rate`` is the demand of the whole farm in requests/s."""
+        """Return the capacity in requests/s, above 0. ``rate`` is the demand of the whole farm in requests/s.
+
+        If the rates of single servers are not known, each server is assumed to serve an equal part of the demand.
+        """
         if self._configured:
             return self._configured
-        rates = [load.requests_per_s for load in loads.values() if load.requests_per_s is not None] or [rate]
+        servers = list(records)
+        equal_part = rate / max(1, sum(record.state is ServerState.IN_SERVICE for record in servers))
+        rates = [load.requests_per_s for load in loads.values() if load.requests_per_s is not None] or [equal_part]
         self._served = max(self._served, *rates)
         reported = [load.capacity for load in loads.values() if load.capacity]
-        benchmarked = [record.capacity for record in records if record.capacity]
+        benchmarked = [record.capacity for record in servers if record.capacity]
         return median(reported or benchmarked or [self._served])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from lbdns_agent.recorder.csv_file import CsvFile
+from lbdns_agent.recorder.rotation import Rotation
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.scaler.policies.scaling_policy import Demand, ScalingRound
 
@@ -31,7 +33,7 @@ class RoundRow:
     since_start: float  # seconds since the scaler started
     requests: float  # since the scaler started
     capacity: float
-    running: int  # machines that run
+    running: int  # servers that run
     in_service: int
     on_the_way: int
     draining: int
@@ -54,50 +56,59 @@ class RoundRow:
 
 
 class RoundsFile:
-    """Appends rows to a CSV file. Each row is complete on disk before the next round begins."""
+    """Appends rows to a CSV file. Each row is completely written before the next round begins."""
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
-        """Write the header if the file is new. Raises LbdnsError if the file has other columns or cannot be written."""
-        self._path, self._read_only = path, read_only
-        if read_only:
+        """Raises LbdnsError if the file has other columns, cannot be written or is in use."""
+        self._path, self._file = path, None if read_only else CsvFile(path, Rotation())
+        if not self._file:
             return
         try:
-            with path.open("a+", newline="", encoding="utf-8") as file:
-                file.seek(0)
+            self._file.open()
+            with path.open(newline="", encoding="utf-8", errors="replace") as file:
                 header = file.readline().strip()
-                if not header:
-                    file.write(_line(COLUMNS))
-                elif header.split(",") != list(COLUMNS):
-                    raise LbdnsError(f"{path}:1: the file has other columns; move it away, or choose another file")
-                elif not path.read_bytes().endswith(b"\n"):
-                    file.write("\n")  # ends a row that a crash cut off
         except OSError as error:
             raise LbdnsError(f"{path}: cannot write the file: {error.strerror}") from None
+        if header and header != _HEADER:
+            raise LbdnsError(f"{path}:1: the file has other columns; move it away, or choose another file")
 
     def append(self, row: RoundRow) -> None:
-        """Append a row, unless the file is read-only. Raises OSError."""
-        if self._read_only:
-            return
-        with self._path.open("a", newline="", encoding="utf-8") as file:
-            file.write(_line(row.cells()))
+        """Append a row, unless the file is read-only. Raises OSError; the file then has the same rows as before."""
+        if self._file:
+            self._file.append(_HEADER, [_line(row.cells())])
 
     def rounds(self, since: float) -> Iterator[ScalingRound]:
-        """Yield the rounds since a time (Unix seconds), oldest first. Incomplete rows are skipped."""
-        if not self._path.exists():
+        """Yield the rounds since a time (Unix seconds), oldest first. Malformed rows are skipped. Raises LbdnsError."""
+        try:
+            with self._path.open(newline="", encoding="utf-8", errors="replace") as file:
+                yield from (
+                    found for row in csv.DictReader(file) if (found := _round(row)) and found.demand.time >= since
+                )
+        except FileNotFoundError:
             return
-        with self._path.open(newline="", encoding="utf-8", errors="replace") as file:
-            for row in csv.DictReader(file):
-                try:
-                    cpu = float(row["cpu_percent"]) if row["cpu_percent"] else None
-                    demand = Demand(float(row["time"]), float(row["requests_per_s"]), cpu)
-                    found = ScalingRound(demand, int(row["in_service"]), int(row["recommended"]), int(row["wanted"]))
-                except (TypeError, ValueError):
-                    continue
-                if demand.time >= since:
-                    yield found
+        except OSError as error:
+            raise LbdnsError(f"{self._path}: cannot read the file: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file:
+            self._file.close()
+
+
+def _round(row: Mapping[str, str]) -> ScalingRound | None:
+    try:
+        demand = Demand(
+            float(row["time"]), float(row["requests_per_s"]), float(row["cpu_percent"]) if row["cpu_percent"] else None
+        )
+        return ScalingRound(demand, int(row["in_service"]), int(row["recommended"]), int(row["wanted"]))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _line(cells: tuple[object, ...]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
+    csv.writer(text, lineterminator="").writerow(cells)
     return text.getvalue()
+
+
+_HEADER: Final = _line(COLUMNS)

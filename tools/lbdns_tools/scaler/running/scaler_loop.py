@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Final
 
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.scaler.demand.demand_source import DemandReading, DemandSource
+from lbdns_tools.scaler.demand.demand_source import DemandReading, DemandSource, ServerLoad
 from lbdns_tools.scaler.life_cycle.fleet import Fleet
 from lbdns_tools.scaler.life_cycle.scaling_limits import ScalingLimits
 from lbdns_tools.scaler.life_cycle.scaling_plan import Change, FleetLimits, scaling_plan
@@ -30,12 +30,15 @@ from lbdns_tools.scaler.providers.provider import MachineStatus
 from lbdns_tools.scaler.running.capacity_of_server import ServerCapacity
 from lbdns_tools.scaler.running.rounds_csv import RoundRow, RoundsFile
 from lbdns_tools.scaler.settings.scaler_sections import ScalerSection
+from lbdns_tools.scaler.trouble import log_trouble
 
 log = logging.getLogger("lbdns.scaler")
 
 REPORT_AGE: Final = 2.0  # seconds: the age of a report, at most, when it is read
 LEAST_HISTORY: Final = 3600.0  # seconds of past rounds that the status shows
 MAX_ROUNDS: Final = 200_000  # kept in memory: 14 days at 6 s
+MOST_PER_MAXIMUM: Final = 2  # servers that may exist for each permitted one: a provider may refuse to delete servers
+NO_LOAD: Final = ServerLoad()
 S = ServerState
 
 
@@ -74,7 +77,8 @@ class ScalerLoop:
         self.rounds: deque[ScalingRound] = deque(maxlen=MAX_ROUNDS)
         self.trouble = ""  # why the last round decided nothing; empty if it decided
         if rounds_file:
-            self.rounds.extend(rounds_file.rounds(self.started - self._history))
+            past = rounds_file.rounds(self.started - self._history)
+            self.rounds.extend(each for each in past if each.demand.time < self.started)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Observe and decide until ``stop`` is set. The servers then stay as they are."""
@@ -103,7 +107,7 @@ class ScalerLoop:
 
     async def decide(self) -> Decision | None:
         """Measure demand, ask the policy, and apply the changes. Return None if the demand is not known."""
-        if self.fleet.trouble:
+        if self.fleet.unobserved:
             return None  # the servers cannot be observed, which is logged
         reading = await self.measure()
         if reading is None:
@@ -123,10 +127,9 @@ class ScalerLoop:
         """Return the demand since the previous call, or None if it is not known; ``trouble`` then says why."""
         try:
             reading = await self._demand.read(time.monotonic())
-        except LbdnsError as error:
-            if self.trouble != str(error):
-                log.warning("cannot measure the demand, so no server is added or removed: %s", error)
-            self.trouble = str(error)
+        except Exception as error:
+            what = "cannot measure the demand, so no server is added or removed"
+            self.trouble = log_trouble(what, error, self.trouble)
             return None
         self.trouble = ""
         return reading
@@ -134,17 +137,18 @@ class ScalerLoop:
     def view(self, reading: DemandReading) -> FarmView:
         """Return the policy's view of the farm. Servers that an operator keeps out of service are left out."""
         now, fleet, settings = self._clock(), self.fleet, self.settings
+        while self.rounds and self.rounds[-1].demand.time >= now:  # the clock was set back
+            self.rounds.pop()
         present = [record for name, record in fleet.records.items() if name not in fleet.held]
         warm = {r.name for r in present if r.state is S.IN_SERVICE and now - r.since >= settings.warm_up}
         used = [
             load.cpu_percent for name, load in reading.servers.items() if name in warm and load.cpu_percent is not None
         ]
-        rate = sum(load.requests_per_s or 0.0 for name, load in reading.servers.items() if name not in self._new(now))
-        if not reading.servers:
-            rate = reading.requests_per_s
+        new = self._new(now) if reading.includes_benchmarks else ()
+        rate = reading.requests_per_s - sum(reading.servers.get(name, NO_LOAD).requests_per_s or 0.0 for name in new)
         return FarmView(
             now=now,
-            demand=Demand(now, rate, fmean(used) if used else None),
+            demand=Demand(now, max(0.0, rate), fmean(used) if used else None),
             servers=tuple(_server_view(record, fleet.facts_of(record.name)) for record in present),
             capacity=self._capacity.estimate(reading.servers, present, rate),
             minimum=settings.minimum,
@@ -153,7 +157,7 @@ class ScalerLoop:
         )
 
     def _new(self, now: float) -> frozenset[str]:
-        """Return the servers whose requests since the last round include requests of their benchmark."""
+        """Return the servers whose requests since the last round include those of their benchmark."""
         recent = self.settings.period + REPORT_AGE
         records = self.fleet.records.values()
         return frozenset(
@@ -163,7 +167,9 @@ class ScalerLoop:
     def _decided(self, view: FarmView, reading: DemandReading) -> Decision:
         recommended = self.policy.recommend(view)
         limited = self._limits.apply(recommended, view, self.fleet.quota)
-        limits = FleetLimits(self.settings.spares, self.fleet.quota)
+        spares, quota = self.settings.spares, self.fleet.quota
+        most = MOST_PER_MAXIMUM * self.settings.maximum + spares
+        limits = FleetLimits(spares, most if quota is None else min(quota, most))
         records, prefix = list(self.fleet.records.values()), f"{self.settings.farm}-"
         changes = scaling_plan(
             records, limited.servers, view.now, limited.reason, limits, prefix, self.fleet.highest, limited.remove,

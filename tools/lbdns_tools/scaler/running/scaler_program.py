@@ -8,7 +8,6 @@ import fcntl
 import logging
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Final
 
@@ -39,16 +38,13 @@ class ScalerProgram:
         self._provider = settings.provider.make_provider()
         user_data = settings.provider.make_user_data()
         readers = SharedReaders()
-        self._front_end = settings.front_end.make_front_end(readers)
-        self._demand = settings.demand.make_demand(readers)
+        front_end, demand = settings.front_end.make_front_end(readers), settings.demand.make_demand(readers)
         probe = WebProbe(settings.probe.port, settings.probe.path, settings.probe.host, settings.benchmark)
-        actions = ServerActions(self._provider, self._front_end, probe, user_data)
+        actions = ServerActions(self._provider, front_end, probe, user_data)
         servers = scaler.state_dir / SERVERS_FILE
-        fleet = Fleet(
-            self._provider, self._front_end, actions, settings.times, settings.benchmark, servers, time.time, dry_run
-        )
-        rounds = RoundsFile(scaler.state_dir / scaler.csv, dry_run) if scaler.csv else None
-        self.loop = ScalerLoop(scaler, settings.policy, fleet, self._demand, rounds, dry_run)
+        fleet = Fleet(self._provider, front_end, actions, settings.times, settings.benchmark, servers, dry_run=dry_run)
+        self._rounds = RoundsFile(scaler.state_dir / scaler.csv, dry_run) if scaler.csv else None
+        self.loop = ScalerLoop(scaler, settings.policy, fleet, demand, self._rounds, dry_run)
         self._status = StatusServer(self.loop, scaler.listen) if scaler.listen and not dry_run else None
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -66,8 +62,9 @@ class ScalerProgram:
         if self._status:
             await self._status.stop()
         await self.loop.fleet.close()
-        for part in (self._demand, self._front_end, self._provider):
-            await part.close()
+        await self._provider.close()
+        if self._rounds:
+            self._rounds.close()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -85,9 +82,11 @@ def _lock(state_dir: Path) -> int:
         raise LbdnsError(f"[scaler] state_dir: {error.filename}: {error.strerror}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError as error:
         os.close(descriptor)
-        raise LbdnsError(f"[scaler] state_dir: {state_dir}: another lbdns-scaler runs with this directory") from None
+        is_held = isinstance(error, BlockingIOError)
+        what = "another lbdns-scaler runs with this directory" if is_held else f"cannot be locked: {error.strerror}"
+        raise LbdnsError(f"[scaler] state_dir: {state_dir}: {what}") from None
     return descriptor
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+from lbdns.client.control_client import send_command
+from lbdns.client.http_client import steer
 from lbdns.config.toml_reader import TomlTable
 from lbdns_tools.scaler.demand.shared_readers import SharedReaders
 from lbdns_tools.scaler.front_ends.front_end import FrontEnd
 from lbdns_tools.scaler.front_ends.haproxy_front_end import HaproxyConfig, HaproxyFrontEnd
 from lbdns_tools.scaler.front_ends.lbdns_front_end import LbdnsConfig, LbdnsFrontEnd
 from lbdns_tools.scaler.front_ends.nginx_front_end import NginxConfig, NginxFrontEnd
-from lbdns_tools.scaler.front_ends.override_sender import ControlSocketSender, HttpSteeringSender
 from lbdns_tools.scaler.settings.kind_reader import read_kind
 
 
@@ -42,8 +44,8 @@ def _lbdns(config: LbdnsConfig, readers: SharedReaders) -> FrontEnd:
         return readers.status(url, config.pool, config.token_file)
 
     collector = reader(config.url)
-    sender = ControlSocketSender(config.control) if config.control else HttpSteeringSender(collector.server)
-    return LbdnsFrontEnd(collector, [reader(url) for url in config.dns_servers], sender)
+    send = partial(send_command, config.control) if config.control else partial(steer, collector.server)
+    return LbdnsFrontEnd(collector, [reader(url) for url in config.dns_servers], send)
 
 
 def _haproxy(config: HaproxyConfig, _: SharedReaders) -> FrontEnd:

@@ -1,0 +1,18 @@
+"""Reports why something cannot be observed, once for as long as the reason stays the same."""
+
+from __future__ import annotations
+
+import logging
+
+from lbdns_shared.errors import LbdnsError
+
+log = logging.getLogger("lbdns.scaler")
+
+
+def log_trouble(what: str, error: Exception, before: str) -> str:
+    """Return the reason in ``error``, and log ``what`` with the reason unless it is the same as ``before``."""
+    is_expected = isinstance(error, LbdnsError)
+    reason = str(error) if is_expected else f"unexpected error: {error!r}"
+    if reason != before:
+        log.warning("%s: %s", what, reason, exc_info=None if is_expected else error)
+    return reason

@@ -98,12 +98,14 @@ class _RequestHandler(BaseHTTPRequestHandler):
                 sent = self._send(200, self._page())
             case "/work":
                 sent = self._work(query.get("ms", ["10"])[0])
+            case "/sleep":
+                sent = self._sleep(query.get("s", ["1"])[0])
             case "/server-status":
                 page = self._web.scoreboard.page(started - self._web.started, os.times(), os.getloadavg())
                 plain = "auto" in query
                 sent = self._send(200, page if plain else f"<pre>{page}</pre>", "text/plain" if plain else "text/html")
             case _:
-                sent = self._send(404, "<p>Available pages: /, /work?ms=N and /server-status?auto.\n")
+                sent = self._send(404, "<p>Available pages: /, /work?ms=N, /sleep?s=N and /server-status?auto.\n")
         self._web.scoreboard.count(sent, time.monotonic() - started)
 
     def do_HEAD(self) -> None:
@@ -114,6 +116,12 @@ class _RequestHandler(BaseHTTPRequestHandler):
             return self._send(400, f"<p>ms must be a number of milliseconds from 0 to {MAX_WORK}.\n")
         burn(int(milliseconds) / 1000)
         return self._send(200, f"<p>{html.escape(self._web.name)} worked {milliseconds} ms.\n")
+
+    def _sleep(self, seconds: str) -> int:
+        if not re.fullmatch(r"[0-9](\.[0-9]{1,3})?", seconds):
+            return self._send(400, "<p>s must be a number of seconds from 0 to 9.999.\n")
+        time.sleep(float(seconds))
+        return self._send(200, f"<p>{html.escape(self._web.name)} slept {seconds} s.\n")
 
     def _page(self) -> str:
         name, host = html.escape(self._web.name), html.escape(self.headers.get("Host", "no host"))

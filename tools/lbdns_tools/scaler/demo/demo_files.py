@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -28,9 +29,13 @@ class ScalerDemoPlan:
     lowest: float = 4.0
     highest: float = 50.0
     capacity: float = 10.0  # requests/s that one server may get; low, so that the demo needs little CPU time
-    maximum: int = 8
     seconds: float = 180.0
     log_level: str = "error"
+
+    @property
+    def maximum(self) -> int:
+        """The maximum number of servers in service: three more than the highest load needs."""
+        return math.ceil(self.highest / self.capacity) + 3
 
     @property
     def load_seconds(self) -> float:
@@ -43,7 +48,12 @@ def write(plan: ScalerDemoPlan, folder: Path) -> None:
     write_private(folder / "report.key", new_master_key().line())
     (folder / "hobbit.zone").write_text(f"{SOA}ns A {LOOPBACK}\n")
     (folder / "lbdns.toml").write_text(_server(plan))
-    (folder / "scaler.toml").write_text(_scaler(plan))
+    (folder / "scaler.toml").write_text(scaler_config(plan, _loopback_place(plan)))
+    write_load(plan, folder)
+
+
+def write_load(plan: ScalerDemoPlan, folder: Path) -> None:
+    """Write the rates of the load to ``load.csv``."""
     (folder / "load.csv").write_text("\n".join(["requests_per_s", *(f"{rate:.2f}" for rate in rates(plan))]) + "\n")
 
 
@@ -60,7 +70,31 @@ def _server(plan: ScalerDemoPlan) -> str:
     return f'{config}scaler = "http://{LOOPBACK}:{plan.scaler_port}"\n'
 
 
-def _scaler(plan: ScalerDemoPlan) -> str:
+@dataclass(frozen=True, slots=True)
+class FarmPlace:
+    """Where the scaler finds the collector of a farm, and where the servers of the farm come from."""
+
+    url: str  # the collector's HTTP interface
+    control: str  # the collector's control socket
+    benchmark: str  # a page that needs little CPU time
+    provider: str  # the kind of provider, and the keys that only this kind has, in TOML
+    collector: str  # ADDRESS:PORT for reports
+    key_file: str
+
+
+def _loopback_place(plan: ScalerDemoPlan) -> FarmPlace:
+    return FarmPlace(
+        url=f"http://{LOOPBACK}:{plan.http_port}",
+        control="control.sock",
+        benchmark="/work?ms=1",
+        provider=f'kind = "processes"\nnetwork = "{NETWORK}"\nport = {plan.web_port}',
+        collector=f"{LOOPBACK}:{plan.report_port}",
+        key_file="report.key",
+    )
+
+
+def scaler_config(plan: ScalerDemoPlan, place: FarmPlace) -> str:
+    """Return the text of scaler.toml for a farm that follows the demo's load."""
     return f"""\
 [scaler]
 farm = "web"
@@ -75,8 +109,8 @@ listen = "{LOOPBACK}:{plan.scaler_port}"
 
 [front_end]
 pool = "web"
-url = "http://{LOOPBACK}:{plan.http_port}"
-control = "control.sock"
+url = "{place.url}"
+control = "{place.control}"
 
 [probe]
 port = {plan.web_port}
@@ -84,20 +118,18 @@ port = {plan.web_port}
 [benchmark]
 seconds = 0.3
 clients = 2
-path = "/work?ms=1"
+path = "{place.benchmark}"
 
 [times]
 resolvers = "3s"
 
 [provider]
-kind = "processes"
+{place.provider}
 folder = "servers"
-network = "{NETWORK}"
-port = {plan.web_port}
 quota = {plan.maximum + 2}
 boot_delay = "2s"
-collectors = ["{LOOPBACK}:{plan.report_port}"]
-key_file = "report.key"
+collectors = ["{place.collector}"]
+key_file = "{place.key_file}"
 pool = "web"
 
 [policy.queue]

@@ -55,13 +55,18 @@ _FOR: Final = click.option(
 _FORCE: Final = click.option("--force", is_flag=True, help="Proceed even if a pool is left without a usable member.")
 
 
-@_override_command(_FOR, _FORCE)
+@_override_command(
+    _FOR, _FORCE, click.option("--ahead", is_flag=True, help="Also accept a host that has not joined the pool yet.")
+)
 def drain(**options: Any) -> None:
     """Stop sending clients to MEMBER, starting with the next query.
 
     MEMBER is a host name from the configuration, with or without its zone. The drain survives restarts. Clients that
     have cached the member's address may keep using it. 'lbdns status' shows how many requests the member still
     receives.
+
+    With --ahead, MEMBER may also be a host that has not joined its pool yet. It is then drained from the moment it
+    joins.
 
     \b
     Examples:

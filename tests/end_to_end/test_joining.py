@@ -264,3 +264,20 @@ def test_a_drain_reaches_the_followers(tmp_path: Path) -> None:
             with running(*python("lbdns", "undrain", "web-1", "-c", str(site.config))) as command:
                 assert command.wait() == 0
             eventually(lambda: not override_of("web-1"), "its end arrives")
+
+
+def test_a_host_that_was_drained_ahead_gets_no_client_when_it_joins(tmp_path: Path) -> None:
+    site = written(tmp_path)
+    with serving(site), agents(site, "web-1") as (agent,), site.agent("gandalf"):
+        eventually(lambda: site.members_by_name()["gandalf"]["state"] == "usable", "gandalf reports")
+        with running(*python("lbdns", "drain", "web-1", "--ahead", "-c", str(site.config))) as command:
+            assert command.wait() == 0
+            assert "web-1.hobbit has not joined yet" in command.output
+        agent.report()
+        eventually(lambda: "web-1" in site.members_by_name(), "web-1 joins")
+        assert site.members_by_name()["web-1"]["state"] == "drained"
+        assert named(site) == {"127.0.0.18"}
+        with running(*python("lbdns", "undrain", "web-1", "-c", str(site.config))) as command:
+            assert command.wait() == 0
+        agent.report()
+        eventually(lambda: "127.0.1.1" in named(site), "web-1 gets clients")

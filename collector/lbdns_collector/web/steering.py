@@ -23,7 +23,7 @@ HEADER: Final = "X-Lbdns-Steer"
 #: Path -> command; the parameters are the other fields of the control socket's command
 PATHS: Final = {f"/api/v1/{command}": command for command in ("drain", "undrain", "force", "weight")}
 _NUMBERS: Final = ("for_s", "factor")
-_FLAGS: Final = ("force",)
+_FLAGS: Final = ("force", "ahead")
 
 
 async def steer(request: web.Request) -> web.Response:

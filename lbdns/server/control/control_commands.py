@@ -14,7 +14,8 @@ from lbdns.process.duty_cycle import DutyCycle
 from lbdns.server.control.command_pace import CommandPace
 from lbdns.server.control.control_socket import CommandHandler, ControlCommand
 from lbdns.server.control.override_manager import OverrideManager
-from lbdns.server.control.override_request import COMMANDS, read_override_request
+from lbdns.server.control.override_request import COMMANDS, OverrideRequest, read_override_request
+from lbdns.server.control.override_targets import OverrideTargets
 from lbdns.server.server_status import ServerStatus
 from lbdns_shared.errors import LastMemberError, LbdnsError
 
@@ -83,7 +84,8 @@ async def change_overrides(manager: OverrideManager, fields: Mapping[str, Any], 
 
     Raises LbdnsError, and in particular LastMemberError if the command requires ``--force``.
     """
-    targets, ended = await manager.carry_out(read_override_request(fields), by)
+    request = read_override_request(fields)
+    targets, ended = await manager.carry_out(request, by)
     failure = await manager.store.save(manager.overrides)
     concerned = [each for each in manager.overrides.items if each.member in targets.full_names]
     return {
@@ -91,7 +93,7 @@ async def change_overrides(manager: OverrideManager, fields: Mapping[str, Any], 
         "in_force": [_document(manager, each) for each in concerned],
         "ended": [each.document() for each in ended],
         "kept": not failure,
-        "notes": [*_notes(concerned), *_not_kept(failure)],
+        "notes": [*_notes(concerned), *_not_joined(targets, request), *_not_kept(failure)],
     }
 
 
@@ -109,6 +111,12 @@ def _notes(overrides: Iterable[Override]) -> list[str]:
         for member, found in slots.items()
         if {"drain", "force"} <= found
     ]
+
+
+def _not_joined(targets: OverrideTargets, request: OverrideRequest) -> list[str]:
+    if not request.ahead or targets.pools:
+        return []
+    return [f"{name} has not joined yet; it will be drained from the moment it joins" for name in targets.full_names]
 
 
 def _not_kept(failure: str) -> list[str]:

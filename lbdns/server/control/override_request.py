@@ -16,7 +16,7 @@ MAX_NAME: Final = 255  # characters of a member's or a pool's name
 _COMMON: Final = ("command", "member", "pool", "reason")
 _PUTTING: Final = ("for_s", "force")
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "drain": (*_COMMON, *_PUTTING),
+    "drain": (*_COMMON, *_PUTTING, "ahead"),
     "undrain": _COMMON,
     "force": (*_COMMON, *_PUTTING, "to"),
     "weight": (*_COMMON, *_PUTTING, "factor"),
@@ -37,6 +37,7 @@ class OverrideRequest:
     reason: str = ""
     for_s: float = math.inf  # seconds from now
     force: bool = False  # proceed even if a pool is left without a usable member
+    ahead: bool = False  # the member may also be a host that has not joined yet
 
     @property
     def has_end(self) -> bool:
@@ -60,6 +61,7 @@ def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
         _text(fields, "reason", MAX_REASON),
         _seconds(fields),
         _flag(fields, "force"),
+        _flag(fields, "ahead"),
     )
     if not request.member:
         raise LbdnsError(f"{command}: 'member' is missing")

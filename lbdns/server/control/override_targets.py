@@ -8,6 +8,7 @@ from typing import Final
 
 from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
 from lbdns.model.farm import Farm, Member, Pool
+from lbdns.model.joined_members import why_not_joinable
 from lbdns.model.liveness import State, state_of
 from lbdns.model.overrides import ForcedState, Override, Overrides
 from lbdns.model.snapshot import Snapshot
@@ -27,7 +28,7 @@ GuardsOf = Callable[[str], Sequence[Guard]]
 class OverrideTargets:
     """The members (by full name) and the pools that a request affects.
 
-    ``pools`` is empty if the members are no longer configured, but still have overrides.
+    ``pools`` is empty if the members are no longer configured but still have overrides, or if they have not joined yet.
     """
 
     full_names: tuple[str, ...]
@@ -51,6 +52,8 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
     wanted = full_form(request.member)
     known = [member for pool in pools for member in pool.members]
     found = [m for m in known if m.full_name == wanted] or [m for m in known if m.name == wanted]
+    if not found and request.ahead:
+        return OverrideTargets(_joinable(farm, pools, wanted), ())
     if not found:
         raise UnknownNameError(_unknown(farm, request, known))
     names = tuple(dict.fromkeys(member.full_name for member in found))
@@ -59,6 +62,21 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
             f"member: {request.member!r} is a different host in each zone: {', '.join(names)}; use the full name"
         )
     return OverrideTargets(names, tuple(pool for pool in pools if any(m.full_name in names for m in pool.members)))
+
+
+def _joinable(farm: Farm, pools: Iterable[Pool], wanted: str) -> tuple[str, ...]:
+    """Return the full names of the hosts called ``wanted`` that may join. Raises UnknownNameError if none may."""
+    found: dict[str, None] = {}
+    reasons = []
+    for pool in pools:
+        name = wanted.removesuffix(f".{pool.zone.name}")
+        if why := why_not_joinable(pool, pool.zone, farm.pools, name):
+            reasons.append(why)
+        else:
+            found[f"{name}.{pool.zone.name}" if pool.zone.name else name] = None
+    if not found:
+        raise UnknownNameError(f"member: no pool has {wanted!r}, and it cannot join: {join_some(reasons, '; ')}")
+    return tuple(found)
 
 
 def find_forgotten_targets(overrides: Overrides, request: OverrideRequest) -> OverrideTargets | None:

@@ -41,7 +41,7 @@ seconds = {seconds:g}
 [[phase]]
 name = "requests that take {long} s"
 url = "http://best.hobbit:{port}{slow}?s={long}"
-rate = 1
+rate = 3
 seconds = {seconds:g}
 """
 

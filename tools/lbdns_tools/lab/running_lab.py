@@ -76,7 +76,7 @@ class Lab:
         logs = self.folder / "logs"
         logs.mkdir()
         self.programs = stack.enter_context(LabPrograms(logs))
-        web_content.write_content(self.folder / "content")
+        web_content.write_content(self.folder / web_content.FOLDER)
         self._site = dns_servers.write_site(self.farm, tuple(self.machines.values()), self.folder / DNS)
         for host in self.farm.hosts:
             self.start_web(host.name)
@@ -113,7 +113,7 @@ class Lab:
 
     def start_web(self, name: str) -> None:
         self._web[name] = web_host_programs.apache(
-            self.programs, self.places[name], self.host(name), self.folder / "content", self.folder / name
+            self.programs, self.places[name], self.host(name), self.folder / web_content.FOLDER, self.folder / name
         )
 
     def stop_web(self, name: str, kill: bool = False) -> None:

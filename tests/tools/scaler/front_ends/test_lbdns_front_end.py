@@ -77,6 +77,27 @@ async def test_drains_carry_their_reason_and_pool() -> None:
     assert sender.sent == [("drain", {"pool": "web", "member": "web-1", "reason": "lbdns-scaler: " + "x" * 186})]
 
 
+async def test_a_new_host_is_drained_before_it_joins() -> None:
+    sender = FakeSender()
+    await front_end(sender, FakeReader({})).hold_back("web-1")
+    words = {
+        "pool": "web",
+        "member": "web-1",
+        "ahead": True,
+        "reason": "lbdns-scaler: held back until its checks are done",
+    }
+    assert sender.sent == [("drain", words)]
+    with pytest.raises(FrontEndError, match="cannot join"):
+        await front_end(FakeSender("it cannot join"), FakeReader({})).hold_back("web-1")
+
+
+async def test_the_drain_of_a_host_that_never_joined_ends() -> None:
+    sender = FakeSender()
+    await front_end(sender, FakeReader({})).remove("web-1")
+    assert sender.sent == [("undrain", {"pool": "web", "member": "web-1"})]
+    await front_end(FakeSender("not drained"), FakeReader({})).remove("web-1")
+
+
 async def test_only_own_drains_end() -> None:
     sender = FakeSender()
     members = {"web-1": member("drained", OWN), "web-2": member("drained", OPERATORS), "web-3": member()}

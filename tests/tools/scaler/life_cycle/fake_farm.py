@@ -165,6 +165,9 @@ class FakeFarm:
             if name not in self.mute
         }  # fmt: skip
 
+    async def hold_back(self, name: str) -> None:
+        self._request(lambda: self.drained.add(name))
+
     async def add(self, name: str, addresses: tuple[str, ...]) -> None:
         """Hosts join by themselves."""
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.scaler.life_cycle.web_probe import BenchmarkSettings
+from lbdns_tools.scaler.providers.provider import Machine, MachineStatus
 from tests.tools.scaler.life_cycle.fake_farm import FakeFarm, FakeProbe, FleetDriver
 
 NONE: list[str] = []
@@ -23,6 +24,23 @@ async def test_servers_come_into_service(tmp_path: Path) -> None:
     await driver.want(2, seconds=15)
     assert driver.states() == {"web-1": "in service", "web-2": "in service"}
     assert driver.farm.broken_promises == NONE
+
+
+async def test_no_client_reaches_a_server_before_its_benchmark(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(), tmp_path, BenchmarkSettings())
+    await driver.want(2)
+    for _ in range(12):
+        await driver.look()
+        early = [name for name, state in driver.states().items() if state in ("configuring", "benchmarking")]
+        assert not any(driver.farm.serving(name) for name in early)
+    assert driver.states() == {"web-1": "in service", "web-2": "in service"}
+
+
+async def test_a_server_that_the_quota_forbids_is_not_held_back(tmp_path: Path) -> None:
+    driver = FleetDriver(FakeFarm(quota_left=1), tmp_path)
+    driver.farm.found["other"] = Machine("other", MachineStatus.STOPPED)
+    await driver.want(1, 3)
+    assert (driver.states().get("web-1"), driver.farm.drained) == (None, set())
 
 
 async def test_a_server_that_is_not_needed_is_drained_before_it_is_deleted(tmp_path: Path) -> None:

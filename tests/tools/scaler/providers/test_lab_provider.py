@@ -21,6 +21,7 @@ from lbdns_tools.lab.machines.network_namespaces import inside, namespace_of
 from lbdns_tools.lab.machines.placed_machine import NAMESPACES
 from lbdns_tools.lab.machines.server_probes import get
 from lbdns_tools.lab.running_lab import Lab
+from lbdns_tools.lab.web import web_content
 from lbdns_tools.scaler.providers import lab_provider
 from lbdns_tools.scaler.providers.agent_settings import AgentConfig
 from lbdns_tools.scaler.providers.lab_provider import LabConfig, LabProvider
@@ -68,6 +69,7 @@ class LabSite:
 async def site(tmp_path: Path) -> AsyncIterator[LabSite]:
     key_file = local_farm(tmp_path).agent.key_file
     with network_of(LabFarm(())) as network:
+        web_content.write_content(network.folder / web_content.FOLDER)
         collector = replace(AgentConfig().collectors[0], host=network.machines["dns"].address, port=REPORT_PORT)
         agent = AgentConfig((collector,), "web", key_file, 0.5)
         config = LabConfig(network.id, tmp_path / "servers", workers=3, cpu=0.5, quota=2)
@@ -111,6 +113,18 @@ async def test_a_host_serves_pages_reports_and_disappears(site: LabSite) -> None
     await until_gone(site.provider, "web-1")
     assert site.traces("web-1") == []
     assert not list(site.folder.iterdir())
+
+
+@needs_a_lab
+async def test_a_host_that_starts_leaves_the_content_of_running_hosts_alone(site: LabSite) -> None:
+    """A CGI program that is being written cannot be executed, so requests to running hosts would fail."""
+    program = site.network.folder / web_content.FOLDER / "cgi-bin" / "file"
+    before = program.stat().st_mtime_ns
+    await site.provider.create("web-1", "")
+    await until(site.provider, "web-1", RUNNING)
+    await asyncio.to_thread(eventually, lambda: site.page("web-1", "/cgi-bin/file?size=500"), "the program runs")
+    assert program.stat().st_mtime_ns == before
+    assert [path for path in site.network.folder.rglob("file") if path != program] == []
 
 
 @needs_a_lab

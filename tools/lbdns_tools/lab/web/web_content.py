@@ -13,6 +13,7 @@ from lbdns_tools.load.request_mix import WEBSTONE
 PAGES: Final[Mapping[str, int]] = {
     **{f"file{short}.html": size for short, size, _ in WEBSTONE}, "1k.html": 1024, "index.html": 500,
 }  # fmt: skip
+FOLDER: Final = "content"  # in a lab's folder; all of its web hosts serve this content
 MOST_WORK_MS: Final = 10_000  # the most CPU time that one request may use
 
 _HEAD: Final = "<!DOCTYPE html>\n<html><head><title>{size} bytes</title></head><body>\n"

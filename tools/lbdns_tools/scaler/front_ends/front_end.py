@@ -31,6 +31,10 @@ class FrontEnd(Protocol):
         """Return the servers that the front end knows, by name."""
         ...
 
+    async def hold_back(self, name: str) -> None:
+        """Make sure that a server that does not exist yet gets no clients before ``add`` and ``undrain``."""
+        ...
+
     async def add(self, name: str, addresses: tuple[str, ...]) -> None:
         """Send clients to a server. The front end first checks that the server responds, if it can.
 

@@ -105,6 +105,9 @@ class HaproxyFrontEnd:
         rows, stats = await self._rows(), await self._stats()
         return {name: self._server(row, stats.get(name), lines) for name, row in rows.items()}
 
+    async def hold_back(self, name: str) -> None:
+        """No-op: HAProxy sends clients only to servers that were added."""
+
     async def add(self, name: str, addresses: tuple[str, ...]) -> None:
         """Add a server, and send clients to it as soon as HAProxy's health check has passed.
 

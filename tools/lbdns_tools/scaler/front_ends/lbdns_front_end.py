@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from lbdns_tools.scaler.front_ends.front_end import FrontEndError, FrontEndServe
 
 #: The reason of every drain that the scaler requests, by which it knows its own drains from those of operators
 REASON: Final = "lbdns-scaler: "
+NEW: Final = "held back until its checks are done"
 MAX_REASON: Final = 200 - len(REASON)  # characters that lbdns accepts
 
 
@@ -53,6 +55,10 @@ class LbdnsFrontEnd:
             for name, member in members.items()
         }
 
+    async def hold_back(self, name: str) -> None:
+        """Drain a host before it joins. If no host with this name may join the pool, raise FrontEndError."""
+        await self._send("drain", member=name, reason=REASON + NEW, ahead=True)
+
     async def add(self, name: str, addresses: tuple[str, ...]) -> None:
         """No-op: a host joins only by sending reports to the collector."""
 
@@ -68,7 +74,11 @@ class LbdnsFrontEnd:
 
     async def remove(self, name: str) -> None:
         """End the scaler's drain of a host that no longer exists. The host leaves the pool by itself."""
-        await self.undrain(name)
+        if name in await self._members():
+            await self.undrain(name)
+            return
+        with contextlib.suppress(FrontEndError):  # a host that was never drained, for example
+            await self._send("undrain", member=name)
 
     async def _members(self) -> Mapping[str, Mapping[str, Any]]:
         try:

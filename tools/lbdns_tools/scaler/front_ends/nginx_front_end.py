@@ -85,6 +85,9 @@ class NginxFrontEnd:
         }
         return found | {name: FrontEndServer(serving=False, drained=False) for name in self._doubtful}
 
+    async def hold_back(self, name: str) -> None:
+        """No-op: nginx sends clients only to servers that were added."""
+
     async def add(self, name: str, addresses: tuple[str, ...]) -> None:
         """Write a server into the file and reload nginx. A server that is ``down`` stays ``down``."""
         if not addresses:

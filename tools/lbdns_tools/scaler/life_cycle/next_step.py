@@ -100,8 +100,8 @@ def _before_service(record: ServerRecord, facts: ServerFacts, now: float, times:
     if now - record.since > times.configure:
         return _fail(record, now, f"the web server did not respond within {times.configure:g} s")
     if facts.front and facts.front.serving and now - record.drain_asked >= RETRY:
-        # An agent joins by itself; clients must wait until the checks are done. If the front end refuses to drain its
-        # only server, the checks go on
+        # A machine that the scaler has adopted may serve already; new ones are held back from the start. If the front
+        # end refuses to drain its only server, the checks go on
         return NextStep(record, Action.DRAIN)
     action = Action.PROBE if record.state is S.CONFIGURING else Action.BENCHMARK
     return NextStep(record, action if _may_act(record, now, 1.0) else None)
@@ -116,8 +116,9 @@ def _joining(record: ServerRecord, facts: ServerFacts, now: float, times: LifeTi
         return NextStep(record.to(S.IN_SERVICE, now, why))
     if now - record.since > times.join:
         return _fail(record, now, f"the front end sent it no clients within {times.join:g} s")
-    action = Action.UNDRAIN if front and front.drained else Action.ADD
-    return NextStep(record, action if _may_act(record, now) else None)
+    if front and front.drained:
+        return NextStep(record, Action.UNDRAIN if _may_act(record, now, 1.0) else None)
+    return NextStep(record, Action.ADD if _may_act(record, now) else None)
 
 
 def _in_service(record: ServerRecord, facts: ServerFacts, now: float, times: LifeTimes) -> NextStep:

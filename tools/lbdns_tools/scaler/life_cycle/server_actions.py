@@ -8,7 +8,7 @@ from lbdns_tools.scaler.front_ends.front_end import FrontEnd
 from lbdns_tools.scaler.life_cycle.next_step import Action
 from lbdns_tools.scaler.life_cycle.server_record import ServerFacts, ServerRecord
 from lbdns_tools.scaler.life_cycle.web_probe import WebProbe
-from lbdns_tools.scaler.providers.provider import Provider
+from lbdns_tools.scaler.providers.provider import Provider, QuotaError
 
 _OF_PROVIDER: Final = frozenset({Action.CREATE, Action.START, Action.STOP, Action.DELETE})
 
@@ -47,13 +47,21 @@ class ServerActions:
     async def _ask_provider(self, action: Action, name: str) -> None:
         match action:
             case Action.CREATE:
-                await self._provider.create(name, self._user_data(name))
+                await self._create(name)
             case Action.START:
                 await self._provider.start(name)
             case Action.STOP:
                 await self._provider.stop(name)
             case Action.DELETE:
                 await self._provider.delete(name)
+
+    async def _create(self, name: str) -> None:
+        await self._front_end.hold_back(name)
+        try:
+            await self._provider.create(name, self._user_data(name))
+        except QuotaError:
+            await self._front_end.remove(name)  # the caller forgets the server
+            raise
 
     async def _ask_front_end(self, action: Action, record: ServerRecord, addresses: tuple[str, ...]) -> None:
         match action:

@@ -14,7 +14,7 @@ from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, find_hierarchies, make_group
 from lbdns_tools.lab.machines.leftover_cleanup import LabTraces
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
-from lbdns_tools.lab.web.web_content import write_content
+from lbdns_tools.lab.web import web_content
 from lbdns_tools.lab.web.web_host_programs import ALARMS, STATUS_PAGE
 from lbdns_tools.scaler.providers.loopback_host import LoopbackHost, agent_command
 from lbdns_tools.scaler.providers.machine_folder import LocalMachine
@@ -31,10 +31,10 @@ class LabHost(LoopbackHost):
 
     def web_server(self) -> Sequence[str]:
         machine, folder = self._machine, LabTraces(self._machine.lab, None).folder
-        content = folder / "scaler-content"
-        write_content(content)
         name = f"{machine.name}.{ZONE}"
-        httpd = ApacheSetup(folder / machine.name, content, str(machine.port), name, workers=machine.workers)
+        httpd = ApacheSetup(
+            folder / machine.name, folder / web_content.FOLDER, str(machine.port), name, workers=machine.workers
+        )
         httpd.pid_file.unlink(missing_ok=True)
         return self._place.command(*httpd.command())
 

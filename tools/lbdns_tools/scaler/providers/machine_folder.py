@@ -152,7 +152,17 @@ class MachineFolder:
         runs = self.runs()  # first, since a supervisor writes its progress before it ends
         machine, request, progress = self.machine(), self.request(), self.progress()
         status, detail = _status(request, progress, runs)
+        if status is MachineStatus.FAILED and not detail:
+            detail = f"the server's processes ended unexpectedly: {self.last_line()}"
         return Machine(self.name, status, (machine.address,), request.since if runs else 0.0, detail)
+
+    def last_line(self) -> str:
+        """Return the last line that the machine's processes have printed."""
+        try:
+            lines = (self.path / LOG_FILE).read_text("utf-8", "replace").splitlines()
+        except OSError:
+            lines = []
+        return lines[-1] if lines else "they printed nothing"
 
     def _read(self, name: str) -> dict[str, Any]:
         path = self.path / name
@@ -180,7 +190,7 @@ def _status(request: Request, progress: Progress, runs: bool) -> tuple[MachineSt
         case "stopped":
             return (MachineStatus.STOPPING if runs else MachineStatus.STOPPED), ""
     if not runs:
-        return MachineStatus.FAILED, progress.failure or "the server's processes ended unexpectedly"
+        return MachineStatus.FAILED, progress.failure
     return (MachineStatus.RUNNING if progress.booted else MachineStatus.BUILDING), ""
 
 

@@ -16,14 +16,7 @@ from lbdns.demo.child_processes import ChildProcesses
 from lbdns.process.stop_signals import StopSignals, stop_signals
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.scaler.providers.loopback_host import LoopbackHost
-from lbdns_tools.scaler.providers.machine_folder import (
-    KEY_FILE,
-    LOG_FILE,
-    LocalMachine,
-    MachineFolder,
-    Progress,
-    start_time,
-)
+from lbdns_tools.scaler.providers.machine_folder import KEY_FILE, LocalMachine, MachineFolder, Progress, start_time
 from lbdns_tools.scaler.providers.provider import ProviderError
 
 _POLL: Final = 0.1  # seconds between checks of the children
@@ -65,13 +58,8 @@ def _run(folder: MachineFolder, machine: LocalMachine, progress: Progress, stop:
         folder.write_progress(Progress(progress.pid, progress.start_time, booted=True))
         while not stop.wait(_POLL):
             if ended := servers.first_end() or agents.first_end():
-                return f"{ended}: {_last_line(folder.path / LOG_FILE)}"
+                return f"{ended}: {folder.last_line()}"
     return ""
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text("utf-8", "replace").splitlines()
-    return lines[-1] if lines else "it printed nothing"
 
 
 def main() -> None:

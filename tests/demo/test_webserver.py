@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -93,6 +94,17 @@ def test_work_burns_cpu_time(server: DemoWebServer, listener: socket.socket) -> 
 @pytest.mark.parametrize("ms", ["", "-1", "x", "1.5", "10001", "9" * 5000, "%0A"])
 def test_work_that_is_none(server: DemoWebServer, listener: socket.socket, ms: str) -> None:
     assert get(listener, f"/work?ms={ms}")[0] == 400
+
+
+def test_sleep_takes_time_but_no_cpu_time(server: DemoWebServer, listener: socket.socket) -> None:
+    began = time.monotonic()
+    assert get(listener, "/sleep?s=0.2") == (200, "<p>bilbo slept 0.2 s.\n")
+    assert time.monotonic() - began >= 0.2
+
+
+@pytest.mark.parametrize("seconds", ["", "-1", "x", "10", "1.2345", "nan", "9" * 5000])
+def test_sleep_that_is_none(server: DemoWebServer, listener: socket.socket, seconds: str) -> None:
+    assert get(listener, f"/sleep?s={seconds}")[0] == 400
 
 
 @pytest.mark.parametrize("path", ["//[", "/%", "/?" + "&" * 500, "/server-status"])

@@ -32,9 +32,8 @@ class LabHost(LoopbackHost):
     def web_server(self) -> Sequence[str]:
         machine, folder = self._machine, LabTraces(self._machine.lab, None).folder
         name = f"{machine.name}.{ZONE}"
-        httpd = ApacheSetup(
-            folder / machine.name, folder / web_content.FOLDER, str(machine.port), name, workers=machine.workers
-        )
+        content = folder / web_content.FOLDER  # never written here: a program that is being written cannot be executed
+        httpd = ApacheSetup(folder / machine.name, content, str(machine.port), name, workers=machine.workers)
         httpd.pid_file.unlink(missing_ok=True)
         return self._place.command(*httpd.command())
 

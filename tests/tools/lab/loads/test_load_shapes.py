@@ -59,6 +59,10 @@ def test_a_compressed_day() -> None:
 
 def test_the_scaler_s_runs_overlap_as_in_the_study() -> None:
     assert scaler_highest() == 141  # 1 + 10 + 10 + 10 + 40, and then 3 x 10 + 40
+    assert (
+        (0, 1200, 1), (120, 4800, 10), (180, 3600, 10), (240, 3000, 10), (300, 9600, 40),
+        *[(420, 4800, 10)] * 3, (420, 9600, 40),
+    ) == SCALER_RUNS  # fmt: skip
     phases = scaler_phases(MIX, 3.0, 70.5, 120.0)
     assert len(phases) == len(SCALER_RUNS)
     assert max(phase.begin_s + phase.load.length_s for phase in phases) == pytest.approx(123.0)

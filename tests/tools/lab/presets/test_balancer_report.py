@@ -8,7 +8,7 @@ from pathlib import Path
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import UNEQUAL, front_group
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
-from lbdns_tools.lab.presets.balancer_report import KB, ms_per_request, sections
+from lbdns_tools.lab.presets.balancer_report import KB, STUDY_AB, ms_per_request, sections
 from lbdns_tools.lab.report.report_page import ReportSection, write_report
 from tests.tools.lab.presets.fake_lab import about, made
 
@@ -93,6 +93,12 @@ def test_the_table_of_ab_beside_the_studys() -> None:
     (table,) = by_heading(study())["The table of ab"].tables
     rows = {row[0]: row for row in table.rows}
     assert list(rows["haproxy"][8:]) == ["HAProxy", 0, 20.481, 122.887, 91, 1366, 941.7]
+    assert STUDY_AB == {
+        "direct": ("Apache alone", 0, 27.884, 167.305, 38, 27869, 691.69),
+        "nginx": ("nginx", 0, 57.905, 347.432, 89, 57885, 332.24),
+        "haproxy": ("HAProxy", 0, 20.481, 122.887, 91, 1366, 941.7),
+        "pound": ("Pound", 12, 55.778, 334.671, 111, 55761, 345.7),
+    }
     assert list(rows["best"][8:]) == ["", *[None] * 6]
     assert rows["best"][1:5] == (50, 0, 10.0, about(50.0))
     assert about(1.0) == 8.192 / 1000 * KB  # 8.192 kbit/s are 1024 bytes a second

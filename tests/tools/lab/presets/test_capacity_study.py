@@ -113,6 +113,10 @@ def test_without_a_proxy_there_is_none() -> None:
 
 def test_the_study_s_figures() -> None:
     rows = study_table().rows
-    assert [row[0] for row in rows] == list(STUDY_RATES)
-    assert rows[0] == [400, 0.85, 1, 1.07, 1.7, 1.4, 1.07]
-    assert rows[-1] == [2400, 5.99, 6, 5.83, 1.9, 1.8, 1.8]
+    assert [row[0] for row in rows] == list(STUDY_RATES) == [400, 800, 1200, 1600, 2000, 2400]
+    assert [list(column) for column in zip(*rows, strict=True)][1:] == [
+        [0.85, 1.73, 4.15, 4.26, 6.82, 5.99], [1, 2, 3, 4, 5, 6], [1.07, 2.52, 3.63, 4.46, 4.74, 5.83],
+        [1.7, 2.3, 1.5, 2.2, 1.5, 1.9], [1.4, 1.4, 1.9, 2.2, 2.6, 1.8], [1.07, 1.07, 1.3, 1.7, 1.8, 1.8],
+        [3.48, 3.49, 3.58, 3.53, 3.57, 3.57], [3.70, 3.81, 3.93, 4.04, 4.15, 4.38],
+        [5.72, 5.71, 5.70, 5.72, 5.71, 5.76],
+    ]  # fmt: skip

@@ -26,6 +26,13 @@ def test_a_day(seed: int) -> None:
     assert sum(night) < 0.1 * sum(afternoon)
 
 
+def test_equation_6_5_needs_216_server_hours_for_the_day() -> None:
+    """The study used 351, so a replay does not reproduce table 6.2."""
+    trace = generate_trace(1, 1)
+    hours = sum(rate * 0.035 * seconds for rate, seconds in trace.pieces(0.0, trace.end)) / 3600
+    assert hours == pytest.approx(216, abs=0.5)
+
+
 def test_the_seed_decides() -> None:
     assert generate_trace(3, 1) == generate_trace(3, 1) != generate_trace(3, 2)
 

@@ -25,6 +25,7 @@ from lbdns_shared.errors import ConfigError, LbdnsError
 STATUS_PATH: Final = "/api/v1/status"
 EVENTS_PATH: Final = "/api/v1/events"
 #: seconds: a local server responds in milliseconds, or in a few seconds under a flood of DNS queries
+SERVER: Final = "'lbdns serve' running, with [web] listen"
 TIMEOUT: Final = 10.0
 SILENCE: Final = 45.0  # seconds without a byte from an event stream, which has a keep-alive every 15 s
 MAX_BODY: Final = 64 * 2**20  # bytes: 10,000 members take about 10 MB
@@ -76,17 +77,19 @@ class HttpLocation:
         return client_context(self.certificate) if self.certificate else None
 
 
-def fetch(server: HttpLocation, path: str) -> bytes:
+def fetch(server: HttpLocation, path: str, expected: str = SERVER) -> bytes:
     """Request ``path`` from a server, and return the response body.
+
+    If the server does not respond, the error asks whether ``expected`` is running at its address.
 
     Raises LbdnsError if the server does not respond or refuses the request, or if the response is not from lbdns.
     """
     base = server.base
-    with _open(server, path, TIMEOUT) as response:
+    with _open(server, path, TIMEOUT, expected) as response:
         try:
             body = bytes(response.read(MAX_BODY))
         except (OSError, http.client.HTTPException) as error:
-            raise _no_response(base, error) from None
+            raise _no_response(base, error, expected) from None
         if response.length:  # bytes that are still missing
             raise LbdnsError(f"{base}: the response is truncated or longer than {MAX_BODY} bytes")
         return body
@@ -94,7 +97,8 @@ def fetch(server: HttpLocation, path: str) -> bytes:
 
 def steer(server: HttpLocation, command: str, **words: Any) -> None:
     """Carry out an override command, such as ``drain``, on a server with ``[web] steer``. Raises LbdnsError."""
-    _open(server, f"/api/v1/{command}", TIMEOUT, words, _STEER).close()
+    texts = {key: str(value).lower() if isinstance(value, bool) else value for key, value in words.items()}
+    _open(server, f"/api/v1/{command}", TIMEOUT, words=texts, headers=_STEER).close()
 
 
 def stream_events(server: HttpLocation, path: str = EVENTS_PATH) -> Iterator[ServerSentEvent]:
@@ -117,7 +121,12 @@ def stream_events(server: HttpLocation, path: str = EVENTS_PATH) -> Iterator[Ser
 
 
 def _open(
-    server: HttpLocation, path: str, timeout: float, words: Mapping[str, Any] = {}, headers: Mapping[str, str] = {}
+    server: HttpLocation,
+    path: str,
+    timeout: float,
+    expected: str = SERVER,
+    words: Mapping[str, Any] = {},
+    headers: Mapping[str, str] = {},
 ) -> http.client.HTTPResponse:
     base, url = server.base, server.url(path)
     request = urllib.request.Request(
@@ -137,20 +146,18 @@ def _open(
         with error:
             raise LbdnsError(_refusal(base, path, error)) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _no_response(base, error) from None
+        raise _no_response(base, error, expected) from None
     return response
 
 
-def _no_response(base: str, error: Exception) -> LbdnsError:
+def _no_response(base: str, error: Exception, expected: str) -> LbdnsError:
     reason = getattr(error, "reason", error)
     if isinstance(reason, ssl.SSLCertVerificationError):
         how = f"set {CERTIFICATE_VARIABLE} to a file that contains this certificate or its CA's certificate"
         return LbdnsError(f"{base}: the server's certificate is not trusted: {reason.verify_message}; {how}")
     if isinstance(reason, ssl.SSLError):
         return LbdnsError(f"{base}: the TLS handshake failed: {reason.reason}; does the server use http://?")
-    return LbdnsError(
-        f"{base}: no response: {_reason(error)}. Is 'lbdns serve' running, with [web] listen at this address?"
-    )
+    return LbdnsError(f"{base}: no response: {_reason(error)}. Is {expected} at this address?")
 
 
 def _refusal(base: str, path: str, error: urllib.error.HTTPError) -> str:

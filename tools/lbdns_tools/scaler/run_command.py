@@ -13,11 +13,11 @@ import click
 
 from lbdns.command_line.common_options import log_options
 from lbdns_shared import log
-from lbdns_shared.errors import LbdnsError
+from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools.scaler.running.scaler_program import ScalerProgram, run_program
 from lbdns_tools.scaler.running.scaler_status import status_document
 from lbdns_tools.scaler.running.terminal_view import plan_text
-from lbdns_tools.scaler.settings.scaler_settings import DEFAULT_FILE, load_settings
+from lbdns_tools.scaler.settings.scaler_settings import DEFAULT_FILE, ScalerSettings, load_settings
 
 BETWEEN: Final = 2.0  # seconds between the two readings of `plan`, from which the rate follows
 
@@ -28,6 +28,17 @@ def scaler_config_option(command: Any) -> Any:
         "-c", "--config", type=click.Path(path_type=Path), default=DEFAULT_FILE, show_default=True,
         envvar="LBDNS_SCALER_CONFIG", show_envvar=True, metavar="FILE", help="The configuration file (TOML).",
     )(command)  # fmt: skip
+
+
+def settings_of(config: Path, alternative: str = "") -> ScalerSettings:
+    """Read the file that ``-c`` names. ``alternative`` tells users of the missing default file what else to do.
+
+    Raises ConfigError.
+    """
+    if str(config) == DEFAULT_FILE and not config.exists():
+        more = f", {alternative}" if alternative else ""
+        raise ConfigError(f"{config}: the file does not exist; name another file with -c{more}")
+    return load_settings(config)
 
 
 @click.command()
@@ -46,7 +57,7 @@ def run(config: Path, dry_run: bool, log_format: str, log_level: str) -> None:
       lbdns-scaler run --dry-run
     """
     log.set_up(log_format, log_level)
-    asyncio.run(run_program(ScalerProgram(load_settings(config), dry_run)))
+    asyncio.run(run_program(ScalerProgram(settings_of(config), dry_run)))
 
 
 @click.command()
@@ -59,7 +70,8 @@ def plan(config: Path, json_output: bool) -> None:
     Example:
       lbdns-scaler plan -c /etc/lbdns/scaler.toml
     """
-    program = ScalerProgram(load_settings(config), dry_run=True)
+    log.set_up("text", "error")  # warnings about what cannot be observed would repeat the error
+    program = ScalerProgram(settings_of(config), dry_run=True)
     document = asyncio.run(_decide(program))
     print(json.dumps(document, indent=2) if json_output else plan_text(document))
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Final
 
 import click
 
 from lbdns.client.http_client import HttpLocation, fetch
 from lbdns_shared.errors import ConfigError, LbdnsError
-from lbdns_tools.scaler.run_command import scaler_config_option
+from lbdns_tools.scaler.run_command import scaler_config_option, settings_of
 from lbdns_tools.scaler.running.status_server import STATUS_PATH
 from lbdns_tools.scaler.running.terminal_view import status_text
-from lbdns_tools.scaler.settings.scaler_settings import load_settings
+
+SCALER: Final = "'lbdns-scaler run' running, with [scaler] listen"
 
 
 @click.command()
@@ -27,7 +29,7 @@ def status(config: Path, url: str | None, json_output: bool) -> None:
       lbdns-scaler status
       lbdns-scaler status --url http://127.0.0.1:8054 --json
     """
-    body = fetch(HttpLocation(url or _url_of(config)), STATUS_PATH)
+    body = fetch(HttpLocation(url or _url_of(config)), STATUS_PATH, SCALER)
     try:
         document = json.loads(body)
         text = json.dumps(document, indent=2) if json_output else status_text(document)
@@ -37,7 +39,7 @@ def status(config: Path, url: str | None, json_output: bool) -> None:
 
 
 def _url_of(config: Path) -> str:
-    listen = load_settings(config).scaler.listen
+    listen = settings_of(config, "or name the scaler with --url").scaler.listen
     if listen is None:
         raise ConfigError(f'{config}: [scaler] listen is "off", so the scaler has no HTTP address')
     return f"http://{listen}"

@@ -15,7 +15,7 @@ from typing import Any, Final
 from lbdns.config import value_readers as read
 from lbdns.config.toml_reader import TomlTable
 from lbdns.text.counts import counted
-from lbdns.text.suggestions import nearest
+from lbdns.text.suggestions import suggestion
 from lbdns_tools.scaler.providers.machine_list import parse_machines
 from lbdns_tools.scaler.providers.provider import Machine, MachineStatus, ProviderError, QuotaError
 
@@ -33,18 +33,19 @@ def _command(*placeholders: str, required: bool = True) -> Argv:
 
     def parse(table: TomlTable, key: str, _: object) -> Argv:
         if isinstance(table.values.get(key), str):
-            table.wrong(key, f'must be a list of words, such as ["/usr/local/bin/{key}-server", "{{name}}"]')
+            name = ', "{name}"' if "name" in placeholders else ""
+            table.wrong(key, f'must be a list of words, such as ["/usr/local/bin/{key}-server"{name}]')
         words = table.strings(key)
         if not words and required:
             table.wrong(key, "is missing; write the command as a list of words")
         elif key in table.values and not (words and words[0]):
             table.wrong(key, "must begin with the name of a program")
         for word in words:
-            for name in _PLACEHOLDER.findall(word):
-                if name not in placeholders:
+            for found in _PLACEHOLDER.findall(word):
+                if found not in placeholders:
                     known = ", ".join(f"{{{known}}}" for known in placeholders)
-                    what = f"unknown placeholder {{{name}}}{nearest(name, placeholders)}"
-                    table.wrong(key, f"{what}; this command accepts {known}", word)
+                    what = f"unknown placeholder {{{found}}}; this command accepts {known}"
+                    table.wrong(key, f"{what}{suggestion(found, placeholders)}", word)
         return words
 
     return read.key(parse, ())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from lbdns.config.value_readers import HOST_NAME
-from lbdns.text.suggestions import nearest
+from lbdns.text.suggestions import suggestion
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.scaler.providers.agent_settings import AgentConfig
 from lbdns_tools.scaler.providers.provider import ProviderError
@@ -80,8 +80,8 @@ def template_findings(text: str, where: str) -> list[str]:
     for number, line in enumerate(text.splitlines(), 1):
         for word in _PLACEHOLDER.findall(line):
             if word not in PLACEHOLDERS:
-                near = nearest(word, PLACEHOLDERS)
-                findings.append(f"{where}:{number}: unknown placeholder {{{{{word}}}}}{near}; known: {known}")
+                near = suggestion(word, PLACEHOLDERS)
+                findings.append(f"{where}:{number}: unknown placeholder {{{{{word}}}}}; known: {known}{near}")
     if not text.strip():
         findings.append(f"{where}: the file is empty; write a script, or remove user_data to use the default one")
     return findings

@@ -181,7 +181,7 @@ def _in_force(documents: Iterable[Mapping[str, Any]], now: float) -> Iterable[st
         override = read_override(document)
         until = f" until {clock_time(override.until, now)}" if override.until < math.inf else ""
         where = f" in pool {override.pool}" if override.pool else ""
-        forgotten = "" if document["pools"] else " (no longer in the configuration)"
+        forgotten = "" if document["pools"] else " (no pool has this member now)"
         yield f"{override.member}{where}: {override.text(until)}{forgotten}"
 
 

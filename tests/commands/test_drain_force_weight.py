@@ -89,7 +89,7 @@ def test_the_list(control: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with answering(control, said(DRAIN, pools=())) as orders:
         assert steer(capsys, "force", "--list", "--control", str(control)) == (
             0,
-            "gandalf.hobbit: drained by root: new kernel (no longer in the configuration)\n",
+            "gandalf.hobbit: drained by root: new kernel (no pool has this member now)\n",
             "",
         )
     assert orders == [{"command": "overrides"}]

@@ -268,14 +268,20 @@ def test_a_drain_reaches_the_followers(tmp_path: Path) -> None:
 
 def test_a_host_that_was_drained_ahead_gets_no_client_when_it_joins(tmp_path: Path) -> None:
     site = written(tmp_path)
-    with serving(site), agents(site, "web-1") as (agent,), site.agent("gandalf"):
-        eventually(lambda: site.members_by_name()["gandalf"]["state"] == "usable", "gandalf reports")
+    gandalf = JoiningAgent(site, "gandalf", "127.0.0.18")
+
+    def state(name: str) -> str:
+        gandalf.report()
+        return str(site.members_by_name().get(name, {}).get("state"))
+
+    with serving(site), agents(site, "web-1") as (agent,), contextlib.closing(gandalf.sock):
+        eventually(lambda: state("gandalf") == "usable", "gandalf reports")
         with running(*python("lbdns", "drain", "web-1", "--ahead", "-c", str(site.config))) as command:
             assert command.wait() == 0
-            assert "web-1.hobbit has not joined yet" in command.output
+            assert "(no pool has this member now)" in command.output
+            assert "web-1.hobbit has not joined yet; it will be drained from the moment it joins" in command.errors
         agent.report()
-        eventually(lambda: "web-1" in site.members_by_name(), "web-1 joins")
-        assert site.members_by_name()["web-1"]["state"] == "drained"
+        eventually(lambda: state("web-1") == "drained", "web-1 joins")
         assert named(site) == {"127.0.0.18"}
         with running(*python("lbdns", "undrain", "web-1", "-c", str(site.config))) as command:
             assert command.wait() == 0

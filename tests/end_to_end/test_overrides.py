@@ -224,7 +224,7 @@ def test_a_reload_without_the_member_loses_no_drain(tmp_path: Path) -> None:
             server.process.send_signal(signal.SIGHUP)
             server.until(lambda: server.errors.count("reload: done") == count, "the reload is done")  # noqa: B023
             assert handed_out(site) == {"bilbo", "frodo"}
-            note = " (no longer in the configuration)" if count == 1 else ""
+            note = " (no pool has this member now)" if count == 1 else ""
             assert ordered(site, "drain", "--list") == f"gandalf.hobbit: drained by {USER}{note}\n"
 
 

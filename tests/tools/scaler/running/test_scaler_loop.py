@@ -59,6 +59,19 @@ async def test_a_dry_run_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptu
     assert "dry run: web-2: wanted (Each ten requests/s need a server.)" in caplog.messages
 
 
+async def test_a_dry_run_logs_the_wanted_number_when_it_changes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scaled = Scaled(tmp_path, ScalerSection(), dry_run=True)
+    await scaled.driver.look()
+    with caplog.at_level("INFO"):
+        for rate in (20.0, 20.0, 30.0, 30.0):
+            await scaled.round(rate)
+    lines = [message for message in caplog.messages if message.startswith("dry run: wanted")]
+    expected = ("2 servers", "3 servers")
+    assert lines == [f"dry run: wanted {text}. Each ten requests/s need a server." for text in expected]
+
+
 async def test_new_servers_count_neither_as_warm_nor_as_demand(tmp_path: Path) -> None:
     scaled = Scaled(tmp_path, ScalerSection(warm_up=30.0, period=15.0))
     await scaled.driver.look()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
+from lbdns.text.counts import counted
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.scaler.demand.demand_source import DemandReading, DemandSource, ServerLoad
 from lbdns_tools.scaler.life_cycle.fleet import Fleet
@@ -113,11 +114,10 @@ class ScalerLoop:
         if reading is None:
             return None
         view = self.view(reading)
-        decision = self._decided(view, reading)
+        decision, before = self._decided(view, reading), self.decision
         self.decision = decision
-        for change in decision.changes:
-            if self.dry_run:
-                log.info("dry run: %s", change)
+        if self.dry_run:
+            _log_dry(decision, before)
         self._record(decision)
         if not self.dry_run:
             self.fleet.apply(decision.changes)
@@ -197,6 +197,15 @@ class ScalerLoop:
             self._file.append(row)
         except OSError as error:  # a full disk must not stop scaling
             log.error("cannot write the CSV file: %s", error.strerror)
+
+
+def _log_dry(decision: Decision, before: Decision | None) -> None:
+    """Log what a dry run decides: the number of servers when it changes, and each change that would be made."""
+    wanted = decision.limited
+    if before is None or before.limited.servers != wanted.servers:
+        log.info("dry run: wanted %s. %s", counted(wanted.servers, "server"), wanted.reason)
+    for change in decision.changes:
+        log.info("dry run: %s", change)
 
 
 def _server_view(record: ServerRecord, facts: ServerFacts) -> ServerView:

@@ -65,7 +65,8 @@ class Watched:
 
 
 def figures(watch: Watched, failed: int = 0) -> dict[str, Any]:
-    load = {"points": [{"runs": [{"requests": 900, "failed": failed, "mean_s": 0.25, "begun": 1000.0}]}]}
+    run = {"requests": 900, "failed": failed, "mean_s": 0.25, "begun": 1000.0, "errors": {"5xx": failed, "dns": 0}}
+    load = {"points": [{"runs": [run]}]}
     farm = SimpleNamespace(plan=ScalerDemoPlan(seconds=170.0))  # each of 15 rates lasts 10 s
     return scaling_farm.results(load, watch, farm)  # type: ignore[arg-type]
 
@@ -86,6 +87,7 @@ def test_the_figures() -> None:
 def test_what_misses_the_target(watch: Watched, failed: int) -> None:
     found = figures(watch, failed)
     assert not found["met"]
+    assert found.get("errors", {}) == ({"5xx": failed} if failed else {})
     assert found["removed_with_connections"] == sum(bool(removal.last) for removal in watch.removals)
     assert ("demand_to_answer_s" in found) == (watch.named_at is not None)
 

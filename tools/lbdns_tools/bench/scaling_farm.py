@@ -52,6 +52,8 @@ def results(load: Mapping[str, Any], watch: FarmWatch, farm: ScaledFarm) -> comm
         "most_connections_while_draining": max((removal.most for removal in watch.removals), default=0),
         "removed_with_connections": len(cut),
     }  # fmt: skip
+    if errors := {kind: count for kind, count in run["errors"].items() if count}:
+        found["errors"] = errors
     if watch.wanted_at and watch.named_at:
         rise = _rise_before(watch.wanted_at, run["begun"], farm)
         found["demand_to_answer_s"] = round(watch.named_at - rise, 2)

@@ -141,8 +141,8 @@ def test_steering_posts_the_words() -> None:
         answering(200, b"{}")(handler)
 
     with server(answer) as url:
-        steer(HttpLocation(url), "drain", member="web-1", reason="12 & more")
-    assert found == [("POST", "/api/v1/drain?member=web-1&reason=12+%26+more", "1")]
+        steer(HttpLocation(url), "drain", member="web-1", reason="12 & more", ahead=True)
+    assert found == [("POST", "/api/v1/drain?member=web-1&reason=12+%26+more&ahead=true", "1")]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -14,9 +15,10 @@ import click
 from lbdns.command_line.common_options import log_options
 from lbdns_shared import log
 from lbdns_shared.errors import ConfigError, LbdnsError
+from lbdns_tools.scaler.running.scaler_loop import ScalerLoop
 from lbdns_tools.scaler.running.scaler_program import ScalerProgram, run_program
 from lbdns_tools.scaler.running.scaler_status import status_document
-from lbdns_tools.scaler.running.terminal_view import plan_text
+from lbdns_tools.scaler.running.terminal_view import PROGRESS_HEADING, plan_text, progress_line
 from lbdns_tools.scaler.settings.scaler_settings import DEFAULT_FILE, ScalerSettings, load_settings
 
 BETWEEN: Final = 2.0  # seconds between the two readings of `plan`, from which the rate follows
@@ -48,6 +50,8 @@ def settings_of(config: Path, alternative: str = "") -> ScalerSettings:
 def run(config: Path, dry_run: bool, log_format: str, log_level: str) -> None:
     """Scale the farm until SIGTERM or SIGINT arrives. The servers then continue to run.
 
+    On a terminal, a line per decision shows the demand and the servers.
+
     A restarted scaler continues where it stopped, even after a crash: it knows its servers from the provider, and its
     past from the CSV file.
 
@@ -57,7 +61,16 @@ def run(config: Path, dry_run: bool, log_format: str, log_level: str) -> None:
       lbdns-scaler run --dry-run
     """
     log.set_up(log_format, log_level)
-    asyncio.run(run_program(ScalerProgram(settings_of(config), dry_run)))
+    program = ScalerProgram(settings_of(config), dry_run)
+    if sys.stdout.isatty():
+        print(f"    time  {PROGRESS_HEADING}", flush=True)
+        # One write, so that no line of the log begins in the middle
+        program.loop.on_decision = lambda: print(f"{_progress(program.loop)}\n", end="", flush=True)
+    asyncio.run(run_program(program))
+
+
+def _progress(loop: ScalerLoop) -> str:
+    return f"{time.strftime('%H:%M:%S')}  {progress_line(status_document(loop, time.time()))}"
 
 
 @click.command()

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from lbdns_tools.scaler.demand.demand_source import DemandError, DemandReading, ServerLoad
+from lbdns_tools.scaler.running.scaler_status import status_document
+from lbdns_tools.scaler.running.terminal_view import PROGRESS_HEADING, progress_line
 from lbdns_tools.scaler.settings.scaler_sections import ScalerSection
 from tests.tools.scaler.running.scaled_loop import Scaled
 
@@ -126,6 +128,20 @@ async def test_servers_that_the_provider_does_not_delete_are_not_replaced_foreve
     for _ in range(40):
         await scaled.round(20.0)
     assert len(farm.found) == 5  # twice the maximum, and the spare
+
+
+async def test_each_decision_is_a_line_on_a_terminal(tmp_path: Path) -> None:
+    scaled = Scaled(tmp_path, ScalerSection())
+    lines: list[str] = []
+    scaled.loop.on_decision = lambda: lines.append(progress_line(status_document(scaled.loop, 0.0)))
+    await scaled.driver.look()
+    for rate in (20.0, 20.0, 10.0):
+        await scaled.round(rate)
+    assert [line.split() for line in lines] == [
+        ["20.0", "2", "0", "2", "0", "0", "++"], ["20.0", "2", "2", "0", "0", "0", "##"],
+        ["10.0", "1", "1", "0", "1", "0", "#-"],
+    ]  # fmt: skip
+    assert all(line.index(line.split()[0]) + 4 == PROGRESS_HEADING.index("  wanted") for line in lines)
 
 
 async def test_an_unexpected_error_does_not_end_the_loop(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -25,6 +25,7 @@ from lbdns_tools.scaler.demo import demo_files
 from lbdns_tools.scaler.demo.demo_files import LOOPBACK, ScalerDemoPlan
 from lbdns_tools.scaler.providers.provider import Provider
 from lbdns_tools.scaler.running.status_server import STATUS_PATH
+from lbdns_tools.scaler.running.terminal_view import PROGRESS_HEADING, progress_line
 from lbdns_tools.scaler.settings.scaler_settings import load_settings
 
 START_TIMEOUT: Final = 60.0  # seconds until the first server is in service
@@ -115,24 +116,14 @@ def _in_service(plan: ScalerDemoPlan) -> int:
 
 def _show(plan: ScalerDemoPlan, stop: StopSignals, programs: ChildProcesses) -> None:
     """Print a line every few seconds until the demo's time is over."""
-    print("seconds  requests/s  wanted  in service  on their way  draining  stopped", flush=True)
+    print(f"seconds  {PROGRESS_HEADING}", flush=True)
     began = time.monotonic()
     while (elapsed := time.monotonic() - began) < plan.seconds and not stop.is_set():
         if ending := programs.first_end():
             raise LbdnsError(f"lbdns-scaler demo: {ending}, so the demo stops")
         if status := _status(plan):
-            print(_line(elapsed, status), flush=True)
+            print(f"{elapsed:7.0f}  {progress_line(status)}", flush=True)
         stop.wait(SHOW)
-
-
-def _line(elapsed: float, status: dict[str, Any]) -> str:
-    counts, demand = status["counts"], status["demand"] or {"requests_per_s": 0.0}
-    coming = sum(counts[state] for state in ("wanted", "starting", "configuring", "benchmarking", "joining"))
-    bar = "#" * counts["in service"] + "+" * coming + "-" * counts["draining"]
-    return (
-        f"{elapsed:7.0f}  {demand['requests_per_s']:10.1f}  {status['wanted'] or 0:6}  {counts['in service']:10}"
-        f"  {coming:12}  {counts['draining']:8}  {counts['stopped']:7}  {bar}"
-    )
 
 
 def _load_summary(path: Path) -> str:

@@ -75,6 +75,7 @@ class ScalerLoop:
         self.started = clock()
         self.requests = 0.0  # since the start
         self.decision: Decision | None = None
+        self.on_decision: Callable[[], object] = lambda: None  # called after each decision
         self.rounds: deque[ScalingRound] = deque(maxlen=MAX_ROUNDS)
         self.trouble = ""  # why the last round decided nothing; empty if it decided
         if rounds_file:
@@ -121,6 +122,7 @@ class ScalerLoop:
         self._record(decision)
         if not self.dry_run:
             self.fleet.apply(decision.changes)
+        self.on_decision()
         return decision
 
     async def measure(self) -> DemandReading | None:

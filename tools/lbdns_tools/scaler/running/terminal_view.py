@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from lbdns.text.counts import counted
+from lbdns_tools.scaler.life_cycle.server_state import ON_THE_WAY
 
+PROGRESS_HEADING: Final = "requests/s  wanted  in service  on their way  draining  stopped"
 HEADINGS: Final = ("server", "state", "for", "requests/s", "CPU %", "connections", "why")
 
 
@@ -24,6 +26,17 @@ def plan_text(status: Mapping[str, Any]) -> str:
     """Return what a scaler would do, as text."""
     changes = status["changes"] or ["nothing to do"]
     return "\n".join([status_text(status), "", "would do:", *(f"  {change}" for change in changes)])
+
+
+def progress_line(status: Mapping[str, Any]) -> str:
+    """Return the figures of the last decision below PROGRESS_HEADING, and a bar with one character for each server."""
+    counts, demand = status["counts"], status["demand"] or {"requests_per_s": 0.0}
+    coming = sum(counts[state.value] for state in ON_THE_WAY)
+    bar = "#" * counts["in service"] + "+" * coming + "-" * counts["draining"]
+    return (
+        f"{demand['requests_per_s']:10.1f}  {status['wanted'] or 0:6}  {counts['in service']:10}  {coming:12}"
+        f"  {counts['draining']:8}  {counts['stopped']:7}  {bar}"
+    ).rstrip()
 
 
 def _headline(status: Mapping[str, Any]) -> str:

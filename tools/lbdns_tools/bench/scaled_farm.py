@@ -19,6 +19,7 @@ from lbdns_tools.free_ports import free_ports
 from lbdns_tools.installed_programs import path_of
 from lbdns_tools.lab.farm import lab_farm
 from lbdns_tools.lab.farm.lab_farm import DNS, LabFarm
+from lbdns_tools.lab.machines.control_groups import TOP, make_group
 from lbdns_tools.lab.machines.network_namespaces import inside, namespace_of
 from lbdns_tools.lab.machines.placed_machine import NAMESPACES
 from lbdns_tools.lab.running_lab import Lab
@@ -124,12 +125,13 @@ def lab_scaled_farm(highest: float, seconds: float, folder: Path) -> Iterator[Sc
 
 
 def command_in_lab(lab: Lab, machine: str, *words: str) -> tuple[str, ...]:
-    """Return a command that runs in a machine's network and control group, but sees the mounts of this process.
+    """Return a command that runs in a machine's network, but sees the mounts of this process.
 
-    The scaler needs this: the network namespaces that it creates are mounts, which others must see.
+    The scaler needs this: the network namespaces that it creates are mounts, which others must see. Its control group
+    is its own, since the supervisors of the servers that it starts would otherwise delay the machine's programs.
     """
-    place = lab.places[machine]
-    return place.group.command("nsenter", f"--net={NAMESPACES / place.namespace}", "--", *words)
+    network = f"--net={NAMESPACES / lab.places[machine].namespace}"
+    return make_group(f"{TOP}/{lab.id}/scaler").command("nsenter", network, "--", *words)
 
 
 def _lab_place(lab: Lab) -> FarmPlace:

@@ -99,7 +99,7 @@ def test_a_server_that_answers_slower_than_a_report_waits_serves_the_next_round(
             for _ in range(4):
                 collector.take()
             # What was asked for in one round is told in the next
-            told = []
+            told: list[float] = []
             while len(told) < 6:
                 metrics = collector.take().metrics
                 told += [metrics["requests_total"]] if "requests_total" in metrics else []

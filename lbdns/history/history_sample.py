@@ -125,7 +125,7 @@ def _pool_sample(pool: Pool, snapshot: Snapshot, states: Sequence[State], answer
 
 @dataclass(slots=True)
 class ColumnGroup:
-    """The columns of one pool or of the server at one moment. Each row has one value per name in ``names``."""
+    """The values of one pool, or of the server, at a given time. Each row has one value per name in ``names``."""
 
     names: tuple[str, ...]
     rows: dict[str, ColumnRow] = field(default_factory=dict)

@@ -42,10 +42,11 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     """Return a plan for policy ``best``.
 
     When traffic is light, the plan begins with ``view.answers_allowed`` selections of the fastest members with nearly
-    the highest score. Selections by level filling follow, in case more answers are needed before the next report.
+    the highest score. After these, members are selected by level filling, in case more answers are needed before the
+    next report.
 
     When traffic is not light, the plan begins with selections by level filling for the answers expected before the next
-    report. Selections in proportion to capacity follow. They are needed only if a crowd of clients has just arrived,
+    report. After these, members are selected in proportion to capacity, in case a crowd of clients has just arrived,
     which the loads in the reports do not reflect yet.
     """
     shares = level_filling_shares(view)

@@ -134,7 +134,7 @@ class ReportingPeer:
         self.filled = _LONG_AGO if filled is None else now - float(filled)
 
     def _replace(self, boot: int, wall: float) -> None:
-        """Reject further reports from ``boot`` until the clock check also rejects them.
+        """Reject further reports from ``boot``, until they are so old that the clock check rejects them.
 
         The rejection must expire: if two agents use one host name and one agent stops, reports from the other agent
         must be accepted again.

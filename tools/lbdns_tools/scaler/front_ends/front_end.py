@@ -36,7 +36,7 @@ class FrontEnd(Protocol):
         ...
 
     async def add(self, name: str, addresses: tuple[str, ...]) -> None:
-        """Send clients to a server. The front end first checks that the server responds, if it can.
+        """Send clients to a server. If the front end can check servers, it first checks that the server responds.
 
         If the front end knows the server already, only its address is updated; a drained server stays drained.
         """

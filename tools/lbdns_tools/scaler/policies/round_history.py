@@ -81,7 +81,7 @@ def highest_rate(view: FarmView, seconds: float) -> float:
 
 
 def last_change(view: FarmView, seconds: float) -> float | None:
-    """Return the time at which the decided number last changed, or None if it did not change in the last
+    """Return the time of the last change of the wanted number of servers, or None if it was before the last
     ``seconds``."""
     rounds = view.rounds
     first = max(1, first_after(rounds, view.now - seconds))

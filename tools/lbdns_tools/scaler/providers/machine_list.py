@@ -64,7 +64,7 @@ def _machine(value: Any, where: str) -> Machine:
 
 def _name(value: Any) -> str:
     if not (isinstance(value, str) and HOST_NAME.match(value)):
-        raise ValueError(f"name: {value!r:.60} is not a host name in lower case, relative to the zone, such as 'web-1'")
+        raise ValueError(f"name: {value!r:.60} must be a lower-case host name relative to the zone, such as 'web-1'")
     return value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import pytest_asyncio
@@ -42,14 +42,6 @@ async def pass_time(server: FakeServer, page: BrowserPage, seconds: float) -> No
     await page.until(f"document.querySelector('#server div:nth-child(2) dd').innerText === '{queries:,}'")
 
 
-def reason(told: dict[str, Any]) -> str:
-    """Return the reason that a card shows, with the planned share if there is one."""
-    why = f"{told['why'][0].upper()}{told['why'][1:]}."
-    if told["share"] is None:
-        return why
-    return f"{why} {told['members'][0]} gets {100 * told['share']:.0f} % of the answers until the next report."
-
-
 async def test_each_name_shows_the_next_answers_and_why(browser: Browser) -> None:
     farm = demo_farm()
     farm.now, farm.started = NOW, NOW - 4000
@@ -63,7 +55,7 @@ async def test_each_name_shows_the_next_answers_and_why(browser: Browser) -> Non
                 [
                     name,
                     told[policy]["members"][0],
-                    reason(told[policy]),
+                    f"{told[policy]['summary'][0].upper()}{told[policy]['summary'][1:]}.",
                     "then " + ", ".join(told[policy]["members"][1:]),
                 ]
                 for name, policy in names

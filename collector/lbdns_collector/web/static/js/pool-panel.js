@@ -9,6 +9,7 @@ import { readSetting, saveSetting } from "./url-settings.js";
 import { domainName, formatNumber, formatPercent } from "./value-format.js";
 
 const PAGE_SIZES = [25, 50, 100, 200];
+const PAGE_SIZE = 50;
 const MAX_UNFILTERED = 12;  // members: a pool this small needs neither filter nor pages
 
 const CAPACITY_NOTES = {
@@ -60,7 +61,7 @@ export class PoolPanel {
       this.updateTable();
     });
     this.saveSort();
-    this.pageSize = makeSelect(PAGE_SIZES.map(size => [String(size), `${size} rows`]), "50");
+    this.pageSize = makeSelect(PAGE_SIZES.map(size => [String(size), `${size} rows`]), String(PAGE_SIZE));
     this.pageSize.addEventListener("change", () => this.turnPage(0));
     this.previousPage = makeButton("‹", () => this.turnPage(-1));
     this.nextPage = makeButton("›", () => this.turnPage(1));
@@ -121,7 +122,7 @@ export class PoolPanel {
       return;
     }
     const end = this.firstRow + this.rowsPerPage;
-    setHidden(this.paging, this.pool.members.length <= PAGE_SIZES[0]);
+    setHidden(this.paging, this.pool.members.length <= PAGE_SIZE && this.rowsPerPage >= PAGE_SIZE);
     setText(this.position, count ? `${this.firstRow + 1} to ${Math.min(count, end)} of ${count}` : "none");
     this.previousPage.disabled = this.firstRow === 0;
     this.nextPage.disabled = end >= count;

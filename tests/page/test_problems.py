@@ -241,6 +241,21 @@ async def test_an_outage_of_many_members_is_one_problem(browser: Browser) -> Non
         assert ", ".join(names[:8]) + " and 4 more" in ended
 
 
+async def test_members_drained_together_are_one_entry(browser: Browser) -> None:
+    farm = large_farm(1, 30)
+    drain = {"member": "", "pool": "", "factor": 1.0, "by": "root", "reason": "new kernel", "until": None}
+    for number, name in enumerate(farm.pools["web"][:9]):
+        order = drain | {"kind": "drain", "since": farm.time - 60 + number / 10}
+        farm.replaced[name] = {"state": "drained", "reason": "drained by root: new kernel", "overrides": [order]}
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(f"!{HIDDEN}")
+        (entry,) = await page.texts(".problems li")
+        assert entry.startswith("9 members of web drained ")
+        assert "run: lbdns undrain MEMBER" in entry
+        assert await page.text("#health") == "no problems in the last hour"
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_problems_fit_every_screen(browser: Browser, dark: bool) -> None:
     farm = troubled(large_farm(1, 30))

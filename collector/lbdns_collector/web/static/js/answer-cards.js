@@ -100,7 +100,9 @@ class AnswerStrip {
     const parts = partsOf(pool, slots);
     const isKnown = parts.some(part => part.capacity > 0);
     const count = Math.round(pool.lastMinute);
-    setText(this.caption, count ? `${pluralize(count, "answer")} in the last minute` : "No answers in the last minute");
+    const isUnknown = !count && pool.rate === null;  // the page has just been opened
+    setText(this.caption, count ? `${pluralize(count, "answer")} in the last minute`
+      : isUnknown ? "Counting the answers of the last minute" : "No answers in the last minute");
     setHidden(this.answers, !count);
     showSegments(this.answers, parts, part => part.answers, "Answers in the last minute");
     showSegments(this.capacity, parts, part => part.capacity, "Capacity");

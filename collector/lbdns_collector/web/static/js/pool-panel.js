@@ -100,7 +100,7 @@ export class PoolPanel {
     setHidden(this.filterLabel, !isLarge);
     setText(this.zone, `zone ${domainName("@", pool.zone)}`);
     fillList(this.figures, [
-      ["usable", `${pool.usable} of ${pool.members.length}`, pool.usable < pool.members.length ? "warn" : ""],
+      ["usable", `${formatNumber(pool.usable)} of ${formatNumber(pool.members.length)}`, pool.usable < pool.members.length ? "warn" : ""],
       ["answers/s", formatNumber(pool.rate, 1, true)],
       ["requests/s", formatNumber(pool.requests, 1, true), "", "The sum of the request rates that the members report"],
       ...("measured" in pool ? [["capacity", pool.measured ? "measured" : "by processor count", "term-first", CAPACITY_NOTES[pool.measured]]] : []),
@@ -123,7 +123,7 @@ export class PoolPanel {
     }
     const end = this.firstRow + this.rowsPerPage;
     setHidden(this.paging, this.pool.members.length <= PAGE_SIZE && this.rowsPerPage >= PAGE_SIZE);
-    setText(this.position, count ? `${this.firstRow + 1} to ${Math.min(count, end)} of ${count}` : "none");
+    setText(this.position, count ? `${formatNumber(this.firstRow + 1)} to ${formatNumber(Math.min(count, end))} of ${formatNumber(count)}` : "none");
     this.previousPage.disabled = this.firstRow === 0;
     this.nextPage.disabled = end >= count;
   }

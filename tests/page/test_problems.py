@@ -131,7 +131,7 @@ async def test_problems_that_have_ended_in_the_last_hour_are_listed(browser: Bro
     async with fake_server(farm, 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")
         await page.until("document.querySelectorAll('.problems .ended').length === 3")
-        assert await page.text("#health") == "1 problem, 5 ended in the last hour"
+        assert await page.text("#health") == "1 problem now, 5 ended in the last hour"
         assert [head.split(" since ")[0] for head in await page.texts(".problems .trouble .problem-head")] == [
             "frodo silent"
         ]
@@ -229,7 +229,7 @@ async def test_an_outage_of_many_members_is_one_problem(browser: Browser) -> Non
     async with fake_server(farm, 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")
         await page.until("document.querySelectorAll('.problems .ended').length === 1")
-        assert await page.text("#health") == "7 problems, 1 ended in the last hour"
+        assert await page.text("#health") == "7 problems now, 1 ended in the last hour"
         who = "[...document.querySelectorAll('.problems .trouble .who')].map(found => found.textContent)"
         assert await page.run(who) == ["9 members of web", *names[20:26]]
         first = await page.text(".problems .trouble")
@@ -242,7 +242,7 @@ async def test_an_outage_of_many_members_is_one_problem(browser: Browser) -> Non
 
 
 async def test_members_drained_together_are_one_entry(browser: Browser) -> None:
-    farm = large_farm(1, 30)
+    farm = FakeFarm({"web": [f"web-{number}" for number in range(30)]})
     drain = {"member": "", "pool": "", "factor": 1.0, "by": "root", "reason": "new kernel", "until": None}
     for number, name in enumerate(farm.pools["web"][:9]):
         order = drain | {"kind": "drain", "since": farm.time - 60 + number / 10}

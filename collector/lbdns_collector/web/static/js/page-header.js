@@ -53,7 +53,7 @@ export class PageHeader {
     const count = problems.filter(({ isPlanned }) => !isPlanned).length;
     const found = count ? pluralize(count, "problem") : "no problems";
     const span = knownSpan >= HOUR ? "hour" : formatDuration(Math.round(knownSpan));
-    setText(this.health, ended.length ? `${found}${count ? "" : " now"}, ${ended.length} ended in the last hour`
+    setText(this.health, ended.length ? `${found} now, ${ended.length} ended in the last hour`
       : count || !(knownSpan > 0) ? `${found} now` : `${found} in the last ${span}`);
     setClass(this.health, `health ${count ? "trouble" : "well"}`);
     setAttribute(this.health, "href", problems.length || ended.length ? "#problems" : null);

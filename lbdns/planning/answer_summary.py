@@ -40,7 +40,8 @@ def summarize(policy: str, part: Part, selection: NextSelection) -> str:
     """Return why ``selection``, which is in a ``part`` of its plan, names its member; empty if the policy has no such
     sentence."""
     if policy == "best" and part == "overflow":
-        return f"more queries than expected since the last report, so capacity decides: {_name(selection)} has {_capacity(selection)}"
+        reason = "more queries than expected since the last report, so capacity decides"
+        return f"{reason}: {_name(selection)} has {_capacity(selection)}"
     if policy == "best" and part == "light":
         return _light(selection)
     describe = _BY_POLICY.get(policy)

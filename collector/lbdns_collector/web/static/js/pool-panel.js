@@ -140,7 +140,7 @@ export class PoolPanel {
     setHidden(this.stateChips, !isLarge || !states.length);
     if (signature === this.shownStates) return;
     this.shownStates = signature;
-    this.stateChips.replaceChildren(...states.map(([state, count]) => makeButton(`${count} ${state}`, () => {
+    this.stateChips.replaceChildren(...states.map(([state, count]) => makeButton(`${formatNumber(count)} ${state}`, () => {
       this.filter.value = this.filter.value === state ? "" : state;
       this.firstRow = 0;
       this.updateTable();

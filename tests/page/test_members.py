@@ -141,6 +141,16 @@ async def test_a_page_of_members_needs_no_page_buttons(browser: Browser) -> None
             assert await page.run("document.querySelector('.pages').checkVisibility()") is is_paged
 
 
+async def test_scales_take_one_line(browser: Browser) -> None:
+    async with fake_server(large_farm(1, 30), 0.3) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelector('th.col-share small')?.textContent.includes('.')")
+        for width in (820, 1400, 1920):
+            await page.emulate(width, 900)
+            heights = "[...document.querySelectorAll('.members thead small')].map(scale => scale.clientHeight)"
+            assert max(await page.run(heights)) < 20, width
+
+
 @pytest.mark.parametrize("width", [320, 390, 414, 820, 1400, 1920])
 async def test_members_fit_every_screen(browser: Browser, width: int) -> None:
     async with fake_server(troubled(large_farm(1, 30)), 0.5) as server, browser.page() as page:

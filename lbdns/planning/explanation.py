@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain, cycle, islice
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import Liveness, State
 from lbdns.model.overrides import Override, Overrides
 from lbdns.model.snapshot import Reading
+from lbdns.planning.answer_summary import NextSelection, summarize
 from lbdns.policies import POLICIES
 from lbdns.policies.plan import Plan, PoolView
 from lbdns.policies.weighted import carried_credits
@@ -112,19 +113,54 @@ def explain(
 
 def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now: float) -> dict[str, Any]:
     """Return the members that the next answers under ``policy`` will name. For the first of these members, also return
-    the reason for its selection and its share of the planned answers.
+    the reason for its selection, also in one sentence with the deciding number, and its share of the planned answers.
 
     This part of ``explain`` is cheap enough for every status document. Only the reason for a selection in light traffic
     requires a view of the pool.
     """
-    coming = next_selections(cursor.plan, cursor.taken, UPCOMING)
-    guard = chooser.guards(now)[coming[0]]
-    view = partial(chooser.view, policy, now)
+    plan, taken = cursor.plan, cursor.taken
+    coming = next_selections(plan, taken, UPCOMING)
+    due, view = coming[0], cache(partial(chooser.view, policy, now))
+    guard, share = chooser.guards(now)[due], _planned_share(plan, taken, due)
+    why = _why(policy, plan, taken, chooser.liveness, view, guard)
     return {
         "members": [pool.members[i].name for i in coming],
-        "why": _why(policy, cursor.plan, cursor.taken, chooser.liveness, view, guard),
-        "share": _planned_share(cursor.plan, cursor.taken, coming[0]),
+        "why": why,
+        "summary": _summary(pool, policy, chooser, cursor, guard, due, share, view) or why,
+        "share": share,
     }
+
+
+def _summary(
+    pool: Pool,
+    policy: str,
+    chooser: Chooser,
+    cursor: PlanCursor,
+    guard: Guard,
+    due: int,
+    share: float | None,
+    view: Callable[[], PoolView],
+) -> str:
+    """Return why the next answer names the member ``due`` in one sentence, or an empty string if ``why`` is the best
+    reason."""
+    liveness, plan = chooser.liveness, cursor.plan
+    if liveness.fail_open:
+        return "" if plan.weights else f"{liveness.fail_open}, so all members that are not drained take turns"
+    if cursor.taken < plan.probes or len(liveness.candidates) == 1:
+        return ""
+    capacities = chooser.pool.weighted(chooser.pool.observed_capacities())
+    whole = sum(capacities[i] for i in liveness.candidates)
+    selection = NextSelection(
+        member=due,
+        previous=cursor.last,
+        candidates=len(liveness.candidates),
+        share=share,
+        capacity_share=capacities[due] / whole if whole else 0.0,
+        is_starting=guard.ramp < 1,
+        names=[member.name for member in pool.members],
+        view=view,
+    )
+    return summarize(policy, plan.part(cursor.taken), selection)
 
 
 def _planned_share(plan: Plan, taken: int, member: int) -> float | None:

@@ -145,10 +145,19 @@ class FakeFarm:
         members = [name for name in self.pools[pool] if name not in self.silent] or self.pools[pool]
         best = sorted(members, key=lambda name: self.load(name, self.time))
         turn = int(self.time) % len(members)
-        turns = {"members": ((members[turn:] + members[:turn]) * 5)[:5], "why": "strict rotation", "share": None}
+        first, last = members[turn], members[turn - 1]
+        turns = {
+            "members": ((members[turn:] + members[:turn]) * 5)[:5], "why": "strict rotation",
+            "summary": f"next in turn after {last}; the load of the members doesn't count", "share": None,
+        }  # fmt: skip
+        by_capacity = f"its turn: with 40 % of the capacity, {first} gets as much of the answers"
         return {
-            "best": {"members": (best * 5)[:5], "why": "traffic is light: highest score", "share": None},
-            "round_robin": turns, "weighted": turns | {"why": "in proportion to capacity", "share": 0.4},
+            "best": {
+                "members": (best * 5)[:5], "why": "traffic is light: highest score",
+                "summary": f"few queries, and {best[0]} has the highest score (98)", "share": None,
+            },
+            "round_robin": turns,
+            "weighted": turns | {"why": "in proportion to capacity", "summary": by_capacity, "share": 0.4},
         }  # fmt: skip
 
     @staticmethod

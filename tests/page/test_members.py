@@ -106,6 +106,51 @@ async def test_events_take_one_line_unless_they_are_wrapped(browser: Browser) ->
         assert page.errors == []
 
 
+async def test_events_name_their_pool_only_if_there_are_several(browser: Browser) -> None:
+    text = "pool web: gandalf is silent: no report for 3 s"
+    for farm, shown in ((demo_farm(), text.removeprefix("pool web: ")), (large_farm(2, 3), text)):
+        farm.events.append(
+            {"id": 0, "time": farm.time, "kind": "state", "level": "warning", "text": text, "pool": "web", "member": ""}
+        )
+        async with fake_server(farm, 60) as server, browser.page(width=1400) as page:
+            await page.open(f"{server.url}/")
+            await page.until(f"document.querySelector('.events p')?.textContent === '{shown}'")
+            assert await page.texts(".events .where") == [""], "not twice"
+
+
+async def test_a_member_takes_four_lines_on_a_phone(browser: Browser) -> None:
+    async with fake_server(demo_farm(), 60) as server, browser.page() as page:
+        await page.emulate(390, 2000, phone=True)
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        rows = await page.run("""[...document.querySelectorAll('.members tbody tr')].map(row => {
+          const shown = [...row.querySelectorAll('td, th')].filter(cell => cell.checkVisibility());
+          const boxes = shown.map(cell => cell.getBoundingClientRect());
+          const middles = boxes.map(({ top, bottom }) => (top + bottom) / 2).sort((a, b) => a - b);
+          return middles.filter((middle, i) => i === 0 || middle - middles[i - 1] > 8).length;
+        })""")
+        assert rows == [4, 4, 4]
+        assert await page.run("document.querySelector('#keys').checkVisibility()") is False
+
+
+async def test_a_page_of_members_needs_no_page_buttons(browser: Browser) -> None:
+    for count, is_paged in ((50, False), (51, True)):
+        async with fake_server(large_farm(1, count), 60) as server, browser.page() as page:
+            await page.open(f"{server.url}/")
+            await page.until(READY)
+            assert await page.run("document.querySelector('.pages').checkVisibility()") is is_paged
+
+
+async def test_scales_take_one_line(browser: Browser) -> None:
+    async with fake_server(large_farm(1, 30), 0.3) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelector('th.col-share small')?.textContent.includes('.')")
+        for width in (820, 1400, 1920):
+            await page.emulate(width, 900)
+            heights = "[...document.querySelectorAll('.members thead small')].map(scale => scale.clientHeight)"
+            assert max(await page.run(heights)) < 20, width
+
+
 @pytest.mark.parametrize("width", [320, 390, 414, 820, 1400, 1920])
 async def test_members_fit_every_screen(browser: Browser, width: int) -> None:
     async with fake_server(troubled(large_farm(1, 30)), 0.5) as server, browser.page() as page:

@@ -131,7 +131,7 @@ async def test_problems_that_have_ended_in_the_last_hour_are_listed(browser: Bro
     async with fake_server(farm, 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")
         await page.until("document.querySelectorAll('.problems .ended').length === 3")
-        assert await page.text("#health") == "1 problem, 5 ended in the last hour"
+        assert await page.text("#health") == "1 problem now, 5 ended in the last hour"
         assert [head.split(" since ")[0] for head in await page.texts(".problems .trouble .problem-head")] == [
             "frodo silent"
         ]
@@ -229,7 +229,7 @@ async def test_an_outage_of_many_members_is_one_problem(browser: Browser) -> Non
     async with fake_server(farm, 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")
         await page.until("document.querySelectorAll('.problems .ended').length === 1")
-        assert await page.text("#health") == "7 problems, 1 ended in the last hour"
+        assert await page.text("#health") == "7 problems now, 1 ended in the last hour"
         who = "[...document.querySelectorAll('.problems .trouble .who')].map(found => found.textContent)"
         assert await page.run(who) == ["9 members of web", *names[20:26]]
         first = await page.text(".problems .trouble")
@@ -239,6 +239,31 @@ async def test_an_outage_of_many_members_is_one_problem(browser: Browser) -> Non
         assert ended.startswith("12 members of web silent ")
         assert "for 100 s" in ended
         assert ", ".join(names[:8]) + " and 4 more" in ended
+
+
+async def test_a_short_problem_has_no_duration_of_zero(browser: Browser) -> None:
+    farm = demo_farm()
+    logged(farm, 900.3, "state", "warning", "pool web: frodo is silent (was usable): no report for 3.0 s", "frodo")
+    logged(farm, 900, "state", "info", "pool web: frodo is usable (was silent)", "frodo")
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelectorAll('.problems .ended').length === 1")
+        assert (await page.text(".problems .ended")).endswith(", for less than 1 s")
+
+
+async def test_members_drained_together_are_one_entry(browser: Browser) -> None:
+    farm = FakeFarm({"web": [f"web-{number}" for number in range(30)]})
+    drain = {"member": "", "pool": "", "factor": 1.0, "by": "root", "reason": "new kernel", "until": None}
+    for number, name in enumerate(farm.pools["web"][:9]):
+        order = drain | {"kind": "drain", "since": farm.time - 60 + number / 10}
+        farm.replaced[name] = {"state": "drained", "reason": "drained by root: new kernel", "overrides": [order]}
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(f"!{HIDDEN}")
+        (entry,) = await page.texts(".problems li")
+        assert entry.startswith("9 members of web drained ")
+        assert "run: lbdns undrain MEMBER" in entry
+        assert (await page.text("#health")).startswith("no problems ")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -67,6 +67,16 @@ def test_the_concurrency_sweep(measure: FakeMeasure) -> None:
     assert selections == [selection for selection in SELECTIONS if selection != "pound"]  # one after the other
 
 
+def test_other_policies_are_compared_on_request(measure: FakeMeasure) -> None:
+    do(PRESET.plan(StudySettings(selections=("best", "weighted")), None), "ab, ")
+    assert [(case.selection, case.target) for case, *_ in measure.calls] == [
+        ("best", "best.hobbit"), ("weighted", "weighted.hobbit"),
+    ]  # fmt: skip
+    usual = {step.name for step in PRESET.plan(StudySettings(), None).steps}
+    assert "ab, best" in usual
+    assert "ab, weighted" not in usual
+
+
 def test_the_table_of_ab(measure: FakeMeasure) -> None:
     do(PRESET.plan(StudySettings(selections=("direct", "haproxy")), None), "ab, ")
     assert [(case.selection, planned.run.phases[0].load) for case, planned, _ in measure.calls] == [

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lbdns_tools import installed_programs
-from lbdns_tools.lab.farm.lab_farm import PROXIES, LabFarm
+from lbdns_tools.lab.farm.lab_farm import NAMES, PROXIES, LabFarm
 from lbdns_tools.lab.loads.farm_load import (
     DIRECT,
     FRONTS,
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 FARM: Final = "unequal"
 SELECTIONS: Final = (DIRECT, "round_robin", "best", *FRONTS)
+#: Policies that the study compares only on request
+OTHER_POLICIES: Final = tuple(policy for policy in NAMES.values() if policy not in SELECTIONS)
 #: The selections of the rate sweep; the study had HAProxy and Pound
 RATED: Final = ("round_robin", "best", "nginx", "haproxy", "haproxy_least", "pound")
 QUICK_RATED: Final = ("best", "haproxy")
@@ -72,7 +74,7 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
     installed = tuple(name for name in PROXIES if name != "pound" or installed_programs.is_there(name))
     farm = farm or LabFarm(UNEQUAL, proxies=installed)
     there = [each for each in SELECTIONS if each not in FRONTS or FRONTS[each][0] in farm.proxies]
-    selections = chosen(settings.selections, there, there)
+    selections = chosen(settings.selections, (*there, *OTHER_POLICIES), there)
     parts = (_concurrency, _ab, _rate, _web)
     steps = tuple(step for part in parts for step in part(settings, selections))
     left_out = [name for name in PROXIES if name not in farm.proxies]

@@ -3,7 +3,7 @@
 
 import { make, setAttribute, setChildren, setClass, setHidden, setStyle, setText } from "./dom-elements.js";
 import { COLOURS } from "./plotted-members.js";
-import { domainName, formatNumber, formatPercent, NO_VALUE } from "./value-format.js";
+import { domainName, formatNumber, formatPercent, NO_VALUE, pluralize } from "./value-format.js";
 
 export class AnswerCards {
   /** ``explain`` is called with the name to explain when the viewer clicks on a name. */
@@ -77,8 +77,7 @@ class NextAnswer {
     setAttribute(this.name, "title", `Explain the answer for ${name} (policy ${policy.replaceAll("_", " ")})`);
     setText(this.member, first ?? NO_VALUE);
     setClass(this.member, pool.fail_open ? "answered trouble" : "answered");
-    const share = next?.share ? ` ${first} gets ${formatPercent(next.share)} of the answers until the next report.` : "";
-    setText(this.why, next ? `${sentence(next.why)}${share}` : "");
+    setText(this.why, next ? sentence(next.summary) : "");
     setText(this.following, following.length ? `then ${following.join(", ")}` : "");
   }
 }
@@ -100,7 +99,11 @@ class AnswerStrip {
   update(pool, slots) {
     const parts = partsOf(pool, slots);
     const isKnown = parts.some(part => part.capacity > 0);
-    setText(this.caption, `${formatNumber(pool.lastMinute)} answers in the last minute`);
+    const count = Math.round(pool.lastMinute);
+    const isUnknown = !count && pool.rate === null;  // the page has just been opened
+    setText(this.caption, count ? `${pluralize(count, "answer")} in the last minute`
+      : isUnknown ? "Counting the answers of the last minute" : "No answers in the last minute");
+    setHidden(this.answers, !count);
     showSegments(this.answers, parts, part => part.answers, "Answers in the last minute");
     showSegments(this.capacity, parts, part => part.capacity, "Capacity");
     setHidden(this.capacity, !isKnown);
@@ -129,8 +132,10 @@ function partsOf(pool, slots) {
   return parts;
 }
 
+const makeSegment = () => make("span", "", make("span", "texts", make("span", "", make("b"), make("span"))));
+
 function showSegments(bar, parts, shareOf, label) {
-  while (bar.childElementCount < parts.length) bar.append(make("span", "", make("span"), make("span")));
+  while (bar.childElementCount < parts.length) bar.append(makeSegment());
   while (bar.childElementCount > parts.length) bar.lastElementChild.remove();
   parts.forEach((part, i) => {
     const segment = bar.children[i];
@@ -139,8 +144,9 @@ function showSegments(bar, parts, shareOf, label) {
     setStyle(segment, "--ink", part.key === null ? "var(--quiet-line)" : `var(--series-${part.key})`);
     setHidden(segment, share <= 0);
     setAttribute(segment, "title", `${part.label}: ${formatPercent(share, 1)}`);
-    setText(segment.firstChild, part.label);
-    setText(segment.lastChild, formatPercent(share));
+    const texts = segment.firstChild.firstChild;
+    setText(texts.firstChild, part.label);
+    setText(texts.lastChild, formatPercent(share));
   });
   const shares = parts.filter(part => shareOf(part) > 0).map(part => `${part.label} ${formatPercent(shareOf(part), 1)}`);
   setAttribute(bar, "aria-label", `${label}: ${shares.join(", ") || "none"}`);

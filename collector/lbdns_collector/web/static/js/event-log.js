@@ -23,6 +23,7 @@ export class EventLog {
     this.knownUntil = 0;  // Unix seconds: while the page is behind, it may lack events after this time
     this.completeSince = Infinity;  // Unix seconds: the page has all events after this time
     this.isFetching = false;
+    this.hasOnePool = false;
     const title = make("h2", "", "Events");
     title.id = "log-title";
     this.kindSelect = makeSelect([["", "all kinds"]], "");
@@ -101,6 +102,13 @@ export class EventLog {
     return true;
   }
 
+  /** Texts name their pool only if there are several. */
+  setPoolCount(count) {
+    if ((count === 1) === this.hasOnePool) return;
+    this.hasOnePool = count === 1;
+    this.show();
+  }
+
   /** If the server sends no events, log an event for each member whose state has changed. */
   detectStateChanges(model) {
     if (this.serverSendsEvents) return;
@@ -124,7 +132,12 @@ export class EventLog {
   item(event) {
     let item = this.items.get(event);
     if (!item) this.items.set(event, item = makeEventItem(event));
-    setText(item.firstChild, formatTime(event.time));
+    const prefix = `pool ${event.pool}: `;
+    const isPrefixed = event.pool && event.text.startsWith(prefix);
+    const [time, , text, , where] = item.children;
+    setText(time, formatTime(event.time));
+    setText(text, isPrefixed && this.hasOnePool ? event.text.slice(prefix.length) : event.text);
+    setText(where, event.pool && !isPrefixed && !this.hasOnePool ? `pool ${event.pool}` : "");
     return item;
   }
 
@@ -147,10 +160,9 @@ function makeEventItem(event) {
   const time = make("time");
   time.dateTime = new Date(event.time * 1000).toISOString();
   const kind = make("span", "kind", event.kind.replaceAll("_", " "));
-  const pool = make("span", "where", event.pool ? `pool ${event.pool}` : "");
-  const text = make("p", "", event.text);
+  const text = make("p");
   text.title = event.text;
-  const item = make("li", level, time, make("b", "level", level), text, kind, pool);
+  const item = make("li", level, time, make("b", "level", level), text, kind, make("span", "where"));
   item.tabIndex = -1;  // the arrow keys, or a click, go to an event, which then shows all of its text
   return item;
 }

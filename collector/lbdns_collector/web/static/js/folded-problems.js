@@ -39,6 +39,7 @@ function fold(group) {
   const listed = `${names.slice(0, MAX_NAMES).join(", ")}${others}`;
   return {
     ...first, key: `${first.key}\nand others`, who: `${formatNumber(names.length)} members of ${first.pool}`,
+    advice: first.adviceForMany,
     what: first.what ? `${first.what}: ${listed}` : listed,
   };
 }

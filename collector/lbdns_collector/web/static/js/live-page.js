@@ -85,6 +85,7 @@ const stream = new StatusStream({
     rejectedReports.update(model);
     scalerPanel.update();
     document.body.classList.toggle("steerable", model.server.steer === true);
+    eventLog.setPoolCount(model.pools.length);
     eventLog.detectStateChanges(model);
     updateProblems();
     explainPanel.update(model);

@@ -66,7 +66,7 @@ export const COLUMNS = [
   },
   {
     key: "share", title: "Share, last minute", down: true, sort: m => m.minuteShare,
-    scale: pool => `answers | capacity, 0 to ${formatPercent(pool.topShare)}`,
+    scale: pool => `answers | capacity, 0 to ${formatPercent(pool.topShare, pool.topShare < 0.1 ? 1 : 0)}`,
     build(cell) {
       const bar = makeShareBar();
       const share = make("span", "number");

@@ -2,7 +2,7 @@
 
 import { fillList, setAttribute, setClass, setHidden, setText } from "./dom-elements.js";
 import { HOUR } from "./ended-problems.js";
-import { formatDuration, formatMegabytes, formatNumber, formatTime, pluralize } from "./value-format.js";
+import { formatDuration, formatNumber, formatTime, pluralize } from "./value-format.js";
 import { metricLabel } from "./metric-labels.js";
 
 const MAX_STATUS_AGE = 10;  // seconds after which the page counts as out of date, even if the stream is open
@@ -53,7 +53,7 @@ export class PageHeader {
     const count = problems.filter(({ isPlanned }) => !isPlanned).length;
     const found = count ? pluralize(count, "problem") : "no problems";
     const span = knownSpan >= HOUR ? "hour" : formatDuration(Math.round(knownSpan));
-    setText(this.health, ended.length ? `${found}${count ? "" : " now"}, ${ended.length} ended in the last hour`
+    setText(this.health, ended.length ? `${found} now, ${ended.length} ended in the last hour`
       : count || !(knownSpan > 0) ? `${found} now` : `${found} in the last ${span}`);
     setClass(this.health, `health ${count ? "trouble" : "well"}`);
     setAttribute(this.health, "href", problems.length || ended.length ? "#problems" : null);
@@ -65,22 +65,23 @@ export class PageHeader {
     const { server, rates, statusAge, adaptive } = this.model;
     const entries = [
       ["queries/s", formatNumber(rates.queries, 1, true)],
-      ["queries", formatNumber(server.queries)],
+      [server.queries === 1 ? "query" : "queries", formatNumber(server.queries), "minor"],
       ["up", formatDuration((server.uptime_s ?? NaN) + statusAge)],
       ["time", formatTime(this.updatedAt)],
     ];
     if (server.workers > 1) entries.push(["processes", formatNumber(server.workers)]);
     if (server.fault) entries.push(["health", "not healthy", "warn", server.fault]);
-    if (server.history) entries.push(historyEntry(server.history));
+    if (server.history && hasFault(server.history)) entries.push(historyEntry(server.history));
     if (adaptive) entries.push(adaptiveEntry(adaptive));
     fillList(this.server, entries);
     setText(this.version, server.version ? `lbdns ${server.version}` : "");
   }
 }
 
-function historyEntry({ on, ok, error, dropped, bytes }) {
+const hasFault = ({ on, ok }) => !on || ok === false;
+
+function historyEntry({ on, error, dropped }) {
   if (!on) return ["history", "off"];
-  if (ok !== false) return ["history", formatMegabytes(bytes)];
   return ["history", "not recording", "warn", `${error || "cannot be written"}; ${pluralize(dropped ?? 0, "value")} dropped`];
 }
 

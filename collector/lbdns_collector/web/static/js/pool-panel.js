@@ -9,6 +9,7 @@ import { readSetting, saveSetting } from "./url-settings.js";
 import { domainName, formatNumber, formatPercent } from "./value-format.js";
 
 const PAGE_SIZES = [25, 50, 100, 200];
+const PAGE_SIZE = 50;
 const MAX_UNFILTERED = 12;  // members: a pool this small needs neither filter nor pages
 
 const CAPACITY_NOTES = {
@@ -60,7 +61,7 @@ export class PoolPanel {
       this.updateTable();
     });
     this.saveSort();
-    this.pageSize = makeSelect(PAGE_SIZES.map(size => [String(size), `${size} rows`]), "50");
+    this.pageSize = makeSelect(PAGE_SIZES.map(size => [String(size), `${size} rows`]), String(PAGE_SIZE));
     this.pageSize.addEventListener("change", () => this.turnPage(0));
     this.previousPage = makeButton("‹", () => this.turnPage(-1));
     this.nextPage = makeButton("›", () => this.turnPage(1));
@@ -99,7 +100,7 @@ export class PoolPanel {
     setHidden(this.filterLabel, !isLarge);
     setText(this.zone, `zone ${domainName("@", pool.zone)}`);
     fillList(this.figures, [
-      ["usable", `${pool.usable} of ${pool.members.length}`, pool.usable < pool.members.length ? "warn" : ""],
+      ["usable", `${formatNumber(pool.usable)} of ${formatNumber(pool.members.length)}`, pool.usable < pool.members.length ? "warn" : ""],
       ["answers/s", formatNumber(pool.rate, 1, true)],
       ["requests/s", formatNumber(pool.requests, 1, true), "", "The sum of the request rates that the members report"],
       ...("measured" in pool ? [["capacity", pool.measured ? "measured" : "by processor count", "term-first", CAPACITY_NOTES[pool.measured]]] : []),
@@ -121,8 +122,8 @@ export class PoolPanel {
       return;
     }
     const end = this.firstRow + this.rowsPerPage;
-    setHidden(this.paging, this.pool.members.length <= PAGE_SIZES[0]);
-    setText(this.position, count ? `${this.firstRow + 1} to ${Math.min(count, end)} of ${count}` : "none");
+    setHidden(this.paging, this.pool.members.length <= PAGE_SIZE && this.rowsPerPage >= PAGE_SIZE);
+    setText(this.position, count ? `${formatNumber(this.firstRow + 1)} to ${formatNumber(Math.min(count, end))} of ${formatNumber(count)}` : "none");
     this.previousPage.disabled = this.firstRow === 0;
     this.nextPage.disabled = end >= count;
   }
@@ -139,7 +140,7 @@ export class PoolPanel {
     setHidden(this.stateChips, !isLarge || !states.length);
     if (signature === this.shownStates) return;
     this.shownStates = signature;
-    this.stateChips.replaceChildren(...states.map(([state, count]) => makeButton(`${count} ${state}`, () => {
+    this.stateChips.replaceChildren(...states.map(([state, count]) => makeButton(`${formatNumber(count)} ${state}`, () => {
       this.filter.value = this.filter.value === state ? "" : state;
       this.firstRow = 0;
       this.updateTable();

@@ -96,6 +96,8 @@ export function updateCurrent(row, problem, now) {
 function updateEnded(row, problem) {
   const { start, end, count } = problem;
   const times = count > 1 ? `${count} times from ` : start === end ? "at " : "";
+  const seconds = Math.round(end - start);
+  const duration = seconds ? formatDuration(seconds) : "less than 1 s";
   row.update(problem, "ended", start === end
-    ? `${times}${formatTime(start)}` : `${times}${formatTime(start)} to ${formatTime(end)}, for ${formatDuration(Math.round(end - start))}`);
+    ? `${times}${formatTime(start)}` : `${times}${formatTime(start)} to ${formatTime(end)}, for ${duration}`);
 }

@@ -11,10 +11,10 @@ const ADVICE = {
   silent: "Check that the member runs, and that its agent runs and reaches the collector.",
   quarantined: "Check the web server on the member. The quarantine ends when the member passes lbdns's tests.",
   alarm: "Remove the cause that the agent reports. The alarm then ends.",
-  "forced down": name => `To select the member again, run: lbdns force ${name} auto`,
+  "forced down": name => `To select the member again, run: lbdns force ${name ?? "MEMBER"} auto`,
   unknown: "Start the agent on the member, and check that its option --name names the member.",
   "held back": "No action is needed: the member receives more answers as it proves itself.",
-  drained: name => `To select the member again, run: lbdns undrain ${name}`,
+  drained: name => `To select the member again, run: lbdns undrain ${name ?? "MEMBER"}`,
 };
 
 const ADVICE_FOR_NEEDED = "Check the web server on the member. The pool cannot do without the member, so answers still name it.";
@@ -60,11 +60,11 @@ function memberProblem(pool, member, starts, now) {
   const advice = isNeeded ? ADVICE_FOR_NEEDED : ADVICE[kind] ?? "";
   const since = sinceOf(kind, pool, member, forced, starts, now);
   const what = since === null ? stateReason(member) : withoutAge(stateReason(member));
-  const isAlike = typeof advice !== "function";  // otherwise the advice names the member
   return {
     key: `${pool.name}\n${member.name}`, kind, who: member.name, isPlanned: isChosen || kind === "held back" && !isNeeded,
-    what, since, pool: pool.name, likeness: isAlike ? `${kind}\n${pool.name}\n${what}` : "",
+    what, since, pool: pool.name, likeness: `${kind}\n${pool.name}\n${what}`,
     advice: typeof advice === "function" ? advice(domainName(member.name, pool.zone)) : advice,
+    adviceForMany: typeof advice === "function" ? advice(null).replace("the member", "a member") : advice,
   };
 }
 

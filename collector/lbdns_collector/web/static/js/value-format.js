@@ -44,10 +44,6 @@ export function formatPercent(fraction, digits = 0) {
   return typeof fraction === "number" ? `${formatNumber(100 * fraction, digits, true)} %` : NO_VALUE;
 }
 
-export function formatMegabytes(bytes) {
-  return typeof bytes === "number" ? `${formatNumber(bytes / 1e6, bytes < 1e7 ? 1 : 0)} MB` : NO_VALUE;
-}
-
 export function formatDuration(seconds) {
   if (typeof seconds !== "number" || !Number.isFinite(seconds)) return NO_VALUE;
   if (seconds < 9.95) return `${formatNumber(seconds, 1, true)} s`;

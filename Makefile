@@ -114,10 +114,11 @@ LOCK_OPTIONS ?=
 
 lock: $(VENV)/.dev ## regenerate the lock files (LOCK_OPTIONS=--upgrade for newer versions)
 	@mkdir -p build
-	for kind in runtime dev lab; do $(BIN)/python tools/lock_inputs.py $$kind > build/$$kind.in; done
+	for kind in runtime dev lab packaging; do $(BIN)/python tools/lock_inputs.py $$kind > build/$$kind.in; done
 	$(PIP_COMPILE) --output-file requirements.lock build/runtime.in
 	$(PIP_COMPILE) --constraint requirements.lock --output-file requirements-dev.lock build/dev.in
 	$(PIP_COMPILE) --constraint requirements-dev.lock --output-file requirements-lab.lock build/lab.in
+	$(PIP_COMPILE) --constraint requirements-dev.lock --output-file requirements-packaging.lock build/packaging.in
 
 deps-debian: ## install the Debian packages that the tests use (as root)
 	@$(MAKE) --no-print-directory WHAT='the tests' AS=$@ PACKAGES='$(DEBIAN_PACKAGES)' packages

@@ -1,0 +1,63 @@
+"""``python -m lbdns_packaging`` builds the artefacts that users install; the Makefile's targets run it."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from lbdns_packaging.agent_zipapp import build_agent_zipapp
+from lbdns_packaging.empty_native_wheel import build_empty_native_wheel
+from lbdns_packaging.native_wheels import build_native_wheels
+from lbdns_packaging.python_wheels import build_python_wheels
+from lbdns_packaging.root_file_systems import PackagingError
+from lbdns_packaging.source_tree import ROOT, copy_source, source_date_epoch, version
+
+
+def build_wheels(out: Path) -> list[Path]:
+    """Build what needs neither root nor a compiler: the distributions in Python, and the agent as one file."""
+    epoch = source_date_epoch()
+    with tempfile.TemporaryDirectory() as temporary:
+        source = copy_source(Path(temporary) / "source")
+        return [
+            build_agent_zipapp(source, out, epoch),
+            build_empty_native_wheel(source, out, epoch, version()),
+            *build_python_wheels(source, out, epoch),
+        ]
+
+
+def build_native(out: Path) -> list[Path]:
+    """Build the compiled wheels and the source archive of lbdns-native. Needs root."""
+    with tempfile.TemporaryDirectory() as temporary:
+        source = copy_source(Path(temporary) / "source")
+        return build_native_wheels(source, out, source_date_epoch(), ROOT / "build" / "packaging")
+
+
+PARTS = {"wheels": build_wheels, "native": build_native}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m lbdns_packaging", description=__doc__)
+    parser.add_argument("part", choices=sorted(PARTS), help="what to build")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder for the artefacts (default: dist)")
+    options = parser.parse_args(arguments)
+    out: Path = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        built = PARTS[options.part](out)
+    except PackagingError as error:
+        print(f"lbdns_packaging: {error}", file=sys.stderr)
+        return 2
+    except subprocess.CalledProcessError as error:
+        print(f"lbdns_packaging: {error}\n{error.stdout or ''}{error.stderr or ''}", file=sys.stderr)
+        return 1
+    for path in built:
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

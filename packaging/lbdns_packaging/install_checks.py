@@ -12,6 +12,7 @@ from lbdns_packaging.root_file_systems import PackagingError, RootFileSystem, co
 
 _SERVER: Final = ("python3", "passwd", "systemd")
 _AGENT: Final = ("python3", "python3-msgpack")
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LONGEST: Final = 600  # seconds for one check on a busy machine
 
 
@@ -51,13 +52,13 @@ def run_check(check: InstallCheck, source: Path, out: Path, work: Path, version:
         binds[work / "wheels" / wheels] = "/wheels"
     command = command_inside(
         root, ["sh", "-eux", "/check.sh"], binds=binds,
-        environment={"VERSION": version, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", **check.variables},
+        environment={"VERSION": version, "PATH": _PATH, **check.variables},
     )  # fmt: skip
     try:
         result = subprocess.run(
             command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_LONGEST
         )
     except subprocess.TimeoutExpired as error:
-        raise PackagingError(f"{check.name} takes longer than {_LONGEST} s:\n{error.stdout}") from None
+        raise PackagingError(f"{check.name} takes longer than {_LONGEST} s:\n{error.stdout!r}") from None
     if result.returncode:
         raise PackagingError(f"{check.name} fails:\n{result.stdout}")

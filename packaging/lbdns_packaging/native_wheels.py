@@ -22,7 +22,9 @@ TARGETS: Final = {"x86_64-unknown-linux-gnu": "amd64", "aarch64-unknown-linux-gn
 BUILD_ROOT: Final = RootFileSystem(
     "trixie", ("rustc", "cargo", "ca-certificates", "libstd-rust-dev:arm64"), ("amd64", "arm64")
 )
-_TRUSTED: Final = Path("/etc/ssl/certs/ca-certificates.crt")  # the host's certificates, which its package mirror may need
+_TRUSTED: Final = Path(
+    "/etc/ssl/certs/ca-certificates.crt"
+)  # the host's certificates, which its package mirror may need
 
 
 def build_native_wheels(source: Path, out: Path, epoch: int, work: Path) -> list[Path]:

@@ -12,7 +12,9 @@ from lbdns_packaging.archives import repack_tar_gz
 
 #: Distribution -> its folder
 PYTHON_DISTRIBUTIONS: Final = {"lbdns-agent": "agent", "lbdns": ".", "lbdns-tools": "tools"}
-_BUILD: Final = "import sys; from setuptools import build_meta; getattr(build_meta, 'build_' + sys.argv[1])(sys.argv[2])"
+_BUILD: Final = (
+    "import sys; from setuptools import build_meta; getattr(build_meta, 'build_' + sys.argv[1])(sys.argv[2])"
+)
 
 
 def build_python_wheels(source: Path, out: Path, epoch: int) -> list[Path]:

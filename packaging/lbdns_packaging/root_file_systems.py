@@ -52,7 +52,7 @@ class RootFileSystem:
         unfinished = archive.with_name(f"unfinished-{os.getpid()}-{archive.name}")
         command = [
             "mmdebstrap", "--quiet", "--variant=apt", f"--include={','.join(self.packages)}",
-            f"--architectures={','.join(self.architectures)}", self.release, unfinished, MIRROR,
+            f"--architectures={','.join(self.architectures)}", self.release, str(unfinished), MIRROR,
         ]  # fmt: skip
         print(f"making a root file system of {self.release} with {', '.join(self.packages)} ...", flush=True)
         result = subprocess.run(command, check=False, capture_output=True, text=True)

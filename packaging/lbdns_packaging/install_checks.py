@@ -51,7 +51,7 @@ def run_check(check: InstallCheck, source: Path, out: Path, work: Path, version:
     if wheels := check.variables.get("WHEELS"):
         binds[work / "wheels" / wheels] = "/wheels"
     command = command_inside(
-        root, ["sh", "-eux", "/check.sh"], binds=binds,
+        root, ["/bin/sh", "-eux", "/check.sh"], binds=binds,
         environment={"VERSION": version, "PATH": _PATH, **check.variables},
     )  # fmt: skip
     try:

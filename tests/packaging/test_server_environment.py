@@ -10,7 +10,10 @@ import pytest
 
 from lbdns_packaging.root_file_systems import PackagingError
 from lbdns_packaging.server_environment import (
-    stage_commands, stage_environment, unpack_wheel, without_build_requirements,
+    stage_commands,
+    stage_environment,
+    unpack_wheel,
+    without_build_requirements,
 )  # fmt: skip
 
 ROOT = Path(__file__).parents[2]

@@ -1,7 +1,7 @@
-# The agent as one file needs nothing but Python: the root file system has no msgpack.
-fails python3 -c 'import msgpack'
+# The agent as one file needs nothing but Python: with -S, Python does not find the packages of the system.
+fails python3 -I -S -c 'import msgpack'
+python3 -I -S /dist/lbdns-agent.pyz --version
 cp /dist/lbdns-agent.pyz /usr/local/bin/lbdns-agent
-lbdns-agent --version
 sample
 python3 - <<'PYTHON'
 import socket, subprocess
@@ -11,7 +11,7 @@ collector.bind(("127.0.0.1", 0))
 collector.settimeout(60)
 end_point = f"127.0.0.1:{collector.getsockname()[1]}"
 options = ["--collector", end_point, "--name", "web1", "--gateway", "off", "--server-status", "off"]
-agent = subprocess.Popen(["lbdns-agent", *options])
+agent = subprocess.Popen(["python3", "-I", "-S", "/dist/lbdns-agent.pyz", *options])
 report = collector.recv(2000)
 agent.terminate()
 assert agent.wait(60) == 0

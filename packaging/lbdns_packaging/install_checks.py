@@ -8,10 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from lbdns_packaging.debian_releases import SERVER_RELEASES
 from lbdns_packaging.root_file_systems import PackagingError, RootFileSystem, command_inside
 
-_SERVER: Final = ("python3", "passwd", "systemd")
+#: Nothing but what the agent's package requires
 _AGENT: Final = ("python3", "python3-msgpack")
+_SERVER: Final = {
+    "bookworm": RootFileSystem("bookworm", ("python3-venv", "passwd", "python3-msgpack", "rpm", "systemd")),
+    "trixie": RootFileSystem("trixie", ("python3-venv", "passwd", "systemd")),
+}
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LONGEST: Final = 600  # seconds for one check on a busy machine
 
@@ -32,12 +37,16 @@ class InstallCheck:
 
 CHECKS: Final = (
     *(InstallCheck("agent_deb", RootFileSystem(release, _AGENT)) for release in ("bullseye", "bookworm", "trixie")),
-    *(InstallCheck("agent_zipapp", RootFileSystem(release, ("python3",))) for release in ("bullseye", "trixie")),
-    InstallCheck("agent_rpm", RootFileSystem("bookworm", ("rpm", *_AGENT))),
-    InstallCheck("server_deb", RootFileSystem("bookworm", _SERVER), {"RELEASE": "12"}),
-    InstallCheck("server_deb", RootFileSystem("trixie", _SERVER), {"RELEASE": "13"}),
-    InstallCheck("wheels", RootFileSystem("bookworm", ("python3-venv",)), {"WHEELS": "bookworm-amd64"}),
-    InstallCheck("wheels", RootFileSystem("trixie", ("python3-venv",)), {"WHEELS": "trixie-amd64"}),
+    *(InstallCheck("agent_zipapp", root) for root in (RootFileSystem("bullseye", _AGENT), _SERVER["trixie"])),
+    InstallCheck("agent_rpm", _SERVER["bookworm"]),
+    *(
+        InstallCheck("server_deb", _SERVER[release.codename], {"RELEASE": str(release.number)})
+        for release in SERVER_RELEASES
+    ),
+    *(
+        InstallCheck("wheels", _SERVER[release.codename], {"WHEELS": f"{release.codename}-amd64"})
+        for release in SERVER_RELEASES
+    ),
 )
 
 

@@ -28,7 +28,7 @@ class PackageBuilder:
         """Build every package, and return the files."""
         built = [self.agent("deb"), self.agent("rpm")]
         for release in SERVER_RELEASES:
-            built += [self.server(release, architecture) for architecture in ("amd64",)]
+            built += [self.server(release, architecture) for architecture in MACHINES]
             built.append(self.tools(release))
         return built
 

@@ -7,9 +7,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from lbdns_packaging.agent_zipapp import build_agent_zipapp
+from lbdns_packaging.arm64_check import check_arm64
+from lbdns_packaging.debian_releases import SERVER_RELEASES
 from lbdns_packaging.empty_native_wheel import build_empty_native_wheel
 from lbdns_packaging.install_checks import CHECKS, run_check
 from lbdns_packaging.linux_packages import PackageBuilder
@@ -47,10 +51,15 @@ def build_packages(out: Path) -> list[Path]:
 
 def check_artefacts(out: Path) -> list[Path]:
     """Install and run the artefacts in ``out`` in root file systems. Needs root."""
-    for check in CHECKS:
-        print(f"{check.name}: ", end="", flush=True)
+    checks: dict[str, Callable[[Path, Path, str], None]] = {
+        check.name: partial(run_check, check, ROOT) for check in CHECKS
+    }
+    for release in SERVER_RELEASES:
+        checks[f"server for arm64 on {release.codename}"] = partial(check_arm64, release)
+    for name, check in checks.items():
+        print(f"{name}: ", end="", flush=True)
         began = time.monotonic()
-        run_check(check, ROOT, out, WORK, version())
+        check(out, WORK, version())
         print(f"good, {time.monotonic() - began:.0f} s")
     return []
 

@@ -69,20 +69,23 @@ def nfpm_config(
         "deb": {"compression": "xz"},
         "rpm": {"buildhost": "localhost", "compression": "gzip:9"},
         "scripts": {name: str(path) for name, path in scripts.items()},
-        "contents": [_content(path, stage, moment) for path in sorted(stage.rglob("*")) if _is_listed(path)],
+        "contents": [_content(path, stage, moment) for path in sorted(stage.rglob("*")) if _is_listed(path, stage)],
     }
 
 
-def _is_listed(path: Path) -> bool:
-    return path.is_symlink() or path.is_file()
+def _is_listed(path: Path, stage: Path) -> bool:
+    """Return whether an entry is needed: for each file, and for folders of the package's own, which rpm then removes."""
+    return path.is_symlink() or path.is_file() or "lbdns" in str(path.relative_to(stage))
 
 
 def _content(path: Path, stage: Path, moment: str) -> dict[str, Any]:
-    """Return nfpm's entry for a file or symbolic link; what is below /etc is configuration that upgrades must keep."""
+    """Return nfpm's entry for a file, folder or symbolic link; what is below /etc is configuration that upgrades must keep."""
     target = f"/{path.relative_to(stage)}"
     info = {"mtime": moment, "owner": "root", "group": "root"}
     if path.is_symlink():
         return {"src": os.readlink(path), "dst": target, "type": "symlink", "file_info": info}
+    if path.is_dir():
+        return {"dst": target, "type": "dir", "file_info": {**info, "mode": 0o755}}
     kind = {"type": "config|noreplace"} if target.startswith("/etc/") else {}
     return {"src": str(path), "dst": target, **kind, "file_info": {**info, "mode": path.stat().st_mode & 0o777}}
 

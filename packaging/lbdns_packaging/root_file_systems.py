@@ -23,16 +23,18 @@ class PackagingError(Exception):
 
 @dataclass(frozen=True)
 class RootFileSystem:
-    """A root file system: Debian's release, the packages that it contains, and the processors they are for."""
+    """A root file system: Debian's release, its packages, for which processors, and how complete it is."""
 
     release: str
     packages: tuple[str, ...]
     architectures: tuple[str, ...] = ("amd64",)
+    variant: str = "apt"  # of mmdebstrap
 
     @property
     def name(self) -> str:
         """The name of its archive, which differs if anything in it differs."""
-        return f"{self.release}-{sha256(repr(self).encode()).hexdigest()[:10]}"
+        contents = repr((self.release, self.packages, self.architectures, self.variant))
+        return f"{self.release}-{sha256(contents.encode()).hexdigest()[:10]}"
 
     def unpack(self, cache: Path, folder: Path) -> Path:
         """Unpack the root file system to the new folder ``folder``. Makes its archive in ``cache`` if it is not there.
@@ -51,7 +53,7 @@ class RootFileSystem:
         archive.parent.mkdir(parents=True, exist_ok=True)
         unfinished = archive.with_name(f"unfinished-{os.getpid()}-{archive.name}")
         command = [
-            "mmdebstrap", "--quiet", "--variant=apt", f"--include={','.join(self.packages)}",
+            "mmdebstrap", "--quiet", f"--variant={self.variant}", f"--include={','.join(self.packages)}",
             f"--architectures={','.join(self.architectures)}", self.release, str(unfinished), MIRROR,
         ]  # fmt: skip
         print(f"making a root file system of {self.release} with {', '.join(self.packages)} ...", flush=True)

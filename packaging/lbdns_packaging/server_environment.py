@@ -24,7 +24,8 @@ import sys
 
 from {module} import {function}
 
-sys.exit({function}())
+if __name__ == "__main__":  # processes that multiprocessing starts import this file
+    sys.exit({function}())
 """
 
 

@@ -162,6 +162,8 @@ def test_the_agents_rpm(builder: PackageBuilder) -> None:
     assert {"python3 >= 3.9", "python3-msgpack"} <= set(lines("rpm", "--query", "--package", "--requires", package))
     names = lines("rpm", "--query", "--package", "--list", package)
     assert {"/usr/bin/lbdns-agent", "/usr/lib/lbdns-agent/lbdns_agent/cli.py"} <= set(names)
+    assert {"/usr/lib/lbdns-agent", "/usr/share/doc/lbdns-agent"} <= set(names), "rpm removes the folders that it owns"
+    assert "/usr/bin" not in names
 
 
 @needs(programs=("dpkg-deb",))

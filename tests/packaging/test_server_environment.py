@@ -49,6 +49,8 @@ def test_commands_are_scripts_with_links(tmp_path: Path) -> None:
     assert command.read_text().startswith("#!/usr/lib/lbdns/bin/python3 -I\n")
     assert "from lbdns.cli import main\n" in command.read_text()
     assert command.stat().st_mode & 0o111
+    guarded = command.read_text().partition('if __name__ == "__main__":')[2]
+    assert "sys.exit(main())" in guarded, "processes started by multiprocessing import the command"
 
 
 def test_a_wheel_with_files_for_other_folders_is_refused(tmp_path: Path) -> None:

@@ -74,12 +74,12 @@ def nfpm_config(
 
 
 def _is_listed(path: Path, stage: Path) -> bool:
-    """Return whether an entry is needed: for each file, and for folders of the package's own, which rpm then removes."""
+    """Return whether nfpm needs an entry: for each file, and for the package's own folders, which rpm then removes."""
     return path.is_symlink() or path.is_file() or "lbdns" in str(path.relative_to(stage))
 
 
 def _content(path: Path, stage: Path, moment: str) -> dict[str, Any]:
-    """Return nfpm's entry for a file, folder or symbolic link; what is below /etc is configuration that upgrades must keep."""
+    """Return nfpm's entry for a file, folder or link; files below /etc are configuration that upgrades must keep."""
     target = f"/{path.relative_to(stage)}"
     info = {"mtime": moment, "owner": "root", "group": "root"}
     if path.is_symlink():

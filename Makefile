@@ -93,7 +93,8 @@ $(VENV)/.packaging: requirements-packaging.lock $(VENV)/.runtime
 $(VENV)/.native: $(wildcard native/*.toml native/Cargo.lock native/src/*.rs) $(VENV)/.dev
 	@command -v cargo > /dev/null || { echo "lbdns: the native extension needs cargo: https://rustup.rs" >&2; exit 2; }
 	@echo "lbdns: building the native extension ..."
-	@$(ALONE) $(PIP) install --quiet --no-build-isolation --no-deps ./native && touch $@
+	@# maturin is a program of .venv, which must be in PATH
+	@PATH='$(abspath $(BIN)):$(PATH)' $(ALONE) $(PIP) install --quiet --no-build-isolation --no-deps ./native && touch $@
 
 install:
 	@set -e; \

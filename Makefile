@@ -14,11 +14,15 @@ LAB_PACKAGES := apache2 haproxy iproute2 nginx-light perl-base unbound
 # Debian packages of the programs that the tests run
 DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils chromium knot-dnsutils ldnsutils nsd \
 	dnsperf gdnsd knot libfaketime pdns-backend-bind pdns-server prometheus \
-	curl dnsmasq-base gcc httperf iputils-ping libc-bin musl-tools procps util-linux wrk
+	curl dnsmasq-base gcc httperf iputils-ping libc-bin musl-tools procps rpm util-linux wrk
 
 # The native extension is built and tested too if cargo is found; rustup often installs cargo outside PATH
 export PATH := $(PATH):$(HOME)/.cargo/bin
 NATIVE := $(if $(shell PATH='$(PATH)' command -v cargo),$(VENV)/.native)
+
+# Debian packages of the programs that build and check what users install
+PACKAGING_PACKAGES := mmdebstrap qemu-user-static systemd-container
+PACKAGING := PYTHONPATH=packaging $(BIN)/python -m lbdns_packaging
 
 SYSTEMD := /run/systemd/system
 PYTEST_OPTIONS ?=
@@ -26,7 +30,8 @@ PYTEST_OPTIONS ?=
 TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format venv native install lock lab-quick faults faults-quick soak deps-debian deps-lab packages check-python clean
+.PHONY: help demo test lint format venv native install lock lab-quick faults faults-quick soak \
+	dist packages packages-check deps-debian deps-lab deps-packaging debian-packages check-python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -65,9 +70,9 @@ format: $(VENV)/.dev ## format the code and apply ruff's automatic fixes
 
 venv: $(VENV)/.runtime ## only build .venv, with the dependencies of the programs
 
-# The stamps: .runtime stands for the project and its dependencies; .lab and .dev add those of the lab and the tests.
-# They are rebuilt when a lock file or a pyproject.toml has changed. ALONE: two concurrent makes must not install into
-# one .venv at the same time; the second one finds the stamp of the first.
+# The stamps: .runtime stands for the project and its dependencies; .lab, .dev and .packaging add those of the lab, of the
+# tests and of building packages. They are rebuilt when a lock file or a pyproject.toml has changed. ALONE: two concurrent
+# makes must not install into one .venv at the same time; the second one finds the stamp of the first.
 ALONE := $(if $(shell command -v flock),flock Makefile)
 
 native: $(VENV)/.native ## build the native extension, which makes lbdns answer faster (needs cargo)
@@ -81,11 +86,15 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
 $(VENV)/.lab: requirements-lab.lock $(VENV)/.runtime
 	@$(ALONE) $(MAKE) --no-print-directory STAMP=$@ LOCK=requirements-lab.lock THEN=: install
 
+$(VENV)/.packaging: requirements-packaging.lock $(VENV)/.runtime
+	@$(ALONE) $(MAKE) --no-print-directory STAMP=$@ LOCK=requirements-packaging.lock THEN=: install
+
 # Optional, since Python alone does everything. A separate stamp, since 'make demo' must not wait for a compiler.
 $(VENV)/.native: $(wildcard native/*.toml native/Cargo.lock native/src/*.rs) $(VENV)/.dev
 	@command -v cargo > /dev/null || { echo "lbdns: the native extension needs cargo: https://rustup.rs" >&2; exit 2; }
 	@echo "lbdns: building the native extension ..."
-	@$(ALONE) $(PIP) install --quiet --no-build-isolation --no-deps ./native && touch $@
+	@# maturin is a program of .venv, which must be in PATH
+	@PATH='$(abspath $(BIN)):$(PATH)' $(ALONE) $(PIP) install --quiet --no-build-isolation --no-deps ./native && touch $@
 
 install:
 	@set -e; \
@@ -114,18 +123,22 @@ LOCK_OPTIONS ?=
 
 lock: $(VENV)/.dev ## regenerate the lock files (LOCK_OPTIONS=--upgrade for newer versions)
 	@mkdir -p build
-	for kind in runtime dev lab; do $(BIN)/python tools/lock_inputs.py $$kind > build/$$kind.in; done
+	for kind in runtime dev lab packaging; do $(BIN)/python tools/lock_inputs.py $$kind > build/$$kind.in; done
 	$(PIP_COMPILE) --output-file requirements.lock build/runtime.in
 	$(PIP_COMPILE) --constraint requirements.lock --output-file requirements-dev.lock build/dev.in
 	$(PIP_COMPILE) --constraint requirements-dev.lock --output-file requirements-lab.lock build/lab.in
+	$(PIP_COMPILE) --constraint requirements-dev.lock --output-file requirements-packaging.lock build/packaging.in
 
 deps-debian: ## install the Debian packages that the tests use (as root)
-	@$(MAKE) --no-print-directory WHAT='the tests' AS=$@ PACKAGES='$(DEBIAN_PACKAGES)' packages
+	@$(MAKE) --no-print-directory WHAT='the tests' AS=$@ PACKAGES='$(DEBIAN_PACKAGES)' debian-packages
 
 deps-lab: $(VENV)/.lab ## install what lbdns-lab needs: Python packages into .venv, and Debian packages (as root)
-	@$(MAKE) --no-print-directory WHAT='the lab' AS=$@ PACKAGES='$(LAB_PACKAGES)' packages
+	@$(MAKE) --no-print-directory WHAT='the lab' AS=$@ PACKAGES='$(LAB_PACKAGES)' debian-packages
 
-packages:
+deps-packaging: $(VENV)/.packaging ## install what dist and packages need: Python and Debian packages (as root)
+	@$(MAKE) --no-print-directory WHAT='building packages' AS=$@ PACKAGES='$(PACKAGING_PACKAGES)' debian-packages
+
+debian-packages:
 	@command -v apt-get > /dev/null || { echo "lbdns: apt-get not found: this system is not Debian" >&2; exit 2; }
 	@set -eu; \
 	wanted="$(PACKAGES)"; \
@@ -147,6 +160,16 @@ packages:
 	  if [ -d $(SYSTEMD) ]; then systemctl disable --quiet --now $$service; \
 	  else service $$service stop > /dev/null 2>&1 || true; fi; \
 	done
+
+dist: $(VENV)/.packaging ## build wheels, source archives and lbdns-agent.pyz into dist/ (as root)
+	$(PACKAGING) wheels
+	$(PACKAGING) native
+
+packages: dist ## build packages of Debian and RPM into dist/, after dist (as root)
+	$(PACKAGING) packages
+
+packages-check: packages ## install and run each artefact in new root file systems of Debian 11, 12 and 13 (as root)
+	$(PACKAGING) check
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

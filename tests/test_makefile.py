@@ -31,7 +31,7 @@ def script(folder: Path, name: str, text: str) -> Path:
 def test_help_lists_every_target_for_people() -> None:
     result = make("help")
     assert result.returncode == 0
-    for target in ("demo", "test", "lint", "format", "venv", "lock", "deps-debian", "clean"):
+    for target in ("demo", "test", "lint", "format", "venv", "lock", "deps-debian", "dist", "packages", "clean"):
         assert f"make {target} " in result.stdout
 
 
@@ -86,7 +86,7 @@ def test_an_apache_that_was_installed_just_now_is_stopped(tmp_path: Path, system
 
 
 def test_the_locks_name_no_index() -> None:
-    for name in ("requirements.lock", "requirements-dev.lock"):
+    for name in ("requirements.lock", "requirements-dev.lock", "requirements-packaging.lock"):
         text = (ROOT / name).read_text()
         assert "://" not in text
         assert "--hash=sha256:" in text

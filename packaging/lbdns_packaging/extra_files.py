@@ -1,0 +1,49 @@
+"""Copies the files of a package that are in no wheel: configuration, units, man pages, completions.
+
+They are in ``packaging/KIND/PACKAGE/``. Every file there gets into the package, so adding one needs no other change.
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+from typing import Final
+
+#: Kind -> the folder that the package's files of this kind are installed in
+KINDS: Final = {
+    "etc": "etc",
+    "systemd": "usr/lib/systemd/system",
+    "presets": "usr/lib/systemd/system-preset",
+    "sysusers": "usr/lib/sysusers.d",
+    "tmpfiles": "usr/lib/tmpfiles.d",
+    "completions/bash": "usr/share/bash-completion/completions",
+    "completions/zsh": "usr/share/zsh/vendor-completions",
+    "completions/fish": "usr/share/fish/vendor_completions.d",
+}
+
+
+def stage_extra_files(source: Path, package: str, stage: Path) -> None:
+    """Copy the extra files of ``package`` from the source tree ``source`` to the package's tree ``stage``."""
+    for kind, target in KINDS.items():
+        folder = source / "packaging" / kind / package
+        if folder.is_dir():
+            shutil.copytree(folder, stage / target, dirs_exist_ok=True)
+    for page in sorted((source / "packaging" / "man" / package).glob("*.[1-8]")):
+        section = stage / "usr" / "share" / "man" / f"man{page.suffix[1:]}"
+        section.mkdir(parents=True, exist_ok=True)
+        (section / f"{page.name}.gz").write_bytes(compressed(page))
+    documents = stage / "usr" / "share" / "doc" / package
+    documents.mkdir(parents=True)
+    shutil.copy(source / "LICENSE", documents / "copyright")
+    (documents / "changelog.gz").write_bytes(compressed(source / "CHANGELOG.md"))
+
+
+def compressed(path: Path) -> bytes:
+    """Return the file compressed; the bytes depend on its contents alone."""
+    return gzip.compress(path.read_bytes(), compresslevel=9, mtime=0)
+
+
+def units(stage: Path) -> list[str]:
+    """Return the names of the units in a package's tree."""
+    return sorted(path.name for path in (stage / KINDS["systemd"]).glob("*") if path.is_file())

@@ -1,0 +1,70 @@
+"""Describes the packages of Debian and RPM: names, texts and dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lbdns_packaging.debian_releases import DebianRelease
+
+
+@dataclass(frozen=True)
+class PackageDescription:
+    """What a package says of itself. ``depends`` maps the format ("deb", "rpm") to the packages that must be there."""
+
+    name: str
+    description: str  # the first line is the summary
+    depends: Mapping[str, Sequence[str]]
+    architecture: str = "all"
+    release: str = "1"
+    suggests: Sequence[str] = field(default=())
+
+
+def agent_package() -> PackageDescription:
+    """Return the description of the agent's package, the same for Debian and RPM."""
+    return PackageDescription(
+        "lbdns-agent",
+        "Agent of lbdns, which reports the load of a web server\n"
+        "lbdns is a DNS server that answers with the web server that is best at the moment.\n"
+        "The agent runs on every web server. Once a second, it sends one small datagram with\n"
+        "the load of the host to the server.",
+        {"deb": ("python3 (>= 3.9)", "python3-msgpack"), "rpm": ("python3 >= 3.9", "python3-msgpack")},
+    )
+
+
+def server_package(release: DebianRelease, architecture: str) -> PackageDescription:
+    """Return the description of the server's package for a release of Debian and a processor."""
+    return PackageDescription(
+        "lbdns",
+        "Load-aware authoritative DNS server\n"
+        "lbdns answers with the web server that is best at the moment. Agents on the web servers\n"
+        "report the load of their hosts. This package contains the server, the collector of the\n"
+        "agents' reports, and the compiled fast path, in a Python environment of their own.",
+        {"deb": (*_python(release), "libc6 (>= 2.17)", "passwd", "systemd | systemd-standalone-sysusers")},
+        architecture,
+        _release(release),
+        suggests=("lbdns-tools", "lbdns-agent"),
+    )
+
+
+def tools_package(release: DebianRelease, version: str) -> PackageDescription:
+    """Return the description of the tools' package, which adds to the environment of the server's package."""
+    own = _release(release)
+    return PackageDescription(
+        "lbdns-tools",
+        "Tools for lbdns: load generator, simulator, calibration, scaler and lab\n"
+        "lbdns is a DNS server that answers with the web server that is best at the moment. These\n"
+        "tools put web servers under load, simulate farms, calibrate scores, and start and stop\n"
+        "web servers as the load requires.",
+        {"deb": (f"lbdns (= {version}-{own})",)},
+        release=own,
+    )
+
+
+def _python(release: DebianRelease) -> tuple[str, str]:
+    return f"python3 (>= {release.python}~)", f"python3 (<< {release.next_python}~)"
+
+
+def _release(release: DebianRelease) -> str:
+    """Return the Debian revision, which grows with the release so that an upgrade of Debian upgrades the package."""
+    return f"1~deb{release.number}"

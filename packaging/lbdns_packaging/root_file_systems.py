@@ -1,0 +1,94 @@
+"""Makes root file systems of Debian with mmdebstrap, keeps them as archives, and runs commands in unpacked copies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from lbdns_packaging.source_tree import empty_folder
+
+MIRROR: Final = "http://deb.debian.org/debian"
+_PROGRAMS: Final = ("mmdebstrap", "systemd-nspawn")
+
+
+class PackagingError(Exception):
+    """Something that building needs is missing; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class RootFileSystem:
+    """A root file system: Debian's release, its packages, for which processors, and how complete it is."""
+
+    release: str
+    packages: tuple[str, ...]
+    architectures: tuple[str, ...] = ("amd64",)
+    variant: str = "apt"  # of mmdebstrap
+
+    @property
+    def name(self) -> str:
+        """The name of its archive, which differs if anything in it differs."""
+        contents = repr((self.release, self.packages, self.architectures, self.variant))
+        return f"{self.release}-{sha256(contents.encode()).hexdigest()[:10]}"
+
+    def unpack(self, cache: Path, folder: Path) -> Path:
+        """Unpack the root file system to the new folder ``folder``. Makes its archive in ``cache`` if it is not there.
+
+        Needs root. Raises PackagingError.
+        """
+        archive = cache / f"{self.name}.tar"
+        if not archive.exists():
+            self._make(archive)
+        empty_folder(folder)
+        subprocess.run(["tar", "--extract", "--file", archive, "--directory", folder], check=True)
+        return folder
+
+    def _make(self, archive: Path) -> None:
+        require_root()
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = archive.with_name(f"unfinished-{os.getpid()}-{archive.name}")
+        command = [
+            "mmdebstrap", "--quiet", f"--variant={self.variant}", f"--include={','.join(self.packages)}",
+            f"--architectures={','.join(self.architectures)}", self.release, str(unfinished), MIRROR,
+        ]  # fmt: skip
+        print(f"making a root file system of {self.release} with {', '.join(self.packages)} ...", flush=True)
+        result = subprocess.run(command, check=False, capture_output=True, text=True)
+        if result.returncode:
+            unfinished.unlink(missing_ok=True)
+            raise PackagingError(f"mmdebstrap cannot make a root file system of {self.release}:\n{result.stderr}")
+        unfinished.rename(archive)
+
+
+def require_root() -> None:
+    """Raise PackagingError unless this process may make and enter root file systems."""
+    if os.geteuid() != 0:
+        raise PackagingError("making a root file system of Debian needs root: run make as root")
+    if missing := [program for program in _PROGRAMS if not shutil.which(program)]:
+        raise PackagingError(f"{' and '.join(missing)} not found: run 'make deps-packaging' as root")
+
+
+def command_inside(
+    folder: Path,
+    command: Sequence[str],
+    *,
+    network: bool = False,
+    binds: Mapping[Path, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Return the command that runs ``command`` in the root file system ``folder``.
+
+    ``binds`` maps folders and files outside to where they appear inside. Without ``network``, there is only a loopback.
+    """
+    return [
+        "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--as-pid2", "--console=pipe",
+        "--timezone=off", f"--directory={folder}",
+        *(["--resolv-conf=replace-host"] if network else ["--resolv-conf=off", "--private-network"]),
+        *(f"--bind={outside}:{inside}" for outside, inside in (binds or {}).items()),
+        *(f"--setenv={name}={value}" for name, value in (environment or {}).items()),
+        "--", *command,
+    ]  # fmt: skip

@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import time
 from pathlib import Path
+from typing import Final
+
+LEFTOVER: Final = 60.0  # seconds after which a temporary file is no longer being written
 
 
 def replace_file(path: Path, content: str | bytes, mode: int = 0o644, sync: bool = False) -> None:
@@ -33,3 +37,14 @@ def replace_file(path: Path, content: str | bytes, mode: int = 0o644, sync: bool
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files of processes that were killed while replacing ``path``.
+
+    This function blocks on disk I/O.
+    """
+    with contextlib.suppress(OSError):
+        for leftover in path.parent.glob(f".{path.name}.*"):
+            if time.time() - leftover.stat().st_mtime > LEFTOVER:
+                leftover.unlink()

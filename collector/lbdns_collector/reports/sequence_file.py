@@ -23,7 +23,7 @@ import msgpack
 
 from lbdns.config import Config
 from lbdns.events.event_log import EventLog
-from lbdns.process.atomic_file import replace_file
+from lbdns.process.atomic_file import remove_leftovers, replace_file
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns.text.counts import counted
 from lbdns_collector.reports.report_table import ReportTable
@@ -40,7 +40,6 @@ SAVING: Final = DutyCycle(10.0, shortest=0.7)
 STOP: Final = 5.0  # seconds that stopping waits for a slow disk
 SLICE: Final = 1000  # hosts to encode before other threads may run; this takes about 0.2 ms
 BREATH: Final = 0.0001  # seconds: enough for the event loop's thread to get the interpreter
-LEFTOVER: Final = 60.0  # seconds after which a temporary file is no longer being written
 MAX_BYTES: Final = 64 * 2**20  # a longer file is not ours; 10,000 hosts take about half a megabyte
 
 
@@ -87,17 +86,6 @@ def write(path: Path, records: Mapping[str, HostRecord]) -> None:
         time.sleep(BREATH)
     path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     replace_file(path, b"".join(pieces), MODE)
-
-
-def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files of processes that were killed while writing the sequence file.
-
-    This function blocks on disk I/O.
-    """
-    with contextlib.suppress(OSError):
-        for leftover in path.parent.glob(f".{path.name}.*"):
-            if time.time() - leftover.stat().st_mtime > LEFTOVER:
-                leftover.unlink()
 
 
 class SequenceKeeper:

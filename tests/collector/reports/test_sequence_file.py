@@ -226,13 +226,3 @@ async def test_nothing_is_written_while_no_report_arrives(tmp_path: Path, monkey
         keeper.start()
         await keeper.stop()
     assert len(written) == 1
-
-
-def test_leftovers_of_killed_processes_are_removed(tmp_path: Path) -> None:
-    old, new, other = (tmp_path / name for name in (f".{FILE_NAME}.abc", f".{FILE_NAME}.def", ".other.abc"))
-    for path in (old, new, other):
-        path.touch()
-    for path in (old, other):
-        os.utime(path, (1.0, 1.0))
-    sequence_file.remove_leftovers(tmp_path / FILE_NAME)
-    assert sorted(tmp_path.iterdir()) == sorted([new, other])

@@ -157,7 +157,7 @@ async def test_problems_that_have_ended_in_the_last_hour_are_listed(browser: Bro
 
 @pytest.mark.parametrize(
     ("uptime", "is_current", "expected"),
-    [(4000, True, "no problems in the last hour"), (1500, True, "no problems in the last 25 min"),
+    [(4000, True, "no problems now or in the last hour"), (1500, True, "no problems now or in the last 25 min"),
      (4000, False, "no problems now")],
     ids=["hour", "since the start", "a server without events"],
 )  # fmt: skip
@@ -180,14 +180,14 @@ async def test_the_header_claims_no_more_than_the_page_knows(browser: Browser) -
         logged(farm, 2400 - i, "override", "info", f"override {i}", "bilbo")
     async with fake_server(farm, 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")
-        await page.until("document.getElementById('health').innerText.startsWith('no problems in the last ')")
-        assert await page.text("#health") == "no problems in the last 38 min"  # of the newest 500 events
+        await page.until("document.getElementById('health').innerText.startsWith('no problems now or in the last ')")
+        assert await page.text("#health") == "no problems now or in the last 38 min"  # of the newest 500 events
         farm.replaced["frodo"] = {"guard": "needed, but: its server-status page cannot be read, for 85 s"}
         farm.replaced["bilbo"] = {"guard": "ramp 40%"}
         await server.send_status()
         await page.until("document.querySelectorAll('.problems li').length === 2")
         text = await page.text("#problems")
-        assert "1 now, 1 intended" in text
+        assert "1 now, 1 on purpose" in text
         assert "None has ended in the last 38 min" in text
 
 

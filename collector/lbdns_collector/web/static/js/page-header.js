@@ -54,7 +54,7 @@ export class PageHeader {
     const found = count ? pluralize(count, "problem") : "no problems";
     const span = knownSpan >= HOUR ? "hour" : formatDuration(Math.round(knownSpan));
     setText(this.health, ended.length ? `${found} now, ${ended.length} ended in the last hour`
-      : count || !(knownSpan > 0) ? `${found} now` : `${found} in the last ${span}`);
+      : count || !(knownSpan > 0) ? `${found} now` : `${found} now or in the last ${span}`);
     setClass(this.health, `health ${count ? "trouble" : "well"}`);
     setAttribute(this.health, "href", problems.length || ended.length ? "#problems" : null);
     setHidden(this.health, false);

@@ -26,7 +26,7 @@ export class ProblemPanel {
     setHidden(this.element, !problems.length && !ended.length);
     const planned = problems.filter(({ isPlanned }) => isPlanned).length;
     const real = problems.length - planned;
-    setText(this.count, `${real || "none"} now${planned ? `, ${planned} intended` : ""}`);
+    setText(this.count, `${real || "none"} now${planned ? `, ${planned} on purpose` : ""}`);
     const span = knownSpan >= HOUR ? "hour" : formatDuration(Math.round(knownSpan));
     setText(this.endedTitle, ended.length ? "Ended in the last hour" : `None has ended in the last ${span}`);
     setHidden(this.endedTitle, !ended.length && !(knownSpan > 0));

@@ -79,8 +79,9 @@ class SensorTask:
         self.resume()
 
     def resume(self, error: Exception | None = None) -> None:
-        """Run the current reading until it waits or finishes. If ``error`` is given, it is thrown into the reading's
-        generator."""
+        """Advance the current reading until it must wait or is finished. If ``error`` is given, it is thrown into the
+        reading's generator.
+        """
         assert self._steps is not None
         try:
             self.wait = self._steps.throw(error) if error else next(self._steps)

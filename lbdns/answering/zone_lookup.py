@@ -149,7 +149,7 @@ def _at_node(index: ZoneIndex, node: Node, name: bytes, qtype: int) -> AnswerSec
 
 
 def _target_addresses(index: ZoneIndex, owner: bytes, rtype: int, rrset: RRset) -> Iterator[tuple[Record, ...]]:
-    """Yield, for the additional section, the address RRsets of the hosts that the records name.
+    """Yield the address RRsets of the hosts that the records name, for the additional section.
 
     Hosts below a delegation are included only for NS records; their addresses are glue, not authoritative data. No
     addresses are returned for a pool's name, because only a query for that name selects a member.

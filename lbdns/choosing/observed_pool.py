@@ -57,7 +57,8 @@ class ObservedMember:
         self.overdue_at = reading.received + OVERDUE_AFTER * self.interval
 
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
-        """Return ``metrics``; if only ``busy_workers`` is missing, add its last known value while that value is valid.
+        """Return ``metrics``. If only ``busy_workers`` is missing, add its last known value, provided it is still
+        valid.
 
         Without ``busy_workers``, a server too busy to serve its status page would be judged by its run queue alone. The
         server would seem idle and get more clients.

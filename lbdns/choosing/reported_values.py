@@ -71,8 +71,9 @@ def counted_cores(reported: Sequence[float | None], most: float = 0.0) -> list[f
     """Return the number of cores counted for each member.
 
     At most ``most`` cores count for each member; if ``most`` is 0, the limit is ``MORE_CORES`` times the pool's median.
-    A member that reports no cores is assumed to have the mean of the other members' cores, or 1 core if no member
-    reports its cores. If three or more members report their cores, no single member determines the median or the mean.
+    A member that reports no cores is assumed to have as many cores as the other members have on average, or 1 core if
+    no member reports its cores. If three or more members report their cores, no single member determines the median or
+    the mean.
     """
     known = [cores for cores in reported if cores is not None and cores > 0]
     if not known:

@@ -113,8 +113,8 @@ def served_between(
 
     If a counter has decreased (because of a restart) or has increased more than is possible, its value is used only as
     the new baseline. ``status_requests`` (the number of the agent's own server-status requests) is subtracted from the
-    requests. Status requests use almost no CPU time. If they were counted, every server would seem ten times as fast
-    after an idle night.
+    number of requests. Status requests use almost no CPU time. If they were counted, every server would seem ten times
+    as fast after an idle night.
     """
     requests, cpu = work_between(last, now, seconds)
     if requests is None or cpu is None:

@@ -156,6 +156,6 @@ def _record(record: RR) -> dict[str, Any]:
 def _named(table: Any, number: int, unknown: str) -> str:
     """Return the name of a protocol number.
 
-    A number without a name is appended to ``unknown``, as in TYPE999 (RFC 3597).
+    If the number has no name, the function returns ``unknown`` followed by the number, as in TYPE999 (RFC 3597).
     """
     return str(table.forward.get(number, f"{unknown}{number}"))

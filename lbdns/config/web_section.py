@@ -50,7 +50,7 @@ def _scaler(table: TomlTable, name: str, default: str) -> str:
 
 
 def _url_fault(text: str) -> str:
-    """Return what is wrong with the URL of a scaler, or an empty string if nothing is."""
+    """Return what is wrong with a scaler's URL, or an empty string if the URL is valid."""
     if not text.isascii() or not text.isprintable() or " " in text:
         return "it contains spaces or special characters"
     try:

@@ -1,4 +1,6 @@
-"""History tiers and chunks. A tier's table has one row for each column of each chunk of samples. Sans-I/O."""
+"""History tiers and chunks. Each tier has a table, in which each row stores one column of one chunk of samples.
+Sans-I/O.
+"""
 
 from __future__ import annotations
 

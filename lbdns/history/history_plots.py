@@ -131,7 +131,7 @@ class _PlotReading:
 
 
 class _OtherMembers:
-    """A summary of all members without a series of their own, at each point."""
+    """Summarises, at each point, all members that have no series of their own."""
 
     def __init__(self, points: int) -> None:
         self._sums, self._weights, self._seconds = [0.0] * points, [0.0] * points, [0.0] * points

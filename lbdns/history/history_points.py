@@ -45,9 +45,10 @@ def plan_chunks(
 
 
 def weights(db: HistoryDatabase, tier: HistoryTier, chunk: PlannedChunk, column: str) -> Sequence[float]:
-    """Return the weight of each moment of a chunk: for counts, the seconds that the moment covers, or 0 if unknown.
+    """Return the weight of each moment of a chunk.
 
-    For all other columns, the weight is 1.
+    For counts, the weight is the number of seconds that the moment covers, or 0 if this number is unknown. For all
+    other columns, the weight is 1.
     """
     if column not in COUNTS:
         return [1.0] * chunk.count

@@ -120,8 +120,8 @@ def with_joined(farm: Farm, joined: JoinedMembers) -> tuple[Farm, list[tuple[Joi
     """Return two values: a copy of ``farm`` that includes ``joined``, and the members that it cannot include, each with
     the reason.
 
-    ``farm`` contains only configured members. Each joined member is appended to its pool, in the order of the names,
-    and its addresses become records of the zone with the pool's TTL.
+    ``farm`` contains only configured members. Joined members are appended to their pools, sorted by name. Their
+    addresses become records of the zone, with the pool's TTL.
     """
     members, new_nodes, refused = _sorted_out(farm, joined)
     return (_extended(farm, members, new_nodes) if members else farm), refused

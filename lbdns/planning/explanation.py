@@ -115,8 +115,8 @@ def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now:
     """Return the members that the next answers under ``policy`` will name. For the first of these members, also return
     the reason for its selection, also in one sentence with the deciding number, and its share of the planned answers.
 
-    This part of ``explain`` is cheap enough for every status document. Only the reason for a selection in light traffic
-    requires a view of the pool.
+    This part of ``explain`` is cheap enough for every status document. A view of the pool is needed only to give the
+    reason for a selection in light traffic.
     """
     plan, taken = cursor.plan, cursor.taken
     coming = next_selections(plan, taken, UPCOMING)
@@ -242,10 +242,10 @@ def next_selections(plan: Plan, taken: int, count: int) -> Sequence[int]:
 def probabilities(plan: Plan, taken: int) -> Mapping[int, float]:
     """Return each member's share of the plan's next selections, keyed by member index.
 
-    When traffic is light, the next selections are all remaining selections for light traffic. Otherwise, the next
-    selections are one full round of the plan, so the result does not depend on the current position in the round. If
-    the plan is made for the answers expected before the next report, the function returns the plan's own shares,
-    because a few selections cannot show small shares.
+    When traffic is light, the next selections are all remaining selections for light traffic. Otherwise, one full round
+    of the plan counts as the next selections. The result therefore does not depend on the current position in the
+    round. If the plan is made for the answers expected before the next report, the function returns the plan's own
+    shares, because a few selections cannot show small shares.
     """
     begin = plan.repeat_from
     if begin > max(taken, plan.probes) and not plan.light:

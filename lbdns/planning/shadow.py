@@ -148,7 +148,8 @@ class ShadowPlans:
         cursor.set_plan(plan)
 
     def counters(self, live: Mapping[ShadowKey, PlanCursor]) -> AnswerCounters:
-        """Return the selections that the shadows would have made up to the ``live`` cursors' current positions.
+        """Return counters of the selections that the shadows would have made so far, given the current positions of the
+        ``live`` cursors.
 
         Diversions are counted only for plans that have ended, because differences in an unfinished plan may still
         disappear.

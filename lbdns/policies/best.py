@@ -177,9 +177,9 @@ def expected_rates(view: PoolView) -> tuple[float, float]:
     """Return two values: the requests/s and the answers/s that are currently expected.
 
     When a crowd of clients arrives, answers increase immediately, but completed requests and averages increase only
-    some seconds later. Each answer to the crowd is assumed to bring the usual number of requests, or one request if the
-    usual number is lower. If the crowd looks up names but sends no requests, the only effect is that traffic is split
-    by capacity for a while.
+    some seconds later. Each answer to the crowd is assumed to lead to the usual number of requests, but to at least
+    one. If the crowd looks up names but sends no requests, the only effect is that traffic is split by capacity for a
+    while.
     """
     if not view.crowd_arriving:
         return view.requests_per_s, view.answers_per_s

@@ -19,7 +19,7 @@ def nearly_highest(view: PoolView) -> list[int]:
 
 
 def fastest(view: PoolView, members: Sequence[int]) -> list[int]:
-    """Return the ``members`` (indexes) whose cores are fastest: one request takes the least time there."""
+    """Return the ``members`` (indexes) with the fastest cores, which serve a single request in the least time."""
     speeds = [view.members[i].capacity / view.members[i].cores for i in members]
     least = max(speeds, default=0.0) / SAME_SPEED
     return [i for i, speed in zip(members, speeds, strict=True) if speed >= least]

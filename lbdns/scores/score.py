@@ -61,7 +61,7 @@ class Score:
     def parts(self, metrics: Mapping[str, float]) -> dict[str, float]:
         """Return the points that each metric in ``metrics`` adds to the score.
 
-        ``of`` returns the truncated sum of these points.
+        ``of`` returns the sum of these points, truncated to an integer.
         """
         found: dict[str, float] = {}
         present = 0.0

@@ -29,8 +29,9 @@ def bind(
 
     Error messages contain the socket's ``purpose`` and its configuration ``key``. With ``share``, the address may
     overlap with that of another socket in this process (SO_REUSEADDR). With ``beside``, the socket shares its port, and
-    the traffic to that port, with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens.
-    TCP sockets without a backlog do not listen, so several of them can be bound to the same port. Raises ListenError.
+    the traffic to that port, with other sockets of this program (SO_REUSEPORT). If ``backlog`` is given, the socket
+    listens. TCP sockets without a backlog do not listen, so several of them can be bound to the same port. Raises
+    ListenError.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(

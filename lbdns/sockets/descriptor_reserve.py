@@ -7,7 +7,7 @@ import os
 
 
 class DescriptorReserve:
-    """Holds one descriptor from creation until ``release`` is called, and again after ``restore`` is called."""
+    """Holds one spare descriptor, which the caller can ``release`` for other use and ``restore`` later."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None

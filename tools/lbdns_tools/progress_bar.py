@@ -23,7 +23,9 @@ def count_bar(total: int, unit: str) -> Iterator[Callable[[object], None]]:
 
 @contextmanager
 def share_bar(visible: bool) -> Iterator[Callable[[str, float, str], None]]:
-    """Yield a function that takes a run's label and completed fraction, and text to display. Runs must not overlap."""
+    """Yield a function that displays a run's progress, given its label, its completed fraction and a text. Runs must
+    not overlap.
+    """
     if not visible:
         yield lambda label, share, text: None
         return

@@ -49,7 +49,7 @@ class ListeningSocket:
 def parse(text: bytes) -> list[ListeningSocket]:
     """Return the listening sockets, which are listed first in /proc/net/tcp and /proc/net/tcp6 (proc_net_tcp.rst).
 
-    Raises ValueError if ``text`` is not the beginning of either file.
+    Raises ValueError if ``text`` does not begin like one of these files.
     """
     found = []
     for line in text.split(b"\n")[1:]:

@@ -228,6 +228,6 @@ def with_failure(reading: Reading, pool: str, reason: str) -> Reading | None:
 
 
 def without_failures(reading: Reading, known: Callable[[str], bool]) -> Reading | None:
-    """Return ``reading`` without the failures of pools that are missing from ``known``, or None if nothing changes."""
+    """Return ``reading`` without check failures of unknown pools, or None if it contains none."""
     kept = tuple(failed for failed in reading.failed_checks if known(failed.pool))
     return None if kept == reading.failed_checks else replace(reading, failed_checks=kept)

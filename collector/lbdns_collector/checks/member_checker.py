@@ -54,7 +54,7 @@ class MemberChecker:
         self.counts: Counter[tuple[str, str]] = Counter()
 
     def open(self, farm: Farm) -> None:
-        """Open the sockets that the checks of ``farm`` need and that require root privileges. Raises ConfigError."""
+        """Open the sockets for the ICMP checks of ``farm``, which requires root privileges. Raises ConfigError."""
         targets = [each for each in checks_of(farm) if each.check.target and each.check.target.kind == "icmp"]
         self._icmp.open(address for each in targets for address in each.addresses)
 

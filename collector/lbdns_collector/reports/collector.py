@@ -1,4 +1,4 @@
-"""The collector: links the report sockets, report table, member checks and snapshot publisher.
+"""The collector: connects the report sockets, report table, member checks and snapshot publisher.
 
 ``lbdns serve`` embeds a collector.
 """

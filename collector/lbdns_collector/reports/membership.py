@@ -49,7 +49,7 @@ class Membership:
 
     @property
     def _joined(self) -> JoinedMembers:
-        """The joined members in force."""
+        """The currently joined members."""
         return self._collector.joins.joined
 
     def start(self) -> None:

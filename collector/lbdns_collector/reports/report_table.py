@@ -215,7 +215,7 @@ class ReportTable:
         return peer
 
     def _join(self, joins: JoinRequests, peer: ReportingPeer, report: Report, source: str, now: float) -> None:
-        """Make the sender of an authentic report a joined host. Raises ReportError if the host may not join.
+        """Admit the sender of an authentic report as a joined host. Raises ReportError if the host may not join.
 
         The rules are checked again whenever the pool, the addresses or the source in the host's reports change.
         """

@@ -89,8 +89,8 @@ def write(path: Path, records: Mapping[str, HostRecord]) -> None:
 
 
 class SequenceKeeper:
-    """A keeper of the sequence file, which loads the sequence numbers into a report table and saves them while the
-    collector runs.
+    """Maintains the sequence file: loads the sequence numbers into a report table, and saves them while the collector
+    runs.
     """
 
     def __init__(self, path: Path, table: ReportTable, events: EventLog) -> None:

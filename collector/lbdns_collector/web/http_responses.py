@@ -1,6 +1,6 @@
 """HTTP responses: Builds and sends HTTP responses with JSON documents and errors.
 
-Long bodies are sent in pieces, with one scheduled slice for each piece.
+Long bodies are sent in pieces, one piece per scheduler slice.
 """
 
 from __future__ import annotations

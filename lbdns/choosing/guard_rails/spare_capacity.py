@@ -43,7 +43,7 @@ def needed_despite_alarm(
 ) -> list[int]:
     """Return the members of ``alarmed`` that the pool needs, in addition to ``others``, to serve ``demand`` requests/s.
 
-    If the other members can serve all waiting and new requests within ``horizon`` seconds, the pool can do without all
+    If the other members can serve all waiting and new requests within ``horizon`` seconds, the pool needs none of the
     alarmed members. Otherwise, each alarmed member's ratio of load to capacity is compared with the ratio that the
     other members will reach. If the alarmed member's ratio is higher, the pool can do without it: no capacity is lost,
     because the member serves its own queue in the meantime. ``load`` is in requests.

@@ -75,7 +75,7 @@ class OverrideManager:
         self._check()
 
     def follow(self, overrides: Sequence[Override]) -> None:
-        """Put the followed collector's overrides into force, replacing those that it sent before.
+        """Apply the followed collector's overrides, which replace those that it sent before.
 
         This server's own override of the same kind for the same member takes precedence.
         """

@@ -67,7 +67,7 @@ class QueryLog:
             self._writer.waiting.put(sample)
 
     def stop(self, patience: float = LAST) -> None:
-        """Write the waiting lines for up to ``patience`` seconds, and then end the thread."""
+        """Spend up to ``patience`` seconds writing the queued lines, and then end the thread."""
         if self._writer:
             self._writer.end(patience)
             self._gone += self._writer.unwritten

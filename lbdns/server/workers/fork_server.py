@@ -102,7 +102,7 @@ class _ForkServerProcess:
         self._children: dict[int, tuple[int, int]] = {}  # pidfd -> launch, pid
 
     def run(self) -> None:
-        """Fork and reap workers until the main process ends, or until a message arrives without its socket."""
+        """Fork and reap workers until the main process ends, or until a message lacks the socket that belongs to it."""
         self._selector.register(self._sock, selectors.EVENT_READ)
         while True:
             for key, _ in self._selector.select():

@@ -47,7 +47,7 @@ class WorkerCounters:
         return self._sum
 
     def answers(self, pool: str) -> Counter[str]:
-        """Return the number of times that each member of a pool was selected, keyed by full name."""
+        """Return how many times each member of a pool was selected, keyed by full name."""
         if self._by_pool is None:
             self._by_pool = self.sum().by_pool()
         return self._by_pool.get(pool, NO_ANSWERS)

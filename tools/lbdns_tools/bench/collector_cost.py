@@ -104,8 +104,9 @@ class FollowerProbe:
 
 
 def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
-    """Yield two values for every sample of the metric family ``name``: the value of its last label, and its own
-    value."""
+    """Yield a pair for each sample of the metric family ``name``: the value of the sample's last label, and the
+    sample's value.
+    """
     for match in re.finditer(rf'^{name}(?:{{[^}}]*"([^"]*)"}})? (\S+)$', text, re.MULTILINE):
         yield match[1] or "", float(match[2])
 

@@ -127,8 +127,9 @@ def lab_scaled_farm(highest: float, seconds: float, folder: Path) -> Iterator[Sc
 def command_in_lab(lab: Lab, machine: str, *words: str) -> tuple[str, ...]:
     """Return a command that runs in a machine's network, but sees the mounts of this process.
 
-    The scaler needs this: the network namespaces that it creates are mounts, which others must see. Its control group
-    is its own, since the supervisors of the servers that it starts would otherwise delay the machine's programs.
+    The scaler needs this, because it creates network namespaces, which are mounts that other processes must see. The
+    command runs in a control group of its own, because the supervisors of the servers that it starts would otherwise
+    delay the machine's programs.
     """
     network = f"--net={NAMESPACES / lab.places[machine].namespace}"
     return make_group(f"{TOP}/{lab.id}/scaler").command("nsenter", network, "--", *words)

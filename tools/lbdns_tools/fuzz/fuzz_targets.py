@@ -1,6 +1,6 @@
 """Lists the fuzz targets, defines their interface, and runs or shrinks inputs.
 
-This module imports no target, because a target's code must be imported while instrumentation is active.
+This module does not import any target, because targets must be imported while instrumentation is active.
 """
 
 from __future__ import annotations

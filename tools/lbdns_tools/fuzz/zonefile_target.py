@@ -112,8 +112,9 @@ def check(data: bytes) -> None:
 
 
 def _read(contents: Mapping[str, bytes]) -> Zone:
-    """Parse the zone in an input. A directory is created only if the zone includes other files, because creating one is
-    the slowest step."""
+    """Parse the zone file in a fuzz input. A directory is created only if the zone includes other files, because
+    creating one is the slowest step.
+    """
     try:
         text = contents["zone"].decode()
     except UnicodeDecodeError:

@@ -139,7 +139,7 @@ class InterruptedRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunMeasurement:
-    """A setup for measuring runs with ``processes`` load processes, which are assigned to ``places`` in turn.
+    """Measures runs with ``processes`` load processes, which are assigned to ``places`` in turn.
 
     If ``processes`` is 0, :func:`_useful_processes` determines the number of processes, but each place has at least one
     process.

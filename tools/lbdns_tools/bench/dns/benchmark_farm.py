@@ -1,4 +1,4 @@
-"""The farm that DNS benchmarks use: the zone ``hobbit``, with a pool for lbdns or fixed aliases for the peers."""
+"""The farm for DNS benchmarks, with the zone ``hobbit``. lbdns serves a pool; its peers serve fixed aliases instead."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def log_to_a_pipe(bed: FaultBed) -> LogReader:
 
 
 def provoke_lines(bed: FaultBed, seconds: float) -> None:
-    """Change weights repeatedly for ``seconds``, because the server logs a line for each change."""
+    """Change weights repeatedly for at most ``seconds``; the server logs a line for each change."""
     end, number = time.monotonic() + seconds, 0
     while number < LINES and time.monotonic() < end:
         for member in MEMBERS:

@@ -1,4 +1,4 @@
-"""Records labs in /var/lib/lbdns-lab, and cleans up after crashed labs (``lbdns-lab clean``).
+"""Keeps a record of each lab in /var/lib/lbdns-lab, and cleans up after crashed labs (``lbdns-lab clean``).
 
 Each lab creates its record before anything else.
 """

@@ -59,8 +59,8 @@ def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int =
     """Run a planned load from the lab's client hosts, and return the outcome.
 
     The shares in the outcome are keyed by machine name, not by address. ``answers`` includes the answers during the
-    warm-up. If clients use an address, ``answers`` is empty. Raises LbdnsError, or KeyboardInterrupt if the run is
-    interrupted.
+    warm-up. If clients use an address instead of a name, ``answers`` is empty. Raises LbdnsError, or KeyboardInterrupt
+    if the run is interrupted.
     """
     places = tuple(LoadPlace(client.command(), client.machine.addresses4) for client in lab.clients())
     before = answers(lab.status()) if case.resolve else {}

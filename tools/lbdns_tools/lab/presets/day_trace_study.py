@@ -1,4 +1,5 @@
-"""The study ``trace``, with the cloud study's day and the reactive scaler's load, both compressed to a few minutes.
+"""The study ``trace``, which runs the cloud study's day and the reactive scaler's load, each compressed to a few
+minutes.
 
 The study first measures the rate that the farm sustains with ``best``. Both loads peak at 90 % of the sustained rate.
 """

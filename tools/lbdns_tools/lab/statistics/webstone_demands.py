@@ -28,7 +28,7 @@ AGENT_CPU_PERCENT: Final = 1.0  # of a core, at most
 
 @dataclass(frozen=True, slots=True)
 class SelectionRatios:
-    """The ratios of two selections' figures at one point. If a result is missing, the ratio is None.
+    """The ratios of one selection's figures to another's at the same point. If a result is missing, the ratio is None.
 
     ``throughput`` is the product of ``work`` and ``pace``. ``work`` is the ratio of the hosts' CPU times, which depends
     on the selection. ``pace`` is the ratio of requests per CPU second, which depends on the machine. The variation of
@@ -217,7 +217,7 @@ def agents(outcome: MeasuredOutcome) -> set[str]:
 
 
 def agents_demand(outcomes: Sequence[MeasuredOutcome]) -> StudyDemand:
-    """Return the requirement that limits the CPU use of every agent in every run."""
+    """Return the requirement on the agents' CPU use, which limits every agent in every run."""
     read = [outcome for outcome in outcomes if agents(outcome)]
     what = "highest mean CPU use of any agent in any run, as a percentage of one core"
     return StudyDemand(what, busiest_agent(read), AGENT_CPU_PERCENT, False, len(read))

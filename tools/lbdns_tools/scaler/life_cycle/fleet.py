@@ -77,7 +77,7 @@ class Fleet:
         )  # fmt: skip
 
     def facts_of(self, name: str) -> ServerFacts:
-        """Return what was observed about a server at the last call of ``look``."""
+        """Return what the last call of ``look`` found out about a server."""
         return self.facts.get(name, ServerFacts())
 
     async def look(self) -> None:

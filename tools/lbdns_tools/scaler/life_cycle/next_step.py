@@ -208,7 +208,7 @@ def _drain_first(record: ServerRecord, facts: ServerFacts, now: float, times: Li
 
 
 def _lost(facts: ServerFacts) -> str:
-    """Return why a server that should run does not, or an empty string."""
+    """Return the reason why a server that should be running is not, or an empty string if it is running."""
     machine = facts.machine
     if machine is None:
         return "the server has disappeared"

@@ -31,8 +31,8 @@ class Forecast(Queue):
     """A seasonal-naive forecast with trend: today's level times the growth of earlier days at the same time of day.
 
     The forecast covers the time until clients use a new server: boot time plus TTL. The growth is a quantile of the
-    growths on earlier days: on weekdays if today is a weekday, or else on weekend days. The forecast only adds servers.
-    With less than a day of history, and for removals, the rules of ``queue`` apply.
+    growths on earlier days of the same type: weekdays if today is a weekday, or else weekend days. The forecast only
+    adds servers. With less than a day of history, and for removals, the rules of ``queue`` apply.
     """
 
     boot_time: float = read.duration(180.0, 0.0, 3600.0)

@@ -97,7 +97,7 @@ class ProcessProvider:
         )
 
     async def create(self, name: str, user_data: str) -> None:
-        """Create the folder of a server and start its supervisor. ``user_data`` is not used, since nothing boots."""
+        """Create the folder of a server and start its supervisor. ``user_data`` is ignored: no machine boots."""
         if folder := self._find(name):
             await self._complete(folder)
             return

@@ -22,7 +22,7 @@ class SimulatedServer:
 
 
 class SimulatedFarm:
-    """Starts and removes servers as a policy decides, and adds up the hours that they are paid for."""
+    """Starts and removes servers as a policy decides, and adds up the billed server hours."""
 
     def __init__(self, settings: ReplaySettings, begin: float, servers: int) -> None:
         self._settings = settings

@@ -13,8 +13,8 @@ from lbdns.config.value_readers import read_fields
 def read_kind(table: TomlTable, kinds: Mapping[str, Callable[..., Any]], default: str) -> tuple[str, Any]:
     """Return the kind and its settings, an instance of the dataclass ``kinds[kind]``.
 
-    A key that belongs to other kinds is an error, whose message names these kinds. Any other unknown key is an error,
-    too.
+    A key that belongs to other kinds is an error, and the error message names these kinds. Any other unknown key is an
+    error, too.
     """
     kind = table.one_of("kind", default, tuple(kinds))
     found = read_fields(kinds[kind], table)

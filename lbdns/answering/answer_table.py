@@ -150,7 +150,7 @@ class AnswerTable:
         return bool(origin[0]) and any(above in self._zones for above in names.suffixes(names.parent(origin)))
 
     def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
-        """Return the entry for a class IN question in the zone that ``index`` describes.
+        """Return the entry for a question of class IN in the zone of ``index``.
 
         The table keeps the entry only if the name exists and the type is either common or present at that name. These
         conditions prevent clients from exhausting the server's memory with random questions.

@@ -243,7 +243,7 @@ class FamilyAffinity:
         return None if number < 0 else int(cells[_MEMBERS + number])
 
     def give(self, cursor: PlanCursor, host: str, port: int, family: int, now: float) -> int:
-        """Join a lookup or, if there is none to join, use the next position in the plan; return the member.
+        """Join a lookup if possible; otherwise, use the next position in the plan. Return the selected member.
 
         If the lookup's member is no longer usable, the next member in the plan replaces it in the lookup.
         """
@@ -306,7 +306,7 @@ def _ports(cells: Sequence[Any], number: int) -> Sequence[int]:
 
 
 def _compare_gaps(cells: Sequence[Any], port: int, family: int, now: float) -> int:
-    """Apply rules 4 and 5 if the current lookup already has the type; return what ``_find`` returns.
+    """Apply rules 4 and 5, which decide if the current lookup already has the type. Return the result of ``_find``.
 
     Any query may be delayed, so a difference between the two times proves little by itself. It is sufficient if the
     client's lookups are known to begin with another type, or if the difference also occurred in the previous lookups.

@@ -91,8 +91,8 @@ class Responder:
         """Switch to answering from ``table``. To continue the old table's counters, call ``table.take_over`` first.
 
         Server cookies made with any of ``secrets`` (16 bytes each) are valid; new cookies are made with the first
-        secret. Without secrets, the server uses no cookies. ``share`` is the number of processes that answer at the
-        same addresses; each process enforces an equal fraction of the rate limit.
+        secret. Without secrets, the server uses no cookies. ``share`` is the number of processes that answer queries to
+        the same addresses; each process enforces an equal fraction of the rate limit.
         """
         config = table.farm.config
         self._before = self._counters_since_start()

@@ -100,7 +100,7 @@ class Chooser:
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
-        """Add ``counts``, the number of times that all processes have selected each member since the last call.
+        """Add ``counts``: how many times all processes together have selected each member since the last call.
 
         Only processes that make no plans call this method; any other process passes its selections to ``plan``.
         """

@@ -43,8 +43,8 @@ def brings_crowds(
     """Return whether answers bring crowds even though traffic is light.
 
     Answers bring a crowd if two conditions are met. First, an answer is followed by more requests than the weakest
-    member should get at once. Second, the requests go to the members that the answers named; requests to other members
-    must have a different cause.
+    member should get at once. Second, the requests go to the members that the answers named. If requests go to other
+    members, they must have a different cause.
 
     Each sequence has one item per member. ``requests`` (averages) and ``newest`` (from the newest reports) are in
     requests/s and exclude the agents' own requests. When a crowd leaves, ``newest`` decreases before the averages

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def limited_weights(weights: Sequence[float]) -> list[float]:
-    """Return ``weights``, limited to the highest value at which no weight exceeds a third of the sum.
+    """Return ``weights``, each capped at the highest limit for which no weight exceeds a third of the sum.
 
     If fewer than three members have a weight above 0, no such limit exists, and the weights are returned unchanged.
     """

@@ -26,7 +26,7 @@ def _parse_reason(text: str) -> str:
 
 
 def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[..., None]], click.Command]:
-    """Return a decorator that adds MEMBER, ``options`` and the shared options of all override commands."""
+    """Return a decorator that adds MEMBER, ``options``, and the options that all override commands share."""
     every = (
         click.argument("member", required=False),
         *options,

@@ -110,7 +110,7 @@ def _parse_members(text: str) -> tuple[NewMember, ...]:
 
 
 def _addresses_to_listen_on(address: str) -> tuple[str, ...]:
-    """Return the address and the loopback address, or none if ``address`` is not an address of this machine.
+    """Return the address and the loopback address, or an empty tuple if ``address`` does not belong to this machine.
 
     The server cannot listen on all addresses where systemd-resolved uses port 53 of one of them. Behind address
     translation, the address belongs to another machine.

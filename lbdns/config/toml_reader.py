@@ -196,7 +196,7 @@ class TomlTable:
         return tuple(value)
 
     def each(self, key: str, default: tuple[T, ...], read: Callable[[str], T]) -> tuple[T, ...]:
-        """Convert a list's strings with ``read``.
+        """Convert each string in a list with ``read``.
 
         If ``read`` raises ValueError, report the error and return the default.
         """

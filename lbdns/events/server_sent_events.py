@@ -40,7 +40,9 @@ class ServerSentEventReader:
         self._data: list[bytes] = []
 
     def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
-        """Yield each event that ``piece`` completes. Raises ValueError if an event exceeds MAX_EVENT bytes."""
+        """Yield each event that is complete once ``piece`` has arrived. Raises ValueError if an event exceeds MAX_EVENT
+        bytes.
+        """
         *lines, rest = piece.split(b"\n")
         for line in lines:
             self._rest += line

@@ -30,8 +30,8 @@ class PlotRequest:
     """The data that a viewer's plots need.
 
     ``metrics`` are metrics of the pool's members, and ``server_metrics`` are those of the server: queries, types or
-    rcodes. ``members`` have a series of their own. ``start`` and ``end`` are in Unix seconds; ``step`` is the requested
-    number of seconds between points.
+    rcodes. Each of ``members`` gets a series of its own. ``start`` and ``end`` are in Unix seconds; ``step`` is the
+    requested number of seconds between points.
     """
 
     pool: str

@@ -177,7 +177,7 @@ class Planner:
         return self._plans.answers()
 
     def shadow_counters(self) -> AnswerCounters:
-        """Return the number of times that the shadow policies would have selected each member."""
+        """Return how many times the shadow policies would have selected each member."""
         return self._plans.shadows.counters(self._plans.cursors)
 
     @property

@@ -50,8 +50,9 @@ def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConf
 class ShadowCursor:
     """Tracks a shadow's selections, and counts the live selections for which it would have selected another member.
 
-    Live and shadow selections are compared by member once per plan; the order within a plan does not matter. At the end
-    of each live plan, the caller must call ``end_plan`` and then ``set_plan``.
+    Once per plan, the number of live selections of each member is compared with the number of shadow selections; the
+    order within a plan does not matter. At the end of each live plan, the caller must call ``end_plan`` and then
+    ``set_plan``.
     """
 
     def __init__(self, members: int) -> None:
@@ -76,7 +77,7 @@ class ShadowCursor:
         self._plan = plan
 
     def totals_after(self, count: int) -> list[int]:
-        """Return what ``totals`` will be once the live plan has made ``count`` selections."""
+        """Return the values that ``totals`` will have once the live plan has made ``count`` selections."""
         return [total + more for total, more in zip(self.totals, self._selections(count).counts, strict=True)]
 
     def take_over(self, old: ShadowCursor, mapping: Sequence[int | None]) -> None:

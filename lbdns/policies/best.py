@@ -46,8 +46,8 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     next report.
 
     When traffic is not light, the plan begins with selections by level filling for the answers expected before the next
-    report. After these, members are selected in proportion to capacity, in case a crowd of clients has just arrived,
-    which the loads in the reports do not reflect yet.
+    report. After these, members are selected in proportion to capacity, because a crowd of clients may just have
+    arrived, and the loads in the reports would not reflect it yet.
     """
     shares = level_filling_shares(view)
     light = rotation(fastest(view, nearly_highest(view)), previous)
@@ -103,8 +103,8 @@ def usable_capacity(member: MemberView) -> float:
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     """Return each member's share of the expected requests. The shares add up to 1.
 
-    A member's share is at most ``view.max_speed_gain`` times the share that an idle member with its proven capacity
-    would get. If other programs leave a member no more than its proven capacity, its share needs no such limit.
+    A member's share is limited to ``view.max_speed_gain`` times the share that it would get if it were idle and had its
+    proven capacity. If other programs leave a member no more than its proven capacity, its share needs no such limit.
     """
     candidates = view.on_time
     shares = [0.0] * len(view.members)

@@ -108,7 +108,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Selections:
-    """The selections made from ``plan``: each member's count, and the last member selected from any plan so far."""
+    """The number of selections of each member from ``plan``, and the last member selected from this or any earlier
+    plan.
+    """
 
     plan: Plan
     counts: tuple[int, ...]

@@ -83,7 +83,9 @@ def _user_and_secret(header: str) -> tuple[str, str]:
 
 
 def _matches(secret: str, tokens: tuple[str, ...]) -> list[bool]:
-    """Return, for each token, whether it equals ``secret``. The time does not reveal which one matches."""
+    """Return, for each token, whether it equals ``secret``. The time that the comparison takes does not reveal which
+    token matches.
+    """
     return [_same(secret, token) for token in tokens]
 
 

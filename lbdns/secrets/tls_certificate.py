@@ -83,8 +83,9 @@ def _no_password() -> str:
 
 
 def _certificates(path: Path) -> list[tuple[str, str]]:
-    """Return the certificates in a PEM file, each with its place for error messages. The server's own certificate is
-    the first."""
+    """Return the certificates in a PEM file, each with its location for error messages. The server's own certificate
+    comes first.
+    """
     try:
         text = path.read_text("ascii", "replace")
     except OSError as error:

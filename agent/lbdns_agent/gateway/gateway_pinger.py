@@ -31,7 +31,7 @@ _TIMESTAMP = struct.Struct("@ll")  # struct timespec
 
 
 class GatewayPinger:
-    """A sensor for the round-trip time to the gateway. The function ``find`` returns the gateway."""
+    """A sensor for the round-trip time to the gateway. ``find`` is a function that returns the gateway."""
 
     def __init__(self, find: Callable[[], Gateway | None] = find_gateway) -> None:
         self._find = find

@@ -93,7 +93,7 @@ def is_long_pause(pauses: Sequence[float], at: int) -> bool:
 
 
 def merged(parts: Sequence[Increases | None], shortest: float) -> list[Increases | None]:
-    """Return the same increases in fewer parts, each at least ``shortest`` seconds long unless a gap follows.
+    """Merge successive increases into parts of at least ``shortest`` seconds. A part before a gap may be shorter.
 
     The totals are exact, so the rates of the merged parts are means.
     """

@@ -1,4 +1,4 @@
-"""The command ``lbdns-agent plot``: reads recorded files, and draws them in one picture."""
+"""The command ``lbdns-agent plot``: reads recorded files, and plots them in a single picture."""
 
 from __future__ import annotations
 

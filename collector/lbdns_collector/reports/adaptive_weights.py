@@ -77,7 +77,7 @@ class WeightSearchStatus:
 
 
 class WeightSearch:
-    """A search for better weights of one score.
+    """A search for better weights for one score.
 
     Call ``observe`` with every report; if the result is True, the weights in ``score`` have changed.
     """

@@ -290,7 +290,7 @@ def _do_nothing() -> None:
 def _adaptive(config: Config, before: WeightSearch | None) -> WeightSearch | None:
     """Return the weight search configured in ``config``, or None if adaptive weights are off.
 
-    Returns ``before`` if its weights and settings are unchanged, so that the results of the search survive a reload.
+    Returns ``before`` if its weights and settings are unchanged, so that a reload does not discard the search results.
     """
     if not config.collector.adapt:
         return None

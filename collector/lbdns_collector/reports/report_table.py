@@ -13,8 +13,8 @@ check determines the reason. A datagram's body is decoded only after the sender 
     join_...      the host is not in the configuration, and may not join a pool (see ``joining/join_requests.py``)
 
 A host that is not in the configuration counts as unknown unless its name matches a pool's ``join`` setting. The table
-stores such a host's readings from its first accepted report on, so that the host can be selected as soon as it is part
-of the farm.
+stores the readings of a host with such a name as soon as its first report is accepted. The host can therefore be
+selected as soon as it is part of the farm.
 """
 
 from __future__ import annotations

@@ -114,7 +114,8 @@ class ConnectionLimits:
         """Close a waiting connection, because a new connection needs a file descriptor.
 
         Return whether a connection was closed. Connections that have waited for less than SPARED seconds stay open.
-        This rule prevents a series of new connections from closing each other before their requests are read.
+        Without this rule, each of a series of new connections could close the one before it, whose request has not been
+        read yet.
         """
         client = self._greediest()
         since = next(iter(client.waiting.values()), math.inf) if client else math.inf

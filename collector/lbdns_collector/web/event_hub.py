@@ -243,7 +243,7 @@ class EventHub:
         self._log_turn = asyncio.get_running_loop().call_later(BREATH, self._push_log) if left else None
 
     def _abort_logs(self) -> None:
-        """Disconnect all clients that receive log events, because they would otherwise miss events.
+        """Disconnect all clients that receive log events, so that they notice that events have been dropped.
 
         Clients may reconnect.
         """

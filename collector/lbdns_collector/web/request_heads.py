@@ -58,7 +58,6 @@ class RequestHeads:
 
 
 def path_of(head: bytes) -> str:
-    """Return the path, without the query string, from the request line of a head, or an empty string if there is
-    none."""
+    """Return the path in a request head, without the query string, or an empty string if there is none."""
     words = head.split(b"\n", 1)[0].split()
     return words[1].partition(b"?")[0].decode("latin-1") if len(words) > 1 else ""

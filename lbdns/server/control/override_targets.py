@@ -104,7 +104,7 @@ def in_pools(names: Iterable[str]) -> str:
 
 
 def join_some(texts: Iterable[str], between: str = ", ") -> str:
-    """Join the first SHOWN texts. If there are more, append how many are omitted."""
+    """Join the first SHOWN texts. If there are more, append the number of omitted texts."""
     found = list(texts)
     more = f"{between}and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return between.join(found[:SHOWN]) + more

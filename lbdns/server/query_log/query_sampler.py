@@ -28,7 +28,7 @@ def next_gap(part: float, chance: float) -> int:
 
 
 class QueryLogTap:
-    """A wrapper around one socket's responder functions that passes each sampled query, with its response, to ``take``.
+    """Wraps the responder functions of one socket, and passes each sampled query and its response to ``take``.
 
     The caller must use the tap's ``respond`` and ``run_deferred`` instead of the functions passed to the constructor.
     """

@@ -43,7 +43,7 @@ class ConnectionTurns:
             asyncio.get_running_loop().call_soon(self._next_iteration)
 
     def _next_iteration(self) -> None:
-        """Give connections their turns in a new iteration.
+        """Give waiting connections their turns at the beginning of an iteration.
 
         The event loop calls this method before it reads from any socket.
         """

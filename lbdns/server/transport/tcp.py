@@ -245,7 +245,7 @@ class _Connection(asyncio.BufferedProtocol):
             self._take_turn()
 
     def _take_turn(self) -> None:
-        """Answer the buffered messages immediately or, if other connections are waiting, after their turns."""
+        """Answer the buffered messages immediately, or after the turns of other connections that are waiting."""
         if self._server.turns.are_free:
             self._answer()
         else:

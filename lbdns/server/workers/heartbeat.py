@@ -36,8 +36,9 @@ class Heartbeat:
 
     @property
     def silence(self) -> str:
-        """Return how long the process has gone without replying, as text for messages. The text is empty unless the
-        reply is late."""
+        """Return text that states for how long the process has not replied, or an empty string unless the reply is
+        late.
+        """
         return f"{self.silent_periods * PERIOD:g} s" if self.silent_periods >= LATE else ""
 
     @property

@@ -115,8 +115,8 @@ class MessageChannel:
     def send(self, payload: bytes, sockets: Sequence[socket.socket] = ()) -> None:
         """Send a message with ``sockets``, which the caller may then close. After ``close``, the method does nothing.
 
-        If the message must wait but no descriptors are left for its sockets, the connection breaks, because later
-        messages depend on this message. ``on_end`` is then called later.
+        If the message cannot be sent immediately and no descriptors are left to keep its sockets open, the connection
+        breaks, because later messages depend on this message. ``on_end`` is then called later.
         """
         if self.closed:
             return

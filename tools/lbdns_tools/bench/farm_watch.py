@@ -1,4 +1,4 @@
-"""Watches a farm that is scaled: its servers over time, their connections when they stop, and what answers name."""
+"""Watches a scaled farm: its servers, the connections of draining servers, and the members named in answers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ class FarmWatch:
                 self.named_at = time.time()
 
     def until(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
-        """Look until ``condition`` holds. Raises LbdnsError if it does not within ``seconds``, or a process ends."""
+        """Look until ``condition`` holds. Raises LbdnsError if ``condition`` does not hold within ``seconds``, or if a
+        process ends.
+        """
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.look()

@@ -16,8 +16,7 @@ Verdict = Literal["held", "FAILED", "skipped"]
 
 
 def queries(seconds: float, share: float = 1.0) -> int:
-    """Return the number of queries that the measuring load sends in ``seconds`` to the fraction ``share`` of the
-    workers."""
+    """Return how many queries of the measuring load a fraction ``share`` of the workers receives in ``seconds``."""
     return round(RATE * seconds * share)
 
 

@@ -162,7 +162,9 @@ def control_clients_that_never_read(path: Path, count: int, command: bytes) -> I
 
 
 class Prober:
-    """A thread that repeats a probe for the duration of a with statement, and records how long each success takes."""
+    """A thread that repeats a probe for the duration of a with statement, and records the duration of each successful
+    probe.
+    """
 
     def __init__(self, probe: Callable[[], bool], period: float = 0.2) -> None:
         self.times: list[float] = []

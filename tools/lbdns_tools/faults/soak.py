@@ -39,7 +39,7 @@ SHOWN: Final = 20  # unexplained lines or seconds that are shown
 
 @dataclass(slots=True)
 class EventWindow:
-    """An event that occurred, the period in which losses are attributed to it, and the number of these losses."""
+    """An event, the period in which lost queries are attributed to it, and the number of these queries."""
 
     event: SoakEvent
     begin: float
@@ -120,8 +120,9 @@ def run_soak(seconds: float, seed: int, say: Callable[[str], object], logs: Path
 
 
 def unexplained_losses(sent: Sequence[float], windows: Sequence[EventWindow]) -> str:
-    """Return text that states how many queries were lost outside any event, and after which event each was ``sent``
-    (monotonic seconds)."""
+    """Describe the queries that were lost outside all events: how many there were, and after which event each was
+    ``sent`` (monotonic seconds).
+    """
     places = []
     for at in sent[:SHOWN]:
         before = [window for window in windows if window.end <= at]

@@ -27,7 +27,7 @@ NO_REPORT: Final = r"is (silent|usable)|fails open|fails? open"
 class SoakEvent:
     """An event in a soak test. ``do`` injects a fault and removes it after a few seconds.
 
-    ``lost_s`` is the maximum loss that the event explains, expressed in seconds of the full load. ``explains`` is a
+    The event explains at most as many lost queries as are sent in ``lost_s`` seconds of full load. ``explains`` is a
     regular expression for the log lines that the event explains.
     """
 

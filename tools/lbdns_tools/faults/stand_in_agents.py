@@ -1,5 +1,4 @@
-"""Simulated agents: each reports the load that the answers to the measuring queries would cause on a real web
-server."""
+"""Simulated agents: each reports the load that its member would have if real clients sent the measuring queries."""
 
 from __future__ import annotations
 

@@ -62,7 +62,9 @@ def run_target(target: FuzzTarget, data: bytes) -> None:
 
 
 def shrink_input(target: FuzzTarget, data: bytes) -> bytes:
-    """Return ``data`` reduced to the parts that reproduce its failure. Raises ValueError if ``data`` does not fail."""
+    """Return ``data`` reduced to the parts that reproduce its failure. Raises ValueError if ``data`` does not cause a
+    failure.
+    """
     expected = failure(target, data)
     if expected is None:
         raise ValueError("the input to shrink must fail, but does not")

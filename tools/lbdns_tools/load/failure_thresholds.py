@@ -33,8 +33,9 @@ class FailureThreshold:
     limit: float
 
     def broken(self, figures: RunStatistics) -> str:
-        """Return the reason why the statistics ``figures`` fail, or "" if they pass. A missing result also counts as a
-        failure."""
+        """Return the reason why the run with the statistics ``figures`` fails, or "" if it passes. A missing result
+        also counts as a failure.
+        """
         value = figures.number(self.name)
         if value is None or not figures.requests:
             return f"{self.text}: no result"

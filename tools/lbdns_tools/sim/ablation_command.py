@@ -43,7 +43,7 @@ class AblationJob:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect of switching a rule off: the ratio of the mean response time without the rule to that with it.
+    """The effect of switching a rule off: the mean response time without the rule, divided by that with the rule.
 
     ``error`` is the jackknife standard error over the seeds.
     """
@@ -91,7 +91,7 @@ class RuleWorth:
 def worth(rule: AblationRule, chosen: Sequence[AcceptanceDemand], runs: ResultsByCase, off: ResultsByCase) -> RuleWorth:
     """Return what ``rule`` is worth, given the results with all rules (``runs``) and without ``rule`` (``off``).
 
-    ``off`` contains only the cases under ``best``.
+    ``off`` contains only the cases with the policy ``best``.
     """
     cases = _best_cases(chosen)
     effects = {case.name: effect_in([case], runs, off) for case in cases}

@@ -156,7 +156,7 @@ def parse_slow(text: str) -> Slowdown:
 
 
 def _amount(text: str, form: str, what: str, most: float) -> tuple[str, float, float, float]:
-    """Return the host's name, the two times and the amount in ``text``."""
+    """Parse ``text``, and return the host's name, the two times and the amount."""
     before, start, end = _span(text, form, ends=True)
     name, colon, amount = before.rpartition(":")
     if not colon or not name:

@@ -1,7 +1,7 @@
 """Compares CPU time per query with and without address family affinity.
 
 With affinity, answers to a client's A and AAAA queries name the same member. The configuration key 'coherence' controls
-affinity. On each plane, two servers are put under load in turn: one with the default 'coherence', and one with
+affinity. For each plane, two servers are put under load in turn: one with the default 'coherence', and one with
 'coherence' set to 0. Each ratio compares figures from the same round. If the load contains only A queries, the server
 stores every selection but reuses none. If the load consists of pairs of A and AAAA queries, the second query in each
 pair reuses the selection made for the first. In some rows, dnsperf sends all queries from one address. In the rows

@@ -137,7 +137,9 @@ def serving_beside_peers(
 
 
 def verified_plane(process: MeasuredProcess, expected: str) -> str:
-    """Return the plane that lbdns logs when it is ready. Raises BenchmarkError if the plane is not ``expected``."""
+    """Return the plane that lbdns names in its log once it is ready. Raises BenchmarkError if the plane is not
+    ``expected``.
+    """
     plane = process.await_log(r"ready: .*\b(\w+) plane", START, "which plane answers")[1]
     if expected not in ("auto", plane):
         raise BenchmarkError(f"{process.name} must use the {expected} plane, but uses the {plane} plane")

@@ -99,6 +99,6 @@ def first_given(seen: Sequence[Answers], member: str, since: float) -> float | N
 
 
 def _growth(seen: Sequence[Answers], member: str, since: float) -> list[float]:
-    """Return the times, in seconds after ``since``, of the reads that found a higher count than the read before."""
+    """Return the times (in seconds after ``since``) at which a read found a higher count than the previous read."""
     later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
     return [moment - since for (_, before), (moment, count) in pairwise(later) if count > before]

@@ -68,7 +68,8 @@ class StatusReader:
     async def members(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the members' documents, by name relative to the zone. Raises LbdnsError.
 
-        Each document also has the pool's key ``measured``: whether capacities are in requests/s.
+        Each document also contains the key ``measured`` of the member's pool, which states whether capacities are in
+        requests/s.
         """
         async with self._reading:
             if time.monotonic() - self._read_at >= FRESH:

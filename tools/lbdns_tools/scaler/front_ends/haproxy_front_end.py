@@ -89,7 +89,8 @@ class HaproxyFrontEnd:
     """One backend of an HAProxy on this host, or of a remote one without ``config_file``.
 
     The configuration file distinguishes the scaler's drains from operators' drains: the scaler's are ``disabled``.
-    Without the file, every drained server counts as drained by the scaler, and every server in maintenance as held.
+    Without the file, every drained server is assumed to have been drained by the scaler, and every server in
+    maintenance counts as held.
     """
 
     def __init__(self, config: HaproxyConfig) -> None:

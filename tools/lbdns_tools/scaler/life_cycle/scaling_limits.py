@@ -20,7 +20,7 @@ from lbdns_tools.scaler.policies.scaling_policy import FarmView, Recommendation
 
 @dataclass(frozen=True, slots=True)
 class ScalingLimits:
-    """How soon the farm follows its policy: by default at once, because most policies have delays of their own."""
+    """How quickly the farm follows its policy: immediately by default, as most policies have delays of their own."""
 
     cool_down: float = read.duration(0.0, 0.0, DAY)  # after each change of the number, before the next one
     delay_in: float = read.duration(0.0, 0.0, DAY)  # how long the policy must recommend fewer servers before some go

@@ -50,7 +50,7 @@ class ServerRecord:
     def moved(self, seconds: float, now: float) -> ServerRecord:
         """Return the record with later times, as if the clock had always been set as it is now.
 
-        No time is later than ``now``. A time of 0 stands for no time.
+        In the result, no time is later than ``now``. A time of 0 means that no time is set.
         """
         times = {key: min(time + seconds, now) for key in _TIMES if (time := getattr(self, key))}
         return replace(self, **times)

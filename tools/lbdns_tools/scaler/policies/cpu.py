@@ -60,7 +60,9 @@ class Cpu:
         return Recommendation(now, f"The CPU utilization of {cpu:.0f}% calls for no change yet, so {keeps}")
 
     def _breached(self, view: FarmView, side: int) -> bool:
-        """Return whether all rounds of the breach duration were above (1) or below (-1) the threshold."""
+        """Return whether the utilization was above (``side`` 1) or below (``side`` -1) the threshold in every round of
+        the breach duration.
+        """
         if not covers(view, self.breach):
             return False
         for demand in demands_since(view, self.breach):

@@ -23,8 +23,9 @@ def nearest_full_period_first(view: FarmView, period: float) -> tuple[str, ...]:
 
 
 def expiring(view: FarmView, period: float) -> tuple[str, ...]:
-    """Return the servers in service whose paid period ends soon, but late enough to drain them; the first to end is
-    first."""
+    """Return the servers in service whose paid period ends soon, but not too soon to drain them. The server whose
+    period ends first comes first.
+    """
     billed = {server.name: server.billed_since for server in view.servers}
     return tuple(
         name

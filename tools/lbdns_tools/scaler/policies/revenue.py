@@ -70,7 +70,9 @@ class Revenue:
 
 
 def _hour_begin(view: FarmView) -> float:
-    """Return the time at which the farm's paid hour began, or the last full hour if no server is paid for."""
+    """Return the time at which the farm's current billed hour began, or the last full hour if no server is being
+    billed.
+    """
     anchor = min((server.billed_since for server in view.servers if server.billed_since > 0), default=0.0)
     return anchor + floor((view.now - anchor) / HOUR) * HOUR
 

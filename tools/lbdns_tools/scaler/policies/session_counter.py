@@ -1,4 +1,4 @@
-"""The measurement rule of the 2014 scaler: whole sessions per second from a cumulative counter of a load balancer."""
+"""The rate measurement of the 2014 scaler: whole sessions per second, from a load balancer's cumulative counter."""
 
 from __future__ import annotations
 

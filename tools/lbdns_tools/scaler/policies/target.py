@@ -32,8 +32,8 @@ class Target:
     In one decision, the farm grows at most to twice its size, or by 4 servers if that is more. It shrinks only to the
     highest recommendation of the last ``stabilize`` seconds; past recommendations are computed again from the demand of
     the past rounds. The panic mode (as in Knative) begins when the mean over the panic window reaches
-    ``panic_threshold`` times the target, and ends when the mean has stayed below that for a stable window. In panic
-    mode, the highest of these means decides without delay, and no server is removed.
+    ``panic_threshold`` times the target. It ends when this mean has stayed below that threshold for a stable window. In
+    panic mode, the highest of these means decides without delay, and no server is removed.
     """
 
     metric: Literal["requests", "cpu"] = read.one_of("requests", ("requests", "cpu"))

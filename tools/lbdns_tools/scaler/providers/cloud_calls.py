@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class CloudCalls:
-    """Threads for calls to one cloud. ``translate`` returns the ProviderError for an exception of the SDK, or None.
+    """Runs calls to one cloud in threads. ``translate`` returns the ProviderError for an exception of the SDK, or None.
 
     ``transient`` returns whether a retry may succeed: after a time-out, a lost connection or a server error.
     """

@@ -55,7 +55,7 @@ def detail(server: Server) -> str:
 
 
 def machine(server: Server, public: bool) -> Machine:
-    """Return a server of Nova as the scaler sees it. ``public`` selects its floating addresses."""
+    """Return the scaler's view of a Nova server. ``public`` selects its floating addresses."""
     found = status(server)
     charged = 0.0 if found is MachineStatus.STOPPED else _started(server)
     return Machine(server.name, found, _addresses(server, public), charged, detail(server))

@@ -136,7 +136,7 @@ class ProcessProvider:
         self._reap()
 
     def _placed(self, machine: LocalMachine) -> LocalMachine:
-        """Return the server with the properties, other than its address, that its network requires."""
+        """Return the server with the properties that its network requires in addition to the address."""
         return machine
 
     def _clean_up(self, machine: LocalMachine) -> None:

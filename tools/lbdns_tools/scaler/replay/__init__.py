@@ -1,1 +1,1 @@
-"""Replays of traces with scaling policies, and their costs."""
+"""Replays traces with scaling policies, and calculates the costs of the policies."""

@@ -53,7 +53,7 @@ def read_access_log(path: Path, period: float) -> DemandTrace:
 
 @lru_cache(maxsize=64)  # many requests have the same second
 def _time(text: str) -> float | None:
-    """Return the Unix time of a time such as ``10/Oct/2026:13:55:36 +0200``, or None if there is no such time."""
+    """Return the Unix time for text such as ``10/Oct/2026:13:55:36 +0200``, or None if the text is not a valid time."""
     day, month, rest = text.split("/", 2)
     if month.lower() not in _MONTHS:
         return None

@@ -24,7 +24,7 @@ BOOT_TIME: Final = 180.0  # s until a server joins, as measured in the 2012 stud
 
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
-    """A farm of equal servers, and what it costs. Times are in seconds."""
+    """A farm of equal servers, and its costs. Times are in seconds."""
 
     prices: Prices = Prices(INCOME, PRICE)
     billing_period: float = HOUR  # 0: by the second

@@ -29,7 +29,7 @@ class FrontEndKind:
 
 @dataclass(frozen=True, slots=True)
 class FrontEndSection:
-    """The section ``[front_end]``. ``settings`` is of the class that ``FRONT_ENDS`` lists for ``kind``."""
+    """The section ``[front_end]``. ``settings`` is an instance of the class that ``FRONT_ENDS`` lists for ``kind``."""
 
     kind: str
     settings: Any

@@ -266,7 +266,7 @@ class CollectorProgram:
 def load_collector(path: Path, joined: JoinedMembers | None = None) -> CheckedConfiguration:
     """Read the configuration, zones and keys for a collector that runs without a DNS server. Raises ConfigError.
 
-    ``joined`` contains the joined members in force; if None, they are read from their file.
+    ``joined`` contains the currently joined members; if None, they are read from their file.
     """
     files = read_files(path, serves_dns=False)
     farm = files.farm

@@ -96,7 +96,7 @@ class Chooser:
         return overridden or bool(fresh) or changed
 
     def count_elsewhere(self, policy: str, count: int, now: float) -> None:
-        """Add ``count`` answers under ``policy``, sent by this server's other processes since the last call."""
+        """Add ``count`` answers, which this server's other processes have sent under ``policy`` since the last call."""
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:

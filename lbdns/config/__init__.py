@@ -93,7 +93,8 @@ def load_config(path: Path) -> Config:
 
 
 def load_sections(path: Path, *sections: str) -> Config:
-    """Read the configuration at ``path``. Raises a ConfigError with all errors if one of ``sections`` has an error.
+    """Read the configuration at ``path``. Raises a ConfigError that lists all errors if one of ``sections`` has an
+    error.
 
     An error in another section does not keep an operator from contacting a running server, for example to reload it. An
     unknown section is an error, too, because its name could be a misspelling of one of ``sections``.

@@ -98,7 +98,7 @@ class _PlotReading:
         self._db, self._tier, self._chunks, self._points, self._rest = db, tier, chunks, points, rest
 
     def metric(self, pool: str, metric: str, members: Sequence[str] | None) -> MetricPlot:
-        """Return the plot of one metric. If ``members`` is None, every name has a series."""
+        """Return the plot of one metric. If ``members`` is None, every name has a series of its own."""
         if metric in RAW_ONLY:
             raise ConfigError(f"plots: {metric!r} has no mean values; read /api/v1/history instead")
         sums, others = PointSums(self._points), _OtherMembers(self._points)

@@ -91,9 +91,10 @@ class HistoryReader:
     def series(
         self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
     ) -> HistorySeries:
-        """Return a metric of ``members`` (all members if empty) from ``start`` to ``end`` (Unix seconds).
+        """Return the values of a metric for ``members`` (all members if empty) from ``start`` to ``end`` (Unix
+        seconds).
 
-        The series has at most about ``points`` points. If ``pool`` is empty, the metric is one of the server's:
+        The series has no more than about ``points`` points. If ``pool`` is empty, the metric is one of the server's:
         queries, types or rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):

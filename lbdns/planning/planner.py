@@ -45,9 +45,9 @@ class Planner:
     ) -> None:
         """``events`` records changes of members' states; pass None if another process records such changes.
 
-        ``answers`` returns the number of times that each member of a pool has been selected so far, keyed by full name.
-        Pass ``answers`` in processes that have no cursors but receive other processes' counts. Without cursors and
-        without ``answers``, the planner cannot detect black holes.
+        ``answers`` returns how many times each member of a pool has been selected so far, keyed by full name. A process
+        that has no cursors but receives other processes' counts must pass ``answers``. Without cursors and ``answers``,
+        the planner cannot detect black holes.
         """
         self._loop = loop
         self._farm = farm

@@ -244,7 +244,7 @@ class DnsServer:
                 service_manager.notify(service_manager.READY)
 
     async def _use_members(self, joined: JoinedMembers) -> None:
-        """Replace the joined members in force with ``joined``. Raises LbdnsError."""
+        """Replace the current joined members with ``joined``. Raises LbdnsError."""
         async with self._changing:
             if joined != self._current.value.joined:
                 await apply(self._member_parts, await asyncio.to_thread(with_members, self._current.value, joined))

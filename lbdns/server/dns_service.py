@@ -85,7 +85,7 @@ class Answerer(Protocol):
         """Return the number of queries answered so far, keyed by (zone, type, transport, RCODE)."""
 
     def answers(self, pool: str) -> Counter[str]:
-        """Return the number of times that each member of a pool has been selected, keyed by full name.
+        """Return how many times each member of a pool has been selected, keyed by full name.
 
         This call is cheaper than ``counters``.
         """

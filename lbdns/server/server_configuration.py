@@ -72,7 +72,7 @@ def read_configuration(
 ) -> ServeConfiguration:
     """Read a configuration, its zones and its keys. The function blocks on disk I/O. Raises ConfigError.
 
-    ``serials`` contains the last served serials, and ``joined`` contains the joined members in force. If one of these
+    ``serials`` contains the last served serials, and ``joined`` contains the currently joined members. If one of these
     arguments is None, its value is read from a file in the state directory.
     """
     files = read_files(path)

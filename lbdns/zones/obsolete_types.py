@@ -27,23 +27,23 @@ _ADDRESS: Final = 128  # bits
 
 @dns.immutable.immutable
 class MD(dns.rdtypes.nsbase.NSBase):
-    """A mail destination: a host name."""
+    """A mail destination: the name of a host."""
 
 
 class MF(MD):
-    """A mail forwarder: a host name."""
+    """A mail forwarder: the name of a host."""
 
 
 class MB(MD):
-    """A mailbox: a host name."""
+    """A mailbox: the name of the host that has it."""
 
 
 class MG(MD):
-    """A member of a mail group: a mailbox."""
+    """A member of a mail group: the name of a mailbox."""
 
 
 class MR(MD):
-    """A renamed mailbox: its new name."""
+    """The new name of a renamed mailbox."""
 
 
 class MINFO(dns.rdtypes.ANY.RP.RP):

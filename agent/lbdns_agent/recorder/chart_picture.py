@@ -25,7 +25,7 @@ MARGIN: Final = 0.04  # share of the largest value: keeps lines off the frame
 
 
 def check_picture(path: Path) -> None:
-    """Raise ConfigError if ``path`` has an unknown ending, and LbdnsError if matplotlib is not installed."""
+    """Raise ConfigError if ``path`` has an unknown file extension, or LbdnsError if matplotlib is not installed."""
     if path.suffix.lower() not in ENDINGS:
         raise ConfigError(f"--out: {path}: the file name must end in one of {', '.join(ENDINGS)}")
     try:

@@ -40,7 +40,7 @@ class JoinRequests:
     """The hosts that may join the pools of a farm, and the requests that are not yet part of the farm."""
 
     def __init__(self, configured: Farm, joined: JoinedMembers = NO_JOINED_MEMBERS) -> None:
-        """``configured`` is the farm without joined members; ``joined`` are the joined members in force."""
+        """``configured`` is the farm without joined members; ``joined`` are the currently joined members."""
         self._requested: dict[tuple[str, str], JoinedMember] = {}  # by pool and name
         self._changed_at: dict[tuple[str, str], float] = {}  # by pool and name: when the addresses last changed
         self.use(configured, joined)

@@ -69,7 +69,7 @@ class RenderScheduler:
         self._sampling = asyncio.get_running_loop().call_later(QUERY_SAMPLE_PERIOD, self._sample_queries)
 
     def stop(self) -> None:
-        """Stop measuring the query rate and scheduling turns."""
+        """Stop measuring the query rate, and stop scheduling turns."""
         for timer in (self._sampling, self._opening):
             if timer is not None:
                 timer.cancel()

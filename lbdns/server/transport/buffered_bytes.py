@@ -8,7 +8,7 @@ MAX_BUFFERED: Final = 32 * 2**20  # bytes of queries that wait for a turn, and o
 
 
 class BufferingConnection(Protocol):
-    """A connection with buffers."""
+    """A connection that buffers bytes."""
 
     @property
     def buffered(self) -> int:

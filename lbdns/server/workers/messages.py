@@ -31,7 +31,7 @@ class MessageReader:
         self._descriptors: deque[int] = deque()
 
     def feed(self, data: bytes, descriptors: Iterable[int]) -> Iterator[tuple[bytes, list[int]]]:
-        """Yield the messages that ``data`` completes. Raises ValueError if the data is invalid."""
+        """Yield each message that is complete once ``data`` has arrived. Raises ValueError if the data is invalid."""
         self._buffer += data
         self._descriptors.extend(descriptors)
         while len(self._buffer) >= _HEADER.size:

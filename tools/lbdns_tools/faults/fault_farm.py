@@ -34,11 +34,12 @@ class FarmPlan:
     """The settings of the farm for a fault. ``interval`` is the agents' report interval in seconds.
 
     ``members`` lists the members of the pool ``web``; ``zone`` must contain the addresses of all members other than the
-    default members. ``agents`` lists the members with an agent; if the list is empty, the fault sends the reports.
-    ``queried`` lists the names that the measuring load queries in turn. ``hosts`` contains the members that answers may
-    name, and maps each of them to its address. ``server``, ``pool``, ``collector`` and ``web`` contain additional lines
-    for the tables [server], [[pool]], [collector] and [web]. ``tables`` is added to the end of the configuration, and
-    ``zone`` to the zone file. ``check`` is the pool's check, with a placeholder for the port of the web servers.
+    default members. ``agents`` lists the members with an agent; if the list is empty, the fault itself sends the
+    reports. ``queried`` lists the names that the measuring load queries in turn. ``hosts`` contains the members that
+    answers may name, and maps each of them to its address. ``server``, ``pool``, ``collector`` and ``web`` contain
+    additional lines for the tables [server], [[pool]], [collector] and [web]. ``tables`` is added to the end of the
+    configuration, and ``zone`` to the zone file. ``check`` is the pool's check, with a placeholder for the port of the
+    web servers.
     """
 
     workers: int = 2

@@ -73,7 +73,9 @@ def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
 
 
 def _one(table: TomlTable, keys: tuple[str, ...]) -> str:
-    """Return the first of ``keys`` that the table contains. Record an error if the table contains none or several."""
+    """Return the first of ``keys`` that the table contains. Record an error if the table does not contain exactly one
+    of them.
+    """
     found = [key for key in keys if key in table.values]
     if not found:
         table.wrong("", f"one of {', '.join(keys)} is required")

@@ -23,10 +23,11 @@ from lbdns_tools.scaler.replay.trace_generator import generate_trace
 )
 @click.option("--seed", type=click.IntRange(0, 2**62), default=1, show_default=True, metavar="N", help="Random seed.")
 def command(days: int, seed: int) -> None:
-    """Print a generated trace of demand as CSV, with a row a minute, for 'lbdns-scaler replay'.
+    """Print a generated trace of demand as CSV, with one row per minute, for 'lbdns-scaler replay'.
 
-    A weekday has 35 to 600 requests/s, and 22.2 million requests. Weekends have fewer. With 3 days or more, there is
-    one campaign, and the site is down once for 40 minutes. The same seed always gives the same trace.
+    On weekdays, the rate is 35 to 600 requests/s, and the day's total is 22.2 million requests. Weekends have less
+    demand. With 3 days or more, there is one campaign, and the site is down once for 40 minutes. The same seed always
+    gives the same trace.
 
     \b
     Example:

@@ -109,8 +109,9 @@ def worth(rule: AblationRule, chosen: Sequence[AcceptanceDemand], runs: ResultsB
 
 
 def effect_in(cases: Sequence[AcceptanceCase], runs: ResultsByCase, off: ResultsByCase) -> Effect:
-    """Return the factor by which mean response times are higher in ``off`` than in ``runs`` (the geometric mean over
-    ``cases``)."""
+    """Return the factor by which mean response times are longer in ``off`` than in ``runs``: the geometric mean over
+    ``cases``.
+    """
     seeds = len(runs[cases[0].scenario, BEST])
 
     def ratio(left_out: int | None) -> float:

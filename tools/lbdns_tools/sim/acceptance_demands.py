@@ -93,7 +93,7 @@ def ratio(
 
 
 def none_of(row: str, case: AcceptanceCase, figure: str, what: str) -> AcceptanceDemand:
-    """Return the criterion that the ``figure`` of ``case`` must be 0."""
+    """Return an acceptance criterion: the ``figure`` of ``case`` must be 0."""
     return AcceptanceDemand(row, f"{case.name}: {what}", (case,), lambda look: look(case, figure), 0.0)
 
 
@@ -111,7 +111,7 @@ def _case(
 ) -> AcceptanceCase:
     """Return a case.
 
-    ``text`` replaces the load in the case's name. ``changes`` overrides fields of the scenario.
+    In the case's name, ``text`` replaces the load. ``changes`` overrides fields of the scenario.
     """
     fields = {"duration": 40.0 if quick else 120.0, **changes}
     return AcceptanceCase(f"{farm} {workload} {text or f'{load:g}'}", Scenario(FARMS[farm], workload, load, **fields))

@@ -1,4 +1,4 @@
-"""Estimates the farm in a recording: the servers' speeds, cores and other work, and the request rate."""
+"""Estimates the farm in a recording: the servers' speeds, cores and background load, and the request rate."""
 
 from __future__ import annotations
 

@@ -53,8 +53,9 @@ class OutcomeIndex:
         return quotient(self.figure(key, name), self.figure(other, name))
 
     def ratios(self, key: PointKey, other: PointKey, name: str) -> tuple[float, ...]:
-        """Return the ratio of a figure at ``key`` to the same figure at ``other`` for each repetition with both
-        results."""
+        """For each repetition that has both results, return the ratio of a figure at ``key`` to the same figure at
+        ``other``.
+        """
         mine, theirs = self._repeated(key, name), self._repeated(other, name)
         found = (quotient(mine[number], theirs[number]) for number in mine if number in theirs)
         return tuple(ratio for ratio in found if ratio is not None)

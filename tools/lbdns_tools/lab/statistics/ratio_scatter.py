@@ -2,8 +2,8 @@
 
 If the speed of a machine varies by 10 %, the lowest of 27 measured ratios is well below every true ratio. Repetitions
 show how much individual ratios vary. From the variation between repetitions, the module calculates a chance range for
-the lowest ratio, assuming that all true ratios equal the mean. If the lowest ratio lies within its chance range, the
-measurements do not show that any true ratio differs from the mean.
+the lowest ratio: the range in which it would lie if all true ratios equalled the mean. If the lowest ratio lies within
+its chance range, the measurements do not show that any true ratio differs from the mean.
 """
 
 from __future__ import annotations

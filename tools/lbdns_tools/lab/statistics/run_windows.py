@@ -12,8 +12,8 @@ from lbdns_tools.load.result_rows import ResultRow
 
 @dataclass(frozen=True, slots=True)
 class RunWindow:
-    """A window of a run. ``middle_s`` is the middle of the window in seconds since the start of the run. Rates are in
-    requests/s.
+    """A time window within a run. ``middle_s`` is the middle of the window in seconds since the start of the run. Rates
+    are in requests/s.
 
     ``response_s`` is the response time according to Little's law (the number of outstanding requests divided by the
     completion rate), or None if no request was completed. Outstanding requests are counted once a second. While few

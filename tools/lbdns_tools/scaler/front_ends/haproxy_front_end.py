@@ -88,9 +88,9 @@ class HaproxyConfig:
 class HaproxyFrontEnd:
     """One backend of an HAProxy on this host, or of a remote one without ``config_file``.
 
-    The configuration file distinguishes the scaler's drains from operators' drains: the scaler's are ``disabled``.
-    Without the file, every drained server is assumed to have been drained by the scaler, and every server in
-    maintenance counts as held.
+    In the configuration file, servers drained by the scaler are ``disabled``, which distinguishes them from servers
+    drained by operators. Without the file, every drained server is assumed to have been drained by the scaler, and
+    every server in maintenance counts as held.
     """
 
     def __init__(self, config: HaproxyConfig) -> None:

@@ -134,7 +134,7 @@ class Fleet:
                 self._begin(action, record)
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Carry out the changes of a scaling plan. A server with an action in progress does not change yet."""
+        """Carry out the changes of a scaling plan. A server with an action in progress is left for the next round."""
         for change in changes:
             name = change.after.name
             action, task = self._running.get(name, (None, None))

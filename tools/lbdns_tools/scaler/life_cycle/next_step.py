@@ -20,7 +20,7 @@ RETRY: Final = 5.0  # seconds between two attempts at the same action
 
 
 class Action(Enum):
-    """Something that the scaler does to one server."""
+    """An action that the scaler takes on one server."""
 
     CREATE = "create"
     START = "start"

@@ -27,7 +27,7 @@ _TIMES: Final = ("since", "asked", "drain_asked", "quiet_since")
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """One server's stage in its life. Times are Unix seconds."""
+    """The current stage of one server's life cycle. Times are Unix seconds."""
 
     name: str
     state: ServerState

@@ -36,7 +36,9 @@ def _time_zone(table: TomlTable, name: str, default: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Recommends the number of servers of the entry in force, or the largest number if several are in force."""
+    """Recommends the number of servers in the schedule entry for the current time, or the largest such number if
+    entries overlap.
+    """
 
     servers: int = read.integer(1, 1, MOST)  # while no entry is in force
     entries: tuple[ScheduleEntry, ...] = read.each((), parse_entry)

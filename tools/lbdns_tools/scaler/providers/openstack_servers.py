@@ -82,7 +82,7 @@ def _addresses(server: Server, public: bool) -> tuple[str, ...]:
 
 
 def without_doubles(servers: Iterable[Server]) -> tuple[list[Server], list[Server]]:
-    """Return two lists: one server for each name, the oldest that works, and the duplicates."""
+    """Return two lists: the servers to keep (for each name, the oldest that works), and their duplicates."""
     kept: dict[str, Server] = {}
     doubles = []
     for server in sorted(servers, key=lambda server: (status(server) in _UNUSABLE, server.created_at or "", server.id)):

@@ -178,7 +178,9 @@ class ProcessProvider:
                 yield MachineFolder(path)
 
     def _remove_unfinished(self) -> None:
-        """Remove the remains of interrupted creations. Only ``create`` may do so, so that no creation is disturbed."""
+        """Delete what interrupted calls of ``create`` have left. Only ``create`` may call this method, so that no
+        creation is disturbed.
+        """
         for path in self._config.folder.glob(f"*{_NEW}"):
             shutil.rmtree(path, ignore_errors=True)
 

@@ -22,7 +22,7 @@ class ResponseTimes:
         self._requests: dict[int, float] = defaultdict(float)
 
     def add(self, utilization: float, requests: float) -> None:
-        """Count requests that were served by servers with a utilization from 0 to 1."""
+        """Count ``requests`` that were served at a server ``utilization`` from 0 to 1."""
         self._requests[round(min(BUSIEST, utilization) * STEPS)] += requests
 
     def mean(self) -> float:

@@ -1,6 +1,6 @@
 """Generates traces of demand from a seeded formula: the day of the 2012 study, or several days of the same shape.
 
-A day has 1440 rates, one a minute. Its shape is the sum of two waves: one with its peak at 15:00, and a smaller one
+A day has 1440 rates, one per minute. Its shape is the sum of two waves: one with its peak at 15:00, and a smaller one
 with its peak at 20:30. The sum is multiplied by noise of a few percent, which is correlated from minute to minute. The
 shape is raised to a power and scaled to 35 to 600 requests/s. The power is chosen so that a day has 22.2 million
 requests, as in the study.

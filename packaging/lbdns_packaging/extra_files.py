@@ -1,4 +1,4 @@
-"""Copies the files of a package that are in no wheel: configuration, units, man pages, completions.
+"""Copies the files of a package that are in no wheel, such as configuration and units.
 
 They are in ``packaging/KIND/PACKAGE/``. Every file there gets into the package, so adding one needs no other change.
 """
@@ -29,10 +29,6 @@ def stage_extra_files(source: Path, package: str, stage: Path) -> None:
         folder = source / "packaging" / kind / package
         if folder.is_dir():
             shutil.copytree(folder, stage / target, dirs_exist_ok=True)
-    for page in sorted((source / "packaging" / "man" / package).glob("*.[1-8]")):
-        section = stage / "usr" / "share" / "man" / f"man{page.suffix[1:]}"
-        section.mkdir(parents=True, exist_ok=True)
-        (section / f"{page.name}.gz").write_bytes(compressed(page))
     documents = stage / "usr" / "share" / "doc" / package
     documents.mkdir(parents=True)
     shutil.copy(source / "LICENSE", documents / "copyright")
@@ -42,6 +38,11 @@ def stage_extra_files(source: Path, package: str, stage: Path) -> None:
 def compressed(path: Path) -> bytes:
     """Return the file compressed; the bytes depend on its contents alone."""
     return gzip.compress(path.read_bytes(), compresslevel=9, mtime=0)
+
+
+def compressed_text(text: str) -> bytes:
+    """Return the text compressed, like ``compressed``."""
+    return gzip.compress(text.encode(), compresslevel=9, mtime=0)
 
 
 def units(stage: Path) -> list[str]:

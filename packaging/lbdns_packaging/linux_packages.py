@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lbdns_packaging.debian_releases import MACHINES, SERVER_RELEASES, DebianRelease
+from lbdns_packaging.generated_files import stage_generated_files
 from lbdns_packaging.nfpm_packages import build_package
 from lbdns_packaging.package_descriptions import PackageDescription, agent_package, server_package, tools_package
 from lbdns_packaging.root_file_systems import PackagingError
@@ -36,6 +37,7 @@ class PackageBuilder:
         """Build the agent's package of format ``form``."""
         stage = empty_folder(self._stages / f"lbdns-agent-{form}")
         stage_agent(self._source, stage)
+        self._generate("lbdns-agent", stage)
         return self._package(agent_package(), form, stage)
 
     def server(self, release: DebianRelease, architecture: str) -> Path:
@@ -50,13 +52,18 @@ class PackageBuilder:
             self._wheel(f"lbdns_native-*-*-abi3-*{MACHINES[architecture]}.whl"),
         ]
         stage_server(self._source, stage, release, wheels, dependencies)
+        self._generate("lbdns", stage)
         return self._package(server_package(release, architecture), "deb", stage)
 
     def tools(self, release: DebianRelease) -> Path:
         """Build the tools' package for a release of Debian."""
         stage = empty_folder(self._stages / f"lbdns-tools-{release.codename}")
         stage_tools(self._source, stage, release, self._wheel("lbdns_tools-*-py3-none-any.whl"))
+        self._generate("lbdns-tools", stage)
         return self._package(tools_package(release, self._version), "deb", stage)
+
+    def _generate(self, package: str, stage: Path) -> None:
+        stage_generated_files(package, stage, self._epoch, self._version)
 
     def _wheel(self, pattern: str) -> Path:
         found = sorted(self._out.glob(pattern.replace("*", self._version, 1)))

@@ -72,7 +72,18 @@ def test_what_a_page_consists_of(stage: Path) -> None:
 @needs(programs=("groff",))
 @pytest.mark.parametrize(("package", "program"), PAIRS)
 def test_pages_are_valid(stage: Path, package: str, program: str) -> None:
-    command = ["groff", "-man", "-Tutf8", "-wmac", "-wfont", "-wescape", "-wsyntax", "-wmissing", "-z"]
+    command = [
+        "groff",
+        "-man",
+        "-Tutf8",
+        "-wmac",
+        "-wfont",
+        "-wescape",
+        "-wsyntax",
+        "-wmissing",
+        "-Wbreak",
+        "-z",
+    ]  # long words stay whole
     done = subprocess.run(command, input=page(stage, program), capture_output=True, text=True, check=True)
     assert done.stderr == ""
 

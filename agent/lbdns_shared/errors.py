@@ -50,4 +50,7 @@ class UnknownNameError(LbdnsError):
 
 
 class LastMemberError(LbdnsError):
-    """Raised if an override would leave a pool without a usable member. Users can force such an override."""
+    """Raised if an override would leave a pool without a usable member.
+
+    Users can override this error by forcing the override.
+    """

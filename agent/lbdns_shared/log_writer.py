@@ -35,9 +35,8 @@ class LogWriter:
 
     The first queued line starts the thread.
 
-    All methods are thread-safe; only ``close`` and ``end_thread`` wait. Before a fork, the thread ends. The child
-    process begins with an empty queue, and each process starts another thread when necessary.
-
+    All methods are thread-safe; only ``close`` and ``end_thread`` wait. The thread ends before each fork. After the
+    fork, the child process has an empty queue, and each process starts a new thread as soon as it has lines to write.
     """
 
     def __init__(self, stream: TextIO, describe: Callable[[int, str], str]) -> None:

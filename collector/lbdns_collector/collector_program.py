@@ -255,7 +255,7 @@ class CollectorProgram:
             log.warning(warning)
 
     async def _use_members(self, joined: JoinedMembers) -> None:
-        """Replace the joined members whose reports are accepted. Raises LbdnsError."""
+        """Accept reports from ``joined`` instead of the previous joined members. Raises LbdnsError."""
         async with self._changing:
             farm, joined = include_joined(self._current.configured, joined)
             new = replace(self._current, farm=farm, joined=joined)

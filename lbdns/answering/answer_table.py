@@ -76,7 +76,9 @@ class AnswerEntry:
         self.external_aliases: tuple[Record, ...] = ()  # the whole answer, if its aliases lead out of our zones
 
     def body(self, member: int) -> ResponseBody:
-        """Return the body that names the member with index ``member``; pass 0 for an answer that names no member."""
+        """Return the body of the answer that names the member with index ``member``; index 0 is the answer that names
+        no member.
+        """
         body = self._bodies[member]
         if body is None:
             body = self._bodies[member] = self._make(member)

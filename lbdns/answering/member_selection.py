@@ -209,11 +209,11 @@ class FamilyAffinity:
        exception, because resolvers and networks may reorder queries: if the current lookup began a moment ago and has
        no query of the same type, the query joins it.
     3. If the current lookup has no query of the same type, the query joins it.
-    4. If the current lookup already has a query of the same type, that earlier query may be a lone query from another
-       program. The new query therefore joins the lookup if the earlier query came from another port, and a query of
-       another type came from the new query's port.
-    5. The new query also joins the lookup if it is much closer in time to the lookup's newest query than the earlier
-       query of the same type is.
+    4. If the current lookup already has a query of the same type, that earlier query may belong to no lookup: another
+       program may have sent it alone. The new query therefore joins the lookup if the earlier query came from another
+       port, and a query of another type came from the new query's port.
+    5. The new query also joins the lookup if it closely follows the lookup's newest query, compared with the time
+       between that newest query and the earlier query of the same type.
     6. A query joins the newest lookup that has no query of the same type. Joining the oldest such lookup would be
        wrong. After a lone A query, each AAAA query would join the lookup before its own until the client paused.
     7. All other queries begin a lookup.

@@ -274,7 +274,8 @@ class RecordWriter:
         self._put(name)
 
     def _learn(self, folded: bytes, end: int, pointers: int) -> None:
-        """Let compression pointers in later names refer to labels of ``name`` up to index ``end``.
+        """Register the labels of the name ``folded`` before index ``end`` as targets for compression pointers in later
+        names.
 
         A reader of this name must follow ``pointers`` compression pointers.
         """

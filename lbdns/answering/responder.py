@@ -310,8 +310,8 @@ def response_kind(before: bytes, after: bytes) -> int | None:
 
 
 def _kind(entry: AnswerEntry) -> bytes:
-    """Return the rate limiter's key for an entry that is not kept.
+    """Return the rate limiter's key for an entry that is not cached.
 
-    Entries that are not kept share one key per zone and RCODE.
+    Within a zone, all such entries with the same RCODE share one key.
     """
     return b"%s %d" % (entry.zone.encode(), entry.rcode)

@@ -47,7 +47,7 @@ class TransferError(LbdnsError):
 class ZoneTransfer:
     """A zone that is to be sent over TCP. ``messages`` generates each message when the caller requests it.
 
-    If the zone cannot be transferred, the last message is an error, after which ``messages`` raises TransferError.
+    If the zone cannot be transferred, ``messages`` ends with an error message and then raises TransferError.
     """
 
     messages: Iterator[bytes]
@@ -122,8 +122,8 @@ def messages(query: Query, zone: Zone, pools: Iterable[Pool]) -> Iterator[bytes]
     """Yield a transfer's messages, beginning and ending with the SOA record.
 
     Names keep their letter case (RFC 5936 section 3.4). Messages are generated one at a time, from the arguments alone,
-    so a reload does not affect a transfer in progress. If a record does not fit into a message, the last message is
-    SERVFAIL, which shows the secondary that the transfer is incomplete. TransferError is raised after the SERVFAIL
+    so a reload does not affect a transfer in progress. If a record does not fit into a message, the transfer ends with
+    a SERVFAIL message, so that the secondary knows that it is incomplete. TransferError is raised after the SERVFAIL
     message.
     """
     limit = MAX_TCP_MESSAGE - (_OPT if query.edns else 0) - (_MAX_TSIG if query.signature else 0)

@@ -108,7 +108,9 @@ class Candidates:
         return [i for i in self.liveness.candidates if now >= members[i].overdue_at and i not in self._forced_up]
 
     def ramps(self, now: float) -> Mapping[int, float]:
-        """Return the weight fraction of each member in slow start, raised if the other members lack capacity."""
+        """Return the weight fraction of each member in slow start; the fractions are higher if the other members lack
+        capacity.
+        """
         ramps = self.guard_rails.slow_start.ramps(now)
         if not ramps:
             return ramps

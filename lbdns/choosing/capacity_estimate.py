@@ -94,9 +94,9 @@ def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list
 def _variance_between_members(known: Sequence[tuple[float, float]], inner: Sequence[float]) -> float:
     """Return the relative variance of the members' true speeds, by the method of Paule and Mandel (1982).
 
-    ``known`` lists (speed, relative variance) pairs; ``inner`` lists the winsorised speeds. The result makes the
-    expected differences between members equal to the observed differences. A member with false reports can only make
-    the variance too large; the other members then keep their observed speeds.
+    ``known`` lists (speed, relative variance) pairs; ``inner`` lists the winsorised speeds. With this variance, the
+    expected differences between members equal the observed differences. A member with false reports can only make the
+    variance too large; the other members then keep their observed speeds.
     """
 
     def differences(between: float) -> float:

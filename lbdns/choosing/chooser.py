@@ -1,7 +1,7 @@
 """The chooser of one pool: receives snapshots and answer counts, and returns a plan for each policy. Sans-I/O.
 
-The server and the simulator both use the ``Chooser`` class. Callers pass the time as an argument; this module never
-handles queries.
+The server and the simulator both use the ``Chooser`` class. Callers pass the time as an argument. The chooser itself
+handles no queries.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def brings_crowds(
     answers_per_s: float,
     interval: float,
 ) -> bool:
-    """Return whether answers bring crowds even though traffic is light.
+    """Return whether answers bring crowds of requests even though traffic is light.
 
     Answers bring a crowd if two conditions are met. First, an answer is followed by more requests than the weakest
     member should get at once. Second, the requests go to the members that the answers named. If requests go to other

@@ -51,7 +51,10 @@ class WindowRate:
         return sum(self._counts)
 
     def rate(self, now: float) -> float:
-        """Return events/s over the window, which grows to ``span`` seconds after the first ``add``."""
+        """Return the mean events/s over the window.
+
+        The window begins at the first ``add``, and grows until it is ``span`` seconds long.
+        """
         lasted = self.span if self._began is None else min(self.span, max(MIN_SPAN, now - self._began))
         return self.count(now) / lasted
 

@@ -44,7 +44,9 @@ class FadingWork:
         self._cpu_squared *= weight
 
     def add(self, requests: float, cpu: float) -> None:
-        """Add the ``requests`` served since the last call, which used ``cpu`` CPU seconds."""
+        """Add the number of ``requests`` served since the last call, and the ``cpu`` seconds of CPU time that they
+        used.
+        """
         self.requests += requests
         self.cpu_seconds += cpu
         self._counted += requests

@@ -50,7 +50,9 @@ def find_credentials(config: Path | None = None) -> HttpCredentials:
 
 @dataclass(frozen=True, slots=True)
 class HttpLocation:
-    """A server's base URL, such as http://127.0.0.1:8053, and the data that clients need to connect to the server."""
+    """A server's base URL, such as http://127.0.0.1:8053, with the credentials and the certificate for connecting to
+    it.
+    """
 
     base: str
     credentials: HttpCredentials = NO_CREDENTIALS

@@ -112,8 +112,8 @@ def _parse_members(text: str) -> tuple[NewMember, ...]:
 def _addresses_to_listen_on(address: str) -> tuple[str, ...]:
     """Return the address and the loopback address, or an empty tuple if ``address`` does not belong to this machine.
 
-    The server cannot listen on all addresses where systemd-resolved uses port 53 of one of them. Behind address
-    translation, the address belongs to another machine.
+    The server cannot listen on all addresses if systemd-resolved already uses port 53 on one of them. If ``address`` is
+    translated (NAT), it belongs to another machine.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:

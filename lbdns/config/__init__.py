@@ -106,7 +106,10 @@ def load_sections(path: Path, *sections: str) -> Config:
 
 
 def _is_missing(path: Path) -> bool:
-    """Return whether ``path`` does not exist. False if the answer is unknown, since reading it then says why."""
+    """Return whether ``path`` does not exist.
+
+    If that is unknown, return False: reading the file then raises an error that states the reason.
+    """
     try:
         path.stat()
     except FileNotFoundError:

@@ -29,7 +29,7 @@ class TomlErrors:
 
     @property
     def found(self) -> list[str]:
-        """Return all errors in the order of their lines."""
+        """Return all errors in line order."""
         return [text for _, text in sorted(self._found, key=lambda error: error[0])]
 
     def add(self, place: TomlPlace, what: str, word: str = "") -> None:

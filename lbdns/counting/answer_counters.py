@@ -25,7 +25,8 @@ class AnswerCounters:
     """The counters of one process, or the totals of several processes.
 
     The name of each field is also its key in the stat file. The caller must include the counters of processes that have
-    ended, so that totals never decrease. ``levels`` are gauges, which are summed only across running processes.
+    ended, so that totals never decrease. ``levels`` contains gauges; their totals include only processes that are still
+    running.
     """
 
     # Queries: zone, type, transport, rcode

@@ -94,8 +94,10 @@ def _config(plan: DemoPlan) -> str:
 
 
 def server_config(dns_port: int, report_port: int, http_port: int, members: str) -> str:
-    """Return a configuration with the zone hobbit and the pool web. ``members`` is the pool's key that says who its
-    members are; the table [web] comes last."""
+    """Return a configuration with the zone hobbit and the pool web.
+
+    ``members`` is the line that lists the pool's members. The last table is [web].
+    """
     return f"""\
 [server]
 listen = ["{LOOPBACK}:{dns_port}"]

@@ -138,8 +138,7 @@ def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
     """Combine ``moments`` into one moment at ``time``: sum counts, keep the last value of counters, and average all
     other values.
 
-    If members were added or removed, only those moments are used that have the same members as the last moment.
-
+    Moments whose members differ from those of the last moment are ignored.
     """
     groups = {}
     for key, last in moments[-1].groups.items():

@@ -1,4 +1,4 @@
-"""Reads the data of several plots of one pool at once, and combines the members that have no line of their own.
+"""Reads the data for several plots of one pool at once, and combines the members that are not drawn separately.
 
 A pool of a thousand members has a thousand series for each metric, more than a plot can show or a browser can read
 quickly. ``read_plots`` returns the series of a few members, and one summary of all others.

@@ -131,7 +131,7 @@ class PointSums:
 
         Each item of ``runs`` is a (point, first moment, end) tuple.
 
-        The weight of a count is the number of seconds that it covers, so that the means are rates.
+        The weight of a count is the number of seconds that it covers; the mean of counts is therefore a rate.
         """
         sums, counts = self._sums.setdefault(member, ([0.0] * self._points, [0.0] * self._points))
         for point, begin, end in runs:

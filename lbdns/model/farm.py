@@ -79,7 +79,7 @@ class Farm:
 
 
 def load_farm(path: Path) -> Farm:
-    """Read a configuration and its zones from disk. Raises ConfigError, which lists every error found."""
+    """Read a configuration and its zones from disk. Raises ConfigError with all errors found."""
     config, findings = read_config(path)
     try:
         farm = read_farm(config)
@@ -93,7 +93,7 @@ def load_farm(path: Path) -> Farm:
 def read_farm(config: Config) -> Farm:
     """Read the zones of a configuration, and build the farm.
 
-    Zones and pools whose tables contain errors are skipped. Raises ConfigError, which lists every error found.
+    Zones and pools whose tables contain errors are skipped. Raises ConfigError with all errors found.
     """
     zones: list[Zone] = []
     of_zones: list[str] = []
@@ -116,7 +116,7 @@ def read_farm(config: Config) -> Farm:
 
 
 def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
-    """Build a farm from a configuration and its zones. Raises ConfigError, which lists every error found.
+    """Build a farm from a configuration and its zones. Raises ConfigError with all errors found.
 
     Pools are skipped if an error has already been found in their table, in their zone's table or in the zone file,
     because further errors could be consequences of the first one.

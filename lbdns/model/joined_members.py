@@ -97,8 +97,8 @@ NO_JOINED_MEMBERS: Final = JoinedMembers()
 def why_not_joinable(pool: Pool, zone: Zone, pools: Iterable[Pool], name: str) -> str:
     """Return the reason why no host called ``name`` may join ``pool``, or an empty string if one may.
 
-    ``zone`` is the pool's zone without joined members, and ``pools`` are all configured pools. Names in the zone file
-    and names of pools are never replaced.
+    ``zone`` is the pool's zone without joined members, and ``pools`` are all configured pools. A host may not take a
+    name that is already in the zone file or is the name of a pool.
     """
     join = pool.config.join
     if join is None:

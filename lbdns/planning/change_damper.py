@@ -35,9 +35,9 @@ class _Damped:
 class ChangeDamper:
     """Forwards announcements, but limits announcements about members that change very often and could fill logs.
 
-    After six changes within a minute, one announcement reports that further changes are only counted. If no further
-    change occurs for a minute, a final announcement reports the last change and the count. Announcements about other
-    members, and about other kinds of change, are unaffected. Times are in monotonic seconds.
+    After six changes to a member within a minute, one announcement reports that further changes will be counted but not
+    announced. If no further change occurs for a minute, a final announcement reports the last change and the count.
+    Announcements about other members, and about other kinds of change, are unaffected. Times are in monotonic seconds.
     """
 
     def __init__(self) -> None:

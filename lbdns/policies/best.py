@@ -6,9 +6,9 @@ members at the lowest level first. Level filling does not cause herding, because
 member immediately raise the member's level.
 
 One answer can bring many requests, because clients and resolvers cache the answer. The DNS server cannot determine how
-long these clients will stay with the member. If each answer brings many requests, small differences in load are nearly
-ignored. Correcting every difference would constantly move clients between members, and each move would cause a new
-difference in the next report.
+long these clients will stay with the member. The more requests each answer brings, the less level filling corrects
+small differences in load. Correcting every difference would constantly move clients between members, and each move
+would cause a new difference in the next report.
 """
 
 from __future__ import annotations

@@ -36,10 +36,10 @@ def operating_point(
 ) -> OperatingPoint:
     """Return the best split of ``rate`` requests/s across members that can serve ``capacities`` (requests/s, above 0).
 
-    ``cores`` may contain fractions, because CPU quotas can be fractional; a fraction below one counts as one core. A
-    rate above the total capacity is split in the same proportions as the highest rate that the pool can serve. At most
-    ``in_progress`` requests are in progress in the whole pool; such a limit exists if each client waits for a response
-    before its next request.
+    ``cores`` may contain fractions, because CPU quotas can be fractional; a fraction below one counts as one core. If
+    ``rate`` exceeds the total capacity, it is split in the same proportions as the highest rate that the pool can
+    serve. At most ``in_progress`` requests are in progress in the whole pool; such a limit exists if each client waits
+    for a response before its next request.
     """
     servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)

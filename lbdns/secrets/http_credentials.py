@@ -100,7 +100,7 @@ NO_CREDENTIALS: Final = HttpCredentials()
 def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
     """Return two values: the credentials that ``[web]`` requires of clients, and warnings.
 
-    Warnings concern files that other users can read, and short tokens that permit steering.
+    Warnings report files that other users can read, and steering tokens that are too short.
 
     Raises ConfigError. Error messages never contain any part of a secret.
     """
@@ -136,7 +136,7 @@ def _short_tokens(tokens: tuple[str, ...], where: str) -> list[str]:
 def read_tokens(path: Path, key: str) -> tuple[tuple[str, ...], list[str]]:
     """Return two values: the tokens in a file, and a warning if other users can read the file.
 
-    Raises ConfigError. Error messages contain ``key``, the configuration key of the file.
+    Raises ConfigError. Error messages contain ``key``, the configuration key that specifies the file.
     """
     text, warnings = read_private(path, key, f"it must contain one token per line; {_HOW}")
     return parse_tokens(text, f"{path}: {key}"), warnings

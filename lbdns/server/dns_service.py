@@ -120,7 +120,10 @@ class DnsService:
         return configuration.secrets or self.own_secrets
 
     async def start(self, configuration: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> None:
-        """Start answering, including on unconfigured ``inherited`` sockets, because queries may be waiting in them.
+        """Start answering queries.
+
+        This includes queries that are waiting in ``inherited`` sockets, even if the configuration does not contain
+        them.
 
         A second call, without ``inherited``, answers the waiting queries and then closes the unconfigured sockets.
         Raises LbdnsError.

@@ -1,1 +1,1 @@
-"""The files and the steps of a new farm, for ``lbdns init``."""
+"""The implementation of ``lbdns init``: the files of a new farm, and the next steps for the administrator."""

@@ -26,7 +26,7 @@ class FileToWrite:
 
 
 def write_files(folder: Path, files: Mapping[str, FileToWrite], uid: int, gid: int) -> Path | None:
-    """Write ``files`` (by name) into ``folder``, which is created if it is missing.
+    """Write ``files``, keyed by name, into ``folder``. If the folder is missing, create it.
 
     Private files get the owner ``uid`` and the group ``gid``; -1 keeps those of this process. If the folder contains
     the package's example configuration under one of the names, the example is renamed first; returns its new path.

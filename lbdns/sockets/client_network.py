@@ -15,7 +15,8 @@ def plain_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def plain_text(address: str) -> str:
-    """Return the plain address in the form used in master files, or an invalid address unchanged.
+    """Return the address, as IPv4 if it is IPv4-mapped, in the form used in master files. Return an invalid address
+    unchanged.
 
     RFC 4291, section 2.5.5.2, defines IPv4-mapped addresses.
     """

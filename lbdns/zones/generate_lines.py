@@ -107,7 +107,7 @@ def _ttl(text: str) -> int | None:
 
 
 def _is_class_in(text: str) -> bool:
-    """Return True if the word is the class IN, or False if it is not a class.
+    """Return True if ``text`` is the class IN, or False if it is not the name of a class.
 
     Raises ValueError for another class.
     """

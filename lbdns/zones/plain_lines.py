@@ -1,8 +1,8 @@
 """Reads the plain lines of a master file with one pattern: owner, optional TTL, type, and address or name. Pure.
 
-Most lines of a large zone are plain lines. The full parser takes ten times as long to read them. The pattern matches
-only lines for which the full parser returns the same record. The full parser reads all other lines, including invalid
-lines.
+In a large zone, most lines match this pattern. The full parser takes ten times as long to read them. The pattern
+matches only lines for which the full parser returns the same record. The full parser reads all other lines, including
+invalid lines.
 """
 
 from __future__ import annotations

@@ -78,7 +78,9 @@ class ZoneRecords:
         return self
 
     def origin_information(self) -> tuple[dns.name.Name, bool, dns.name.Name]:
-        """Return the values that the reader expects: the origin, whether names are relative, and the origin again."""
+        """Return the three values that the reader expects: the origin, False because names are absolute, and the origin
+        again.
+        """
         return self._name, False, self._name
 
     def add(self, name: dns.name.Name, ttl: int, rdata: dns.rdata.Rdata) -> None:

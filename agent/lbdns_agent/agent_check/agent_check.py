@@ -21,7 +21,8 @@ class AgentCheck:
     """Answers agent checks until ``close`` is called."""
 
     def __init__(self, endpoint: Endpoint, file: Path | None, alarm: Callable[[], str]) -> None:
-        """``file`` contains the administrator's order. ``alarm`` returns the reason for an alarm, or an empty string.
+        """``file`` contains the administrator's order (see ``OrderFile``). ``alarm`` returns the reason for an alarm,
+        or an empty string.
 
         Raises LbdnsError if the port cannot be used.
         """
@@ -32,7 +33,7 @@ class AgentCheck:
         self._is_stopping = False
 
     def observe(self, metrics: Mapping[str, float]) -> None:
-        """Take a sample into account."""
+        """Update the free capacity with the metrics of a sample."""
         self._capacity.observe(metrics, time.monotonic())
 
     def stop(self) -> float:

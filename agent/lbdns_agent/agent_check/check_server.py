@@ -91,7 +91,7 @@ class AgentCheckServer:
             self._open.popitem()[1][0].close()
 
     def _end(self, descriptor: int) -> None:
-        """Discard what the client has sent, and close the connection; its line has already been sent."""
+        """Discard the bytes that the client has sent, and close the connection. The response has already been sent."""
         connection, _ = self._open.pop(descriptor)
         with connection, contextlib.suppress(OSError):
             connection.recv(_DISCARD)

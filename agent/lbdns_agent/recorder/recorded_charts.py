@@ -139,7 +139,10 @@ def metric_charts(metric: str, points: Sequence[tuple[float, float]], shortest: 
 
 
 def _rates(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the increases per second of a total; NaN if the total has decreased, because the web server restarted."""
+    """Return the increases per second of a total.
+
+    An increase is NaN if the total has decreased, because the web server then restarted.
+    """
     found = []
     for (before, old), (after, new) in zip(points, points[1:]):
         known = after > before and new >= old
@@ -159,7 +162,10 @@ def _with_gaps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float
 
 
 def _averages(points: Sequence[tuple[float, float]], shortest: float) -> list[tuple[float, float]]:
-    """Return fewer points: each is the mean of the points in ``shortest`` seconds, and none spans a NaN."""
+    """Return fewer points: each is the mean of the points within at least ``shortest`` seconds.
+
+    A NaN ends a group of points early, and is itself returned.
+    """
     found: list[tuple[float, float]] = []
     group: list[tuple[float, float]] = []
     for time, value in [*points, (math.inf, math.nan)]:

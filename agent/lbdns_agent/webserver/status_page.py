@@ -50,8 +50,8 @@ class StatusUrl:
 def parse_status_url(text: str) -> StatusUrl:
     """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``.
 
-    Raises ValueError. The default path is /server-status. If the query lacks ``auto``, which selects mod_status's
-    machine-readable form, it is added.
+    Raises ValueError. The default path is /server-status. The function adds ``auto``, which selects mod_status's
+    machine-readable form, to a query that lacks it.
     """
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()

@@ -173,7 +173,7 @@ class CheckSchedule:
     def _finish_agentless(
         self, entry: _Entry, reading: Reading | None, result: ProbeResult, began: float
     ) -> Reading | None:
-        """Record the result of a check of a member without an agent.
+        """Record a check result for a member without an agent.
 
         Return the member's new reading, or None if the reading does not change.
         """
@@ -219,7 +219,7 @@ class CheckSchedule:
 def with_failure(reading: Reading, pool: str, reason: str) -> Reading | None:
     """Return ``reading`` with the reason why the check of ``pool`` fails, or None if nothing changes.
 
-    An empty ``reason`` means that the check does not fail.
+    ``reason`` is empty if the check passes.
     """
     if reading.failure(pool) == reason:
         return None

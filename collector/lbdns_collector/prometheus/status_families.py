@@ -72,7 +72,7 @@ def _counts(name: str, text: str, label: str, counts: Mapping[str, int]) -> Iter
 
 
 def event_families(events: EventLog, started: float) -> Iterator[Metric]:
-    """Yield the families about events (counted by kind and level) and about reloads.
+    """Yield the metric families for events (counted by kind and level) and for reloads.
 
     ``started`` is the Unix time at which the configuration was first read.
     """
@@ -90,7 +90,7 @@ def event_families(events: EventLog, started: float) -> Iterator[Metric]:
 
 
 def history_families(history: Mapping[str, Any] | None) -> Iterator[Metric]:
-    """Yield the families about the recorded history, or nothing if recording is off."""
+    """Yield the metric families for the recorded history, or nothing if recording is off."""
     if history is None:
         return
     yield family("lbdns_history_ok", "gauge", "1 while the history is being recorded", history["ok"])

@@ -133,7 +133,7 @@ class ReportSocket:
         return overflows(self._socket)
 
     def allow_sharing(self, allowed: bool) -> None:
-        """Set whether a replacement socket in this process may bind an overlapping address."""
+        """Set whether this socket's replacement may bind an overlapping address while this socket is still open."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
 
     def close(self, loop: asyncio.AbstractEventLoop, leave: bool = False) -> None:

@@ -63,7 +63,9 @@ def needed_despite_alarm(
 def raised_ramps(
     ramps: Mapping[int, float], members: Sequence[int], capacity: Sequence[float], demand: float
 ) -> dict[int, float]:
-    """Return ``ramps``, the slow-start fractions, raised until all ``members`` together can meet ``demand``."""
+    """Return the slow-start fractions ``ramps``, each raised to at least the value at which ``members`` can meet
+    ``demand``.
+    """
     rest = sum(capacity[i] for i in members if i not in ramps)
     starting = sum(capacity[i] for i in members if i in ramps)
     least = min(1.0, (MARGIN * demand - rest) / starting) if starting > 0 else 0.0
@@ -81,8 +83,8 @@ def total_demand(
 
     No report counts the requests sent to ``failing`` members. Requests to failing members are estimated from each
     member's recent selections (``selected``, in any unit). Estimates from capacity would be wrong, because a rotation
-    sends strong and weak members the same number of requests. Without recent selections, requests are assumed to be
-    distributed in proportion to capacity.
+    sends strong and weak members the same number of requests. If there are no recent selections, requests are assumed
+    to be distributed in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity
     total = sum(unit[i] for i in serving)

@@ -65,7 +65,10 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
 
 
 def _joinable(farm: Farm, pools: Iterable[Pool], wanted: str) -> tuple[str, ...]:
-    """Return the full names of the hosts called ``wanted`` that may join. Raises UnknownNameError if none may."""
+    """Return the full names of the hosts called ``wanted`` that may join.
+
+    Raises UnknownNameError if there is no such host.
+    """
     found: dict[str, None] = {}
     reasons = []
     for pool in pools:
@@ -119,10 +122,10 @@ def why_not_spare(
     guards: GuardsOf,
     now: float,
 ) -> str:
-    """Return the reason why a pool cannot spare the targets, or an empty string if every pool can spare them.
+    """Return the reason why a pool cannot do without the targets, or an empty string if every pool can.
 
-    A pool cannot spare its targets if the overrides in ``after`` would leave the pool without a usable member, or would
-    drain all its members. ``now`` is in monotonic seconds.
+    A pool cannot do without its targets if the overrides in ``after`` would leave the pool without a usable member, or
+    would drain all its members. ``now`` is in monotonic seconds.
     """
     stale_after = farm.config.collector.stale_after
     for pool in targets.pools:

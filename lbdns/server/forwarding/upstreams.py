@@ -37,7 +37,9 @@ class Upstreams:
         self._probes: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: UpstreamQuestion) -> UpstreamResponse | None:
-        """Return the first response that is not a failure, or else the first failure, or None if no upstream responds.
+        """Return the first successful response.
+
+        If all responses are failures, return the first one; if no upstream responds, return None.
 
         An upstream that refuses the question or can't be reached is queried only once. An upstream that times out is
         queried again until TOTAL seconds have passed.

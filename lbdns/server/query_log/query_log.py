@@ -77,8 +77,8 @@ class QueryLog:
 class _LogThread:
     """The thread that writes the log.
 
-    The queue ``waiting`` contains samples, farms and None. A farm in the queue applies to all later samples; None ends
-    the thread.
+    Each item in the queue ``waiting`` is a sample, a farm or None. A farm in the queue applies to all later samples;
+    None ends the thread.
     """
 
     def __init__(self) -> None:

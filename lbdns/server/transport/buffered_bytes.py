@@ -19,7 +19,10 @@ class BufferingConnection(Protocol):
 
 
 class BufferedBytes:
-    """Adds up the bytes buffered by all connections; above the limit, closes the connections that buffer the most."""
+    """Adds up the bytes that all connections buffer.
+
+    If the total exceeds the limit, closes those that buffer the most.
+    """
 
     def __init__(self) -> None:
         self._sizes: dict[BufferingConnection, int] = {}  # at the last update; buffers may have shrunk since

@@ -43,7 +43,9 @@ class Heartbeat:
 
     @property
     def is_hung(self) -> bool:
-        """Return whether the process has been silent for so long that it must be replaced, unless it is starved.
+        """Return whether the process has been silent for so long that it must be replaced.
+
+        A process that gets hardly any CPU time is an exception (see ``STARVED``).
 
         Check this property immediately before a heartbeat.
         """

@@ -105,7 +105,7 @@ class WorkerProcess:
             self.channel.send(pickle.dumps(message, pickle.HIGHEST_PROTOCOL), sockets)
 
     def send_assignment(self, generation: int, farm: bytes, new: AnsweringConfiguration) -> None:
-        """Make the process prepare ``new``.
+        """Send ``new`` to the process, which then prepares it.
 
         ``farm`` is the pickled farm, or empty if the process already has this farm.
         """

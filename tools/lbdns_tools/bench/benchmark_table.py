@@ -31,7 +31,7 @@ class Headline:
 
 
 class Benchmark:
-    """A benchmark. ``short`` contains the arguments that ``all`` passes to the benchmark."""
+    """A benchmark. ``short`` contains the arguments of the benchmark's short form."""
 
     def __init__(self, module: str, help: str, short: str, *headlines: Headline) -> None:
         self.module, self.help = f"lbdns_tools.bench.{module}", help

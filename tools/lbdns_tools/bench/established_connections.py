@@ -17,7 +17,8 @@ _FIELDS: Final = 4  # number, local address, remote address, state
 def established_connections(server: str, port: int, client: str) -> int:
     """Return the number of connections that the IPv4 address ``client`` has established to ``server:port``.
 
-    Connections count from the handshake on, also before the server accepts them. Raises OSError.
+    A connection counts as soon as its handshake is complete, even if the server has not accepted it yet. Raises
+    OSError.
     """
     count = 0
     for table in TABLES:
@@ -27,7 +28,10 @@ def established_connections(server: str, port: int, client: str) -> int:
 
 
 def count_established(table: str, server: str, port: int, client: str) -> int:
-    """Count in the text of /proc/net/tcp or /proc/net/tcp6 (proc_net_tcp.rst). IPv4 addresses may be mapped to IPv6."""
+    """Count connections in the text of /proc/net/tcp or /proc/net/tcp6 (proc_net_tcp.rst).
+
+    The table may contain IPv4 addresses in IPv4-mapped form.
+    """
     local, remote = f"{_hexadecimal(server)}:{port:04X}", _hexadecimal(client)
     count = 0
     for line in table.splitlines()[1:]:

@@ -4,7 +4,7 @@ In each round, dnsperf queries lbdns twice at a fixed rate. In one run, the read
 other, from a dummy HTTP server. The dummy server reproduces the responses/s and bytes/s of lbdns, so the readers cause
 the same load in both runs. A prober that runs alongside dnsperf measures the figure 'kernel': the time from sending a
 query until the kernel receives the answer. The figure 'dnsperf' is the latency that dnsperf itself measures. The main
-result is a ratio: the 'kernel' p99 with readers of lbdns, divided by the 'kernel' p99 with readers of the dummy server.
+result compares the p99 of 'kernel' in the two runs: the value with lbdns divided by the value with the dummy server.
 """
 
 from __future__ import annotations
@@ -86,8 +86,7 @@ def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
 
 
 def reader_counts(log: Path) -> dict[str, float]:
-    """Return the latest counters that ``page_readers`` printed, or {}. Among the counters, ``time`` is a reading of the
-    monotonic clock."""
+    """Return the latest counters that ``page_readers`` printed, or {}. Their ``time`` is in monotonic seconds."""
     lines = log.read_text().split("\n")[:-1]
     found: dict[str, float] = json.loads(lines[-1]) if lines else {}
     return found

@@ -6,7 +6,7 @@
 A farm's performance is either its throughput or the reciprocal of its response time. The gain is the mean of ln(a / a
 of round robin) over all rounds, minus the standard error of the mean. The gain is at least 0. A metric that does not
 outperform round robin does not improve a score. Method "1999" gives even a useless metric nearly as much weight as the
-best metric. Method "gain" gives a useless metric no weight.
+best metric. Method "gain" gives it a weight of 0.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def row(outcome: FaultOutcome) -> str:
 
 
 def rows_by_name(body: str) -> dict[str, str]:
-    """Return the rows of a table that ``write`` has written, keyed by the fault's name."""
+    """Return the rows of a table written by ``write``, keyed by the name of the fault."""
     return {line.split("`")[1]: line for line in body.splitlines() if line.startswith("| `")}
 
 

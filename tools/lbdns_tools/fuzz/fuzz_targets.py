@@ -30,7 +30,7 @@ class FuzzTarget(Protocol):
         """Run the code under test on one input. Raises an exception if the code misbehaves."""
 
     def mutate(self, data: bytes, max_size: int, chance: random.Random, bytewise: Mutator) -> bytes:
-        """Return a mutation of ``data`` that has at most ``max_size`` bytes and keeps the structure of an input."""
+        """Return a mutation of ``data`` that is still structured like an input and has at most ``max_size`` bytes."""
 
 
 #: The part of dnspython that reads master files; its messages are only used for checking

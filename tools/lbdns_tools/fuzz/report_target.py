@@ -54,7 +54,10 @@ ODD: Final[tuple[object, ...]] = (
 
 
 def split_datagrams(data: bytes) -> Iterator[tuple[float, bytes]]:
-    """Yield each datagram with the elapsed seconds. If a length exceeds the input, the datagram ends with the input."""
+    """Yield each datagram with the elapsed seconds.
+
+    A datagram whose length exceeds the rest of the input is cut off at the end of the input.
+    """
     at = 0
     while at + 3 <= len(data):
         end = at + 3 + int.from_bytes(data[at + 1 : at + 3], "big")

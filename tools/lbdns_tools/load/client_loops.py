@@ -99,7 +99,7 @@ class ClientCrowd:
     ) -> None:
         """Run one client of a closed loop.
 
-        ``budget`` contains the number of requests that the loop's clients may still send in total.
+        ``budget`` contains the total number of requests that the loop's clients may still send.
         """
         loop, clock = self._loop, self._loop.clock
         client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)

@@ -100,7 +100,7 @@ class TimeLimits(Deadlines[LoopTask]):
         super().__init__(loop, seconds, lambda task: task.interrupt(error()))
 
     def begin(self) -> LoopTask:
-        """Start a timeout for the current task, and return that task. ``end(task)`` cancels the timeout."""
+        """Start a timeout for the current task, and return the task. ``end(task)`` cancels the timeout."""
         task = self._loop.current
         assert task is not None, "only a running task can have a timeout"
         self.under_way[task] = self._loop.clock() + self.seconds

@@ -124,9 +124,9 @@ class OpenLoop:
 def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
     """Yield every ``parts``-th due time of the loop in ascending order, in seconds since the start of the phase.
 
-    If all parts use the same random numbers, together they yield the whole sequence. If requests are evenly spaced, the
-    first request is due immediately. For example, evenly spaced requests at 2 requests/s are due after 0.0, 0.5 and 1.0
-    s. The intervals between requests change with the rate.
+    If all parts use the same random numbers, together they yield each due time exactly once. If requests are evenly
+    spaced, the first request is due immediately. For example, evenly spaced requests at 2 requests/s are due after 0.0,
+    0.5 and 1.0 s. The intervals between requests change with the rate.
     """
     # Positions at a rate of 1/s, which the rates then stretch
     whole = map(float, count()) if load.spacing == "even" else _poisson(chance)
@@ -230,6 +230,6 @@ def _share(phase: LoadPhase, part: int, parts: int, place: int) -> LoadPhase:
 
 
 def shares(total: int, parts: int) -> list[int]:
-    """Divide ``total`` into ``parts`` whole numbers that differ by at most one, and return the largest first."""
+    """Return ``parts`` whole numbers, largest first, that add up to ``total`` and differ by at most one."""
     each, more = divmod(total, parts)
     return [each + (part < more) for part in range(parts)]

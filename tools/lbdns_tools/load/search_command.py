@@ -25,7 +25,7 @@ from lbdns_tools.load.run_statistics import RunStatistics
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """The outcome of ``--search``.
+    """The results of a search (option ``--search``).
 
     A search for rates sets ``edges``. A search for counts sets ``found``, a list of (description, result) pairs.
     """

@@ -10,7 +10,7 @@ log = logging.getLogger("lbdns.scaler")
 
 
 def log_trouble(what: str, error: Exception, before: str) -> str:
-    """Return the reason in ``error``, and log ``what`` with the reason unless it is the same as ``before``."""
+    """Return the reason for ``error``. Log ``what`` with the reason, unless the reason is still ``before``."""
     is_expected = isinstance(error, LbdnsError)
     reason = str(error) if is_expected else f"unexpected error: {error!r}"
     if reason != before:

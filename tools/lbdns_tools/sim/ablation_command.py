@@ -58,11 +58,11 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class RuleWorth:
-    """What one rule is worth.
+    """The worth of one rule: its effects on the results, and the criteria that depend on it.
 
-    ``everywhere`` is the geometric mean of the effects in all cases; ``most`` and ``least`` are the highest and the
-    lowest effect in a single case. ``lost`` lists the criteria that are met only with the rule, ``gained`` the criteria
-    that are met only without it.
+    ``everywhere`` is the geometric mean of the effects in all cases; ``most`` and ``least`` are the largest and the
+    smallest effect in any single case. ``lost`` lists the criteria that are met only with the rule, ``gained`` the
+    criteria that are met only without it.
     """
 
     rule: AblationRule
@@ -146,8 +146,8 @@ def ablate(
     """Run all simulations with all rules and without each of ``rules``, and return what each rule is worth.
 
     With ``quick``, each rule is measured against the full criteria for which it was made, and against the quick
-    criteria of all groups. Otherwise, it is measured against all full criteria. ``only`` restricts the criteria to
-    those that contain this text.
+    criteria of all groups. Without ``quick``, each rule is measured against all full criteria. ``only`` restricts the
+    criteria to those that contain this text.
     """
     chosen = {rule.name: _criteria(rule, quick, only) for rule in rules}
     jobs = _jobs(chosen, seeds)

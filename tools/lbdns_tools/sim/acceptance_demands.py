@@ -79,8 +79,9 @@ def ratio(
     at_least: bool = False,
     within_noise: bool = False,
 ) -> AcceptanceDemand:
-    """Return the criterion that the ``figure`` of ``case`` must be at most (or at least) ``bound`` times that of
-    ``other``."""
+    """Return a criterion: the ``figure`` of ``case`` must be at most (or at least) ``bound`` times the figure of
+    ``other``.
+    """
     what = f"{case.name}: {FIGURES[figure]} / {other.policy if other.policy != case.policy else other.name}"
 
     def quotient(look: FigureOf) -> float:

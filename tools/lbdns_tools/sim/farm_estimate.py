@@ -34,7 +34,7 @@ class FarmEstimate:
 
 
 def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
-    """Return an estimate of the recorded farm.
+    """Estimate the properties of the recorded farm.
 
     ``mean_work`` is the mean work per simulated request, in seconds at speed 1. The speeds are scaled so that simulated
     requests and recorded requests cause the same load.

@@ -54,7 +54,7 @@ class SimulatedWebServer:
         return len(self._jobs) + len(self.waiting)
 
     def expected(self) -> float:
-        """Return the time that a new request would take per second of work if no further requests arrived."""
+        """Return the time that a new request with one second of work would take if no further requests arrived."""
         tasks = self.present + 1 + self.background
         return max(1.0, tasks / self.spec.cores) / self.speed
 

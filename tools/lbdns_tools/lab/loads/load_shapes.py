@@ -32,7 +32,8 @@ SCALER_RUNS: Final = (
 
 @cache
 def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
-    """Return the day's rates in requests/s at the start of the day and at the end of each of ``steps`` equal periods.
+    """Return the day's rates in requests/s: one for the start of the day, and one for the end of each of ``steps``
+    equal periods.
 
     Raises ValueError unless ``steps`` is a multiple of 24.
     """
@@ -56,7 +57,7 @@ def requests(rates: tuple[float, ...], seconds: float) -> float:
 
 
 def compressed_day(highest: float, seconds: float) -> OpenLoop:
-    """Return the load of the study's day, compressed to ``seconds`` and scaled to a peak rate of ``highest``."""
+    """Return the load over the study's day, compressed into ``seconds`` and scaled to a peak rate of ``highest``."""
     rates = tuple(rate * highest / DAY_HIGHEST for rate in day())
     return OpenLoop(rates, seconds / (len(rates) - 1), "poisson", ramp=True)
 

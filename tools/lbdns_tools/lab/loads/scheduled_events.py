@@ -19,7 +19,7 @@ Answers = tuple[float, Mapping[str, int]]  # Unix time, and how often answers ha
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEvent:
-    """A scheduled event, which calls ``do``. ``at_s`` is the time in seconds after the start of the context."""
+    """A scheduled call of ``do``. ``at_s`` is the time in seconds after the start of the context."""
 
     at_s: float
     name: str

@@ -95,7 +95,10 @@ def answers(status: Mapping[str, Any]) -> dict[str, int]:
 
 
 def by_name(row: ResultRow, machines: Mapping[str, LabMachine]) -> ResultRow:
-    """Return a copy of ``row`` in which machine names replace the addresses in shares. Unknown addresses are kept."""
+    """Return a copy of ``row`` in which machine names replace the addresses in shares.
+
+    Addresses that belong to no machine stay unchanged.
+    """
     names = {address: name for name, machine in machines.items() for address in (*machine.addresses4, machine.address6)}
     shares = {names.get(address, address): share for address, share in row.figures.shares.items()}
     return replace(row, figures=replace(row.figures, shares=shares, names={}))

@@ -93,7 +93,7 @@ def means(outcomes: Sequence[MeasuredOutcome], *names: str) -> list[float | None
 
 
 def mean_cpu(outcomes: Iterable[MeasuredOutcome], groups: Sequence[str]) -> float | None:
-    """Return the mean total CPU use of ``groups`` as a percentage of one core.
+    """Return the combined CPU use of ``groups``, averaged over the outcomes, as a percentage of one core.
 
     Outcomes in which a group was not sampled are ignored. If no outcome remains, the result is None.
     """

@@ -31,9 +31,9 @@ class SelectionRatios:
     """The ratios of one selection's figures to another's at the same point. If a result is missing, the ratio is None.
 
     ``throughput`` is the product of ``work`` and ``pace``. ``work`` is the ratio of the hosts' CPU times, which depends
-    on the selection. ``pace`` is the ratio of requests per CPU second, which depends on the machine. The variation of
-    ``pace`` shows how much throughput varies by chance. ``repeated`` contains the ratios of throughput, p95 and mean
-    latency for each repetition.
+    on the selection. ``pace`` is the ratio of the hosts' requests per CPU second, which depends on the machine. The
+    variation of ``pace`` shows how much throughput varies by chance. ``repeated`` contains the ratios of throughput,
+    p95 and mean latency for each repetition.
     """
 
     key: PointKey  # the point of the numerators
@@ -116,11 +116,12 @@ _FIGURE_WORDS: Final = {
 class StudyDemand:
     """A requirement.
 
-    Depending on ``at_least`` and ``strictly``, ``value`` must be at least, at most or below ``bound``.
+    If ``at_least`` is set, ``value`` must be at least ``bound``. Otherwise, ``value`` must be at most ``bound``, or
+    less than ``bound`` if ``strictly`` is set.
 
     ``points`` is the number of points with a result, and ``mean`` is the mean over all such points. If ``value`` is the
-    lowest or highest value of all points, ``by_chance`` is the chance range of ``value``. If the chance range is
-    unknown, ``by_chance`` is None.
+    lowest or highest value of all points, ``by_chance`` is the chance range of ``value``. If that range is unknown,
+    ``by_chance`` is None.
     """
 
     what: str
@@ -146,8 +147,8 @@ class StudyDemand:
     def verdict(self) -> str:
         """The verdict, which is one of VERDICTS.
 
-        The verdict is "within chance" if ``value`` misses the bound but lies in ``by_chance``, and ``mean`` meets the
-        bound.
+        The verdict is "within chance" if ``mean`` meets the bound, and ``value`` misses it but is within the range
+        ``by_chance``.
         """
         met, within_chance, not_met, not_measured = VERDICTS
         if self.value is None:

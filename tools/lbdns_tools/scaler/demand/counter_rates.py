@@ -14,7 +14,7 @@ class _Count:
 
 
 class CounterRates:
-    """The rates per second at which counters have increased, each since its previous reading.
+    """Computes the rate per second at which each counter has increased since its previous reading.
 
     ``policies/session_counter.py`` contains the 2014 rule for one counter. That rule is not suitable here: it rounds up
     to whole sessions and seconds, and assumes that the balancer was reloaded exactly one minute before the reading.

@@ -9,7 +9,7 @@ from lbdns_tools.scaler.demand.status_reader import StatusReader, server_locatio
 
 
 class SharedReaders:
-    """Makes readers, one for each document."""
+    """Creates readers of status documents and pages; calls with the same arguments return the same reader."""
 
     def __init__(self) -> None:
         self._statuses: dict[tuple[str, str, Path | None], StatusReader] = {}

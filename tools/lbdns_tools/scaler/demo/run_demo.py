@@ -127,7 +127,7 @@ def _show(plan: ScalerDemoPlan, stop: StopSignals, programs: ChildProcesses) -> 
 
 
 def _load_summary(path: Path) -> str:
-    """Return how many requests were sent and failed, or that the load did not end."""
+    """Return a summary: the number of requests and of failures, or a note that the load was interrupted."""
     try:
         runs = [run for point in json.loads(path.read_text("utf-8"))["points"] for run in point["runs"]]
         total, failed = sum(run["requests"] for run in runs), sum(run["failed"] for run in runs)

@@ -76,7 +76,7 @@ def _weight(words: list[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class HaproxyConfig:
-    """The section ``[front_end]`` of kind ``haproxy``."""
+    """The section ``[front_end]`` if its kind is ``haproxy``."""
 
     socket: StatsAddress = socket_key()
     backend: str = backend_key()
@@ -86,7 +86,7 @@ class HaproxyConfig:
 
 
 class HaproxyFrontEnd:
-    """One backend of an HAProxy on this host, or of a remote one without ``config_file``.
+    """One backend of HAProxy. If HAProxy runs on another host, ``config_file`` must be None.
 
     In the configuration file, servers drained by the scaler are ``disabled``, which distinguishes them from servers
     drained by operators. Without the file, every drained server is assumed to have been drained by the scaler, and

@@ -1,4 +1,4 @@
-"""Decides what happens next to one server: a pure function of its record, of what is observed, and of the time.
+"""Decides on the next step for one server: a pure function of the server's record, the observed facts, and the time.
 
 The caller performs one action at a time on each server, and calls `next_step` again with newer facts.
 """

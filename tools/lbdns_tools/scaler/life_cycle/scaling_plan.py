@@ -85,7 +85,7 @@ def _grow(
     prefix: str,
     highest: int,
 ) -> list[Change]:
-    """Take first the servers that start fastest: draining ones, then spares, then new ones if the quota permits."""
+    """Use the servers that start fastest first: draining servers, then spares, then new ones if the quota permits."""
     draining = sorted((r for r in counted if r.state is S.DRAINING), key=lambda record: -record.since)[:lacking]
     changes = [Change(record, record.to(S.JOINING, now, reason)) for record in draining]
     spares = sorted((r for r in counted if r.state is S.STOPPED), key=lambda record: natural_key(record.name))

@@ -80,8 +80,8 @@ def record_of_json(values: Mapping[str, Any]) -> ServerRecord:
 def adopt(name: str, facts: ServerFacts, now: float) -> ServerRecord:
     """Return a record for a server that the scaler does not know, for example because its state file was lost.
 
-    The state is derived from what the provider and the front end report. A running server that serves no clients goes
-    through the checks of a new server.
+    The state is derived from what the provider and the front end report. A running server that serves no clients must
+    pass the same checks as a new server.
     """
     machine, front = facts.machine, facts.front
     if machine is None:

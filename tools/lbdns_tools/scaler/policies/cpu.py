@@ -21,7 +21,7 @@ from lbdns_tools.scaler.policies.scaling_policy import FarmView, Recommendation
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """Adds or removes servers if the mean CPU utilization is beyond a threshold, as Auto Scale in the 2012 study.
+    """Adds or removes servers if the mean CPU utilization is beyond a threshold, as Auto Scale did in the 2012 study.
 
     In that study, the farm had 1 to 20 servers.
     """

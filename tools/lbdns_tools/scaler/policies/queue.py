@@ -44,7 +44,8 @@ class Queue:
     def decide(self, view: FarmView, ahead: float, why: str, spare: int = 0) -> Recommendation:
         """Return the recommendation for the current rate, or for the rate ``ahead`` if that needs more servers.
 
-        ``why`` is the reason if ``ahead`` decides. ``spare`` servers are added to the number for ``ahead``.
+        ``why`` is the reason that the recommendation gives if it follows from ``ahead``. ``spare`` servers are added to
+        the number for ``ahead``.
         """
         present, rate = standing(view), view.demand.requests_per_s
 

@@ -19,7 +19,8 @@ MOST_PRICE: Final = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Revenue:
-    """Measures the rate of each paid hour, and removes servers shortly before the hour ends or adds them afterwards.
+    """Measures the request rate in each paid hour. Removes servers shortly before the hour ends, or adds servers after
+    it ends.
 
     The farm's paid hours are those of the server that has been paid for the longest.
     """

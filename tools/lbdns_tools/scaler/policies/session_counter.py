@@ -19,7 +19,7 @@ class CounterReading:
 
 @dataclass(frozen=True, slots=True)
 class SessionRate:
-    """Sessions per second, rounded up, and the number of whole seconds over which they were measured."""
+    """The number of sessions per second, rounded up, and the length of the measured period in whole seconds."""
 
     per_s: int
     seconds: int

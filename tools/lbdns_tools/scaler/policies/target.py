@@ -27,7 +27,7 @@ LEAST_STEP = 4  # servers that may always be added at once
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Multiplies the number of servers by value / target, where the value is requests/s per server, or CPU utilization.
+    """Multiplies the number of servers by value / target; the value is either requests/s per server or CPU utilization.
 
     In one decision, the farm grows at most to twice its size, or by 4 servers if that is more. It shrinks only to the
     highest recommendation of the last ``stabilize`` seconds; past recommendations are computed again from the demand of

@@ -44,7 +44,7 @@ class AgentConfig:
         return [*collectors, *pool, "--interval", f"{self.interval:g}"]
 
     def key_line(self, name: str) -> str:
-        """Return a line for the key file of the agent ``name``, which contains a key for this name only.
+        """Return the line for the agent's key file: a key that is valid only for the host ``name``.
 
         Raises KeyFileError if the master key is not set, cannot be read or is not a master key.
         """

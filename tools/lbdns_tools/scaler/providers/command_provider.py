@@ -100,7 +100,7 @@ class CommandProvider:
             raise ProviderError(f"create: cannot write the user data of {name}: {error.strerror}") from None
 
     async def start(self, name: str) -> None:
-        """Run ``start``, unless the server already runs or starts."""
+        """Run ``start``, unless the server is already running or starting."""
         await self._change("start", self._config.start, name, (MachineStatus.RUNNING, MachineStatus.BUILDING))
 
     async def stop(self, name: str) -> None:

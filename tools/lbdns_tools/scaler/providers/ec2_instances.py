@@ -60,7 +60,7 @@ def detail(instance: Instance) -> str:
 
 
 def machine(instance: Instance, public: bool) -> Machine:
-    """Return an instance as a server. ``public`` selects its public IPv4 address."""
+    """Return the server that an instance describes. ``public`` selects its public IPv4 address."""
     charged = instance["LaunchTime"].timestamp() if state(instance) in _CHARGED else 0.0
     return Machine(name(instance), status(instance), _addresses(instance, public), charged, detail(instance))
 

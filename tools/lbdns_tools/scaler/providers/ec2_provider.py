@@ -81,7 +81,10 @@ class Ec2Provider:
         return self._config.quota or None
 
     async def create(self, name: str, user_data: str) -> None:
-        """Create an instance, unless the farm has one with this name. The client token prevents a second one."""
+        """Create an instance, unless the farm has one with this name.
+
+        A client token ensures that repeated requests create only one instance.
+        """
         if not HOST_NAME.match(name):
             raise ProviderError(f"{name!r} is not a host name relative to the zone, such as web-1")
         if len(user_data.encode()) > MAX_LENGTH:

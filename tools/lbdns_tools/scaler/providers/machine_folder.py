@@ -56,7 +56,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the current run of the machine has come, and the supervisor's identity."""
+    """The progress of the machine's current run, and the identity of its supervisor."""
 
     pid: int = 0
     start_time: int = 0  # of the supervisor, in clock ticks since the system's start; with pid, it is never reused

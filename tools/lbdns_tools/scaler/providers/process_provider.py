@@ -115,7 +115,10 @@ class ProcessProvider:
             raise ProviderError(f"cannot start {name}: it is still stopping; try again when it has stopped")
 
     async def stop(self, name: str) -> None:
-        """Ask the supervisor to stop the agent, which sends its last report, and then the web server."""
+        """Ask the supervisor to stop the agent and then the web server.
+
+        The agent sends a last report before it stops.
+        """
         folder = self._existing(name)
         if folder.request().wanted == "running":
             folder.write_request("stopped", time.time())

@@ -21,7 +21,7 @@ _FORMAT: Final = 'write lines such as: 192.0.2.7 - - [10/Oct/2026:13:55:36 +0200
 
 
 def read_access_log(path: Path, period: float) -> DemandTrace:
-    """Return the requests of each ``period`` seconds as rates. Lines may be out of order; empty lines are skipped.
+    """Return the request rate in each period of ``period`` seconds. Lines may be out of order; empty lines are skipped.
 
     The trace begins and ends at full periods of Unix time. Raises ConfigError with one error per invalid line, but at
     most eleven errors.

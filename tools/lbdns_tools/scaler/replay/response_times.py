@@ -14,7 +14,9 @@ BISECTIONS: Final = 40
 
 
 class ResponseTimes:
-    """Counts served requests by the utilization of their server, and computes response times by M/M/c."""
+    """Counts requests by the utilization of the server that served them, and computes response times with the M/M/c
+    model.
+    """
 
     def __init__(self, service_time: float, cores: float) -> None:
         self._cores = max(1, round(cores))

@@ -1,4 +1,4 @@
-"""The scaler's loop: observes the servers all the time, and measures the demand and decides once per period."""
+"""The scaler's loop: observes the servers continuously. Once per period, it measures the demand and decides."""
 
 from __future__ import annotations
 

@@ -56,8 +56,9 @@ def parse_collector_url(text: str) -> StatusUrl:
 
 
 def find_problem(document: Any, name: str, boot: int, interval: float, key: AgentKey | None, now: float) -> Problem:
-    """Return the reason why the collector rejects this agent's reports, or a problem with empty fields if it accepts
-    them.
+    """Return the reason why the collector rejects this agent's reports.
+
+    If the collector accepts them, the fields of the returned problem are empty.
 
     ``document`` is the collector's response, received at ``now`` (Unix seconds). ``interval`` is the report interval in
     seconds. Raises ValueError if the document is invalid. Pure.

@@ -64,7 +64,7 @@ class HostSampler:
         """Read every sensor and return the sample.
 
         This method waits up to ``wait`` seconds for non-blocking sensors. A result that arrives too late is used in the
-        next sample, unless it is then more than ``interval`` seconds old.
+        next sample, unless it is more than ``interval`` seconds old by then.
         """
         # The agent's own requests put processes to work, so momentary sensors are read first, the others meanwhile
         found: dict[str, float] = {}

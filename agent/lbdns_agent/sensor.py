@@ -30,7 +30,8 @@ MetricValues = Mapping[str, Union[float, str]]
 
 @dataclass(frozen=True)
 class MeasuredHost:
-    """One host: the sources that the sensors read. If a source doesn't exist or is switched off, its field is None.
+    """The data sources of one host, which the sensors read. If a source doesn't exist or is switched off, its field is
+    None.
 
     On a system without /proc, ``psutil`` is the psutil module, and sensors read from it instead of from ``proc``.
     """

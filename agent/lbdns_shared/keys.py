@@ -69,7 +69,7 @@ class KeyFile:
 
 
 def parse_key_file(text: str, where: str) -> KeyFile:
-    """Parse the text of key file ``where``.
+    """Parse the text of the key file at the path ``where``.
 
     Raises KeyFileError with a list of all invalid lines, but without any secret.
     """

@@ -44,7 +44,7 @@ class AnswerEntry:
 
     ``make`` creates a member's response body when it is first needed. For each response kind, ``variants`` contains one
     (head, tail) pair per member, from which the fast path builds responses. The item for a kind is None until a query
-    first requires that kind. The item is empty if a response of that kind may be too long for some client.
+    first requires that kind. If responses of that kind may be too long for some clients, the item is empty.
     """
 
     __slots__ = (

@@ -74,7 +74,7 @@ class AnswerTally:
         return self.answers(policy).rate(now) * self.servers
 
     def recent_rate(self, policy: str, now: float) -> float:
-        """Return the answer rate of ``policy`` as ``rate`` does, but average over 1 s if a crowd is arriving."""
+        """Return the answer rate of ``policy``, like ``rate``, but averaged over only 1 s while a crowd is arriving."""
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:

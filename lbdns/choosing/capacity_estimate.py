@@ -132,8 +132,8 @@ def forget_changed(costs: Sequence[RequestCost]) -> None:
     """Discard the earlier observations of each member whose cost per request has changed by more than chance can
     explain.
 
-    When pages are replaced with CGI programs, when a host's cores become slower, and when a member's false reports end,
-    the member's speed is therefore estimated correctly again within seconds.
+    The member's speed is therefore estimated correctly again within seconds of such a change: for example, pages are
+    replaced with CGI programs, a host's cores become slower, or a member's false reports end.
     """
     if not any(cost.recent.requests > 0 for cost in costs):
         return

@@ -136,7 +136,9 @@ class Chooser:
     def shadow_plan(
         self, live: str, policy: str, previous: Selections, rng: Random, now: float, shadow_scores: bool = False
     ) -> Plan:
-        """Return the plan that ``policy`` would make in place of the policy ``live``, which has just made its own plan.
+        """Return the plan that ``policy`` would make now.
+
+        The policy ``live``, which the shadow would replace, has just made its own plan.
 
         The chooser's state does not change. Do not call this method while the pool fails open. ``previous`` contains
         the shadow's selections from its own previous plan. If ``shadow_scores`` is true, members are compared by the

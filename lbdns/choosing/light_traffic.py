@@ -1,8 +1,8 @@
 """Light traffic: a query rate so low that every answer can name the best member, unless answers bring crowds.
 
 Even a few answers can reach many clients. If two resolvers cache an answer for one second, they send two queries per
-second, regardless of the number of their clients. If each answer determines where hundreds of requests go, always
-naming the member with the highest score causes herding.
+second, regardless of the number of their clients. If each answer determines where hundreds of requests go, a policy
+that always names the member with the highest score causes herding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLLOWED: Final = 0.5  # ... and more than this share of the requests went where
 
 
 def answers_allowed(answered: int, span: float, interval: float, servers: int) -> int:
-    """Return how many more answers this server may send before the next plan without exceeding light traffic.
+    """Return how many more answers this server may send before the next plan if its traffic is to remain light.
 
     ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
     If the average is within the limit, the result is at least one interval's share of the limit, because old answers

@@ -22,7 +22,8 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
 
     A member that reports no load is assumed to have the same ratio of load to capacity as the other members combined.
     If three or more members report loads, no single member determines this ratio; with two members, the less loaded
-    member determines it. A false load must not keep all requests away from members that report no load.
+    member determines it. Otherwise, a single false load could keep all requests away from the members that report no
+    load.
     """
     known = [load_of(member) for member in metrics]
     if None not in known:

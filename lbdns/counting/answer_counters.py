@@ -131,7 +131,7 @@ def read_counters(state: Any) -> AnswerCounters:
 def count_answers(
     table: AnswerTable, response_times: ResponseTimes, named: Mapping[str, int], levels: Mapping[str, int] | None = None
 ) -> AnswerCounters:
-    """Return the counters of one answering process. The result contains ``named`` and ``levels`` unchanged."""
+    """Return the counters of one answering process, including the given counters ``named`` and ``levels``."""
     answers: dict[tuple[str, str, str], int] = {}
     pools = {pool.name: pool for pool in table.farm.pools}
     for (pool, policy), cursor in table.cursors.items():

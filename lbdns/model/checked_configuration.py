@@ -14,7 +14,7 @@ from lbdns_shared.keys import MasterKey
 
 @dataclass(frozen=True, slots=True)
 class CheckedConfiguration:
-    """The farm, and the keys that verify reports. A collector needs both, as does a program that follows one."""
+    """The farm, and the keys that verify reports. Collectors need both, and so do programs that follow a collector."""
 
     farm: Farm
     keys: tuple[MasterKey, ...]  # for reports; if empty, reports are accepted by their source address

@@ -118,8 +118,8 @@ def read_farm(config: Config) -> Farm:
 def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
     """Build a farm from a configuration and its zones. Raises ConfigError with all errors found.
 
-    Pools are skipped if an error has already been found in their table, in their zone's table or in the zone file,
-    because further errors could be consequences of the first one.
+    If an error has already been found in a pool's table, in its zone's table or in the zone file, the pool is skipped,
+    because further errors could be consequences of that error.
     """
     source = config.source or TomlSource(config.path)
     has_faulty_zone = any(header == "zone" for header, _ in source.faulty)

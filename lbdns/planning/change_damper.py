@@ -16,7 +16,7 @@ Subject = tuple[EventKind, str, str]  # kind, pool, member
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """The text of a change. ``member`` is empty if the change concerns a pool."""
+    """The announcement of a change. ``member`` is empty if the change concerns a pool."""
 
     kind: EventKind
     level: int

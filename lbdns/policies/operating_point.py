@@ -3,8 +3,8 @@
 At utilisation ``p``, a member with ``m`` cores takes about ``1 / (a * (1 - p ** m))`` seconds per request if one core
 can serve ``a`` requests/s. The formula describes an M/M/m queue; it is exact for one and two cores, and accurate to a
 few percent for more cores. The distribution of request sizes hardly matters, because the cores share the work. The
-total response time is lowest if the cost of one more request/s is equal at all members. This marginal cost has a closed
-form, so only one unknown must be found.
+total response time is lowest if the cost of one more request/s is equal at all members. For a given marginal cost, the
+rate of each member has a closed form, so the marginal cost is the only unknown.
 
 At the operating point, slow cores stay idle while fast cores have spare capacity, and large members run at a higher
 utilisation than small members. Distributing requests in proportion to capacity is optimal only under high load; under
@@ -77,7 +77,10 @@ def parallel_requests(cores: float) -> float:
 
 
 def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
-    """Return the smaller of the relative gaps to the target rate and load; negative if a target is exceeded."""
+    """Return the smaller of two relative gaps: to the target rate and to the target load.
+
+    The result is negative if a target is exceeded.
+    """
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 

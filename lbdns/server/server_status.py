@@ -223,7 +223,7 @@ class ServerSelection:
 
 
 class ServerProgram:
-    """Implements ProgramSource for ``lbdns serve``. The server sets ``recording`` and ``serving``."""
+    """Implements ProgramSource for ``lbdns serve``. The server sets the attributes ``recording`` and ``serving``."""
 
     def __init__(self, answerer: Answerer, events: EventLog) -> None:
         self.events = events

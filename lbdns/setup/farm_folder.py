@@ -1,4 +1,6 @@
-"""Writes the files of a new farm into a folder. It never overwrites a file, and after an error leaves none behind."""
+"""Writes the files of a new farm into a folder. If an error occurs, no new file remains. Existing files are never
+overwritten.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ EXAMPLE_BEGINS: Final = "# Configuration of lbdns. As installed, it serves an ex
 
 @dataclass(frozen=True, slots=True)
 class FileToWrite:
-    """The text and the mode of a file. A file that only its owner can read belongs to the user of the server."""
+    """The text and the mode of a file.
+
+    If only its owner can read the file, the owner is the user that runs the server.
+    """
 
     text: str
     mode: int = PUBLIC

@@ -1,4 +1,5 @@
-"""Collects the records of a zone, and rejects unservable records while their line number is known. Sans-I/O.
+"""Collects the records of a zone, and rejects records that cannot be served while their line numbers are known.
+Sans-I/O.
 
 This module replaces the transaction of dnspython, which compares and copies the whole RRset for each added record.
 """

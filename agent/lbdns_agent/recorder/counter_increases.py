@@ -87,7 +87,7 @@ def _increase(old: int, new: int) -> int | None:
 
 
 def is_long_pause(pauses: Sequence[float], at: int) -> bool:
-    """Return whether a pause between two rows is much longer than both the previous and the next one."""
+    """Return whether the pause at index ``at`` is much longer than the pauses before and after it."""
     neighbours = [*pauses[max(0, at - 1) : at], *pauses[at + 1 : at + 2]]
     return bool(neighbours) and pauses[at] > LONG_PAUSE * max(neighbours) > 0
 

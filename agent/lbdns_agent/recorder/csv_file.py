@@ -60,7 +60,7 @@ class CsvFile:
         self._first_time = self._first_time or now
 
     def open(self) -> None:
-        """Open the file unless it is open and unchanged, and prepare it for the next row.
+        """Open the file and prepare it for the next row. If the file is already open and has not changed, do nothing.
 
         Raises OSError, and FileInUseError if another recorder has opened the file.
         """

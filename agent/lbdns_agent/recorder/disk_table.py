@@ -27,8 +27,9 @@ LONGEST_NAME: Final = 200  # bytes of a file name; file systems allow 255, and a
 class DiskFormat:
     """A table format.
 
-    ``file_name`` receives the devices to record; an empty sequence means all devices. ``time`` formats Unix seconds.
-    ``header`` receives the number of counters in each row, and ``row`` the time and the line of a device.
+    ``file_name`` receives the devices to record; an empty sequence means all devices. ``time`` receives Unix seconds
+    and returns them as text. ``header`` receives the number of counters in each row, and ``row`` the time and the line
+    of a device.
     """
 
     file_name: Callable[[Sequence[str]], str]

@@ -151,7 +151,7 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
 
 
 def make_directory(path: Path) -> None:
-    """Create the directory unless it exists. Raises ConfigError if no file can be created in it."""
+    """Create the directory unless it exists. Raises ConfigError if that fails or if the directory is not writable."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:

@@ -37,7 +37,7 @@ JOIN_REASONS: Final = ("join_pool", "join_name", "join_address", "join_full")
 
 
 class JoinRequests:
-    """The hosts that may join the pools of a farm, and the requests that are not yet part of the farm."""
+    """The hosts that may join a farm's pools, and the requests to join that are not yet part of the farm."""
 
     def __init__(self, configured: Farm, joined: JoinedMembers = NO_JOINED_MEMBERS) -> None:
         """``configured`` is the farm without joined members; ``joined`` are the currently joined members."""

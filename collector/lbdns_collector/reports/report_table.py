@@ -316,7 +316,7 @@ class ReportTable:
         return found
 
     def remember(self, records: Mapping[str, Any], now: float, wall: float) -> int:
-        """Restore what ``records`` returned in an earlier process, so that older reports are rejected.
+        """Restore the ``records`` of an earlier process, so that reports older than these records are rejected.
 
         Hosts that have already reported to this process remain unchanged. A member whose last report was a "bye" is
         silent. Return the number of invalid records, which are ignored. ``now`` is in monotonic seconds, ``wall`` in

@@ -186,11 +186,10 @@ def status_json(inputs: StatusInputs) -> bytes:
 
 
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
-    """Return two values: a signature of everything that can change without a report, and the time of the next state
-    change.
+    """Return two values: a signature, and the time of the next state change.
 
-    If the signature equals the previous one, nothing has changed. The returned time is in monotonic seconds, and is
-    infinity if no state can change without a report.
+    The signature covers everything that can change without a report. If it equals the previous signature, none of that
+    has changed. The returned time is in monotonic seconds, and is infinity if no state can change without a report.
     """
     signature: list[object] = []
     next_change = math.inf

@@ -35,7 +35,7 @@ def printable(value: object) -> str:
 def number(value: float | None, decimals: int = 0) -> str:
     """Format a number for a table.
 
-    Extremely large values are rounded, so that one member's value does not widen the table for all other members.
+    Extremely large values are rounded, so that a single value does not widen the whole column.
     """
     if value is None:
         return "-"

@@ -74,7 +74,7 @@ class OverrideSteering:
         self._pace = CommandPace(cycle)
 
     async def __call__(self, fields: Mapping[str, Any], by: str) -> Mapping[str, Any]:
-        """Wait for the next turn, and carry out a command like ``change_overrides``."""
+        """Wait for the command's turn, and then carry it out with ``change_overrides``."""
         await self._pace.turn()
         return await change_overrides(self._manager, fields, by)
 

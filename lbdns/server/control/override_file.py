@@ -28,7 +28,7 @@ def read(path: Path) -> tuple[Overrides, str]:
     """Return the overrides in the file, and a description of any error in the file (empty if there is none).
 
     The function blocks on disk I/O. A file with errors is renamed, so that the next change does not overwrite it. The
-    valid overrides from a renamed file are still returned.
+    valid overrides in such a file are still returned.
     """
     try:
         document = json.loads(path.read_bytes())

@@ -53,7 +53,8 @@ class ForkServer:
 
 
 def start_fork_servers(user: str, work: WorkerMain) -> tuple[ForkServer, ForkServer]:
-    """Create two fork servers, which immediately switch to ``user``. The calling process must have only one thread.
+    """Create two fork servers, which immediately switch to the account ``user``. The calling process must have only one
+    thread.
 
     If a fork server ends later, its workers become children of the calling process.
     """

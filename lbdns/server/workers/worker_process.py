@@ -125,8 +125,8 @@ class WorkerProcess:
         """Send the changes since the snapshot that was sent last.
 
         If the process is behind and ``even_if_behind`` is false, nothing is sent, because one later message will
-        contain all changes. Most workers need the same delta, so ``written`` caches each delta; its key is the identity
-        of the readings to which it applies.
+        contain all changes. Most workers need the same delta, so ``written`` caches the deltas. The key of each delta
+        is the ``id`` of the readings to which the delta applies.
         """
         if (self.is_behind and not even_if_behind) or self._readings is snapshot.readings:
             return

@@ -174,7 +174,10 @@ def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
 
 
 def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
-    """Return ``text`` with ``figures`` written into its table. Other rows remain unchanged. Raises LbdnsError."""
+    """Return ``text`` with the rows for ``figures`` in its table replaced or added.
+
+    Other rows remain unchanged. Raises LbdnsError.
+    """
     lines = text.splitlines()
     begin, end = _table_rows(lines)
     kept = read_figures(text) | {(figure.benchmark, figure.figure): figure for figure in figures}

@@ -64,7 +64,7 @@ class Calibration:
 
 
 def trials_of(metrics: Sequence[str]) -> int:
-    """Return the number of trials in each round of a calibration with these metrics."""
+    """Return the number of trials in each round of a calibration with ``metrics``."""
     return 1 + len(metrics) + CONTESTANTS
 
 

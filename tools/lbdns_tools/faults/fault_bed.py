@@ -45,7 +45,7 @@ class FaultBed:
         return self.eased
 
     def expect(self, holds: object, what: str) -> bool:
-        """Record ``what`` as a problem unless ``holds`` is true. Return whether ``holds`` is true."""
+        """Record ``what`` as a problem unless the expectation ``holds``. Return whether it holds."""
         if not holds:
             self.problems.append(what)
         return bool(holds)

@@ -71,7 +71,8 @@ class ClosedLoop:
     """A closed loop of ``clients`` clients, each of which waits for a response, pauses, and sends the next request.
 
     The loop ends after ``seconds`` or after a total of ``requests`` requests from all clients, whichever comes first. A
-    limit of 0 means no limit. One process's share of a loop, as returned by :func:`split_run`, may have no clients.
+    limit of 0 means no limit. If :func:`split_run` divides a loop among processes, a process's share may contain no
+    clients.
     """
 
     clients: int

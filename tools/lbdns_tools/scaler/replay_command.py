@@ -81,7 +81,7 @@ def _configured(path: Path | None) -> Mapping[str, ScalingPolicy]:
 
 
 def _names(requested: Sequence[str], configured: Mapping[str, ScalingPolicy]) -> Sequence[str]:
-    """Return the policies to replay. Raises ConfigError if a policy requires settings and has none."""
+    """Return the policies to replay. Raises ConfigError if the settings that a policy requires are missing."""
     if not requested:
         return [name for name in POLICIES if name not in NEED_SETTINGS or name in configured]
     for name in requested:

@@ -21,7 +21,10 @@ from lbdns.policies.weighted import smooth_plan
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A replacement for the attribute ``name`` of ``owner``, a module or ``module:class``, while a rule is off."""
+    """Replaces an attribute while a rule is off.
+
+    ``name`` is the attribute's name. ``owner`` is a module, or a class in the form ``module:class``.
+    """
 
     owner: str
     name: str
@@ -65,7 +68,7 @@ def switched_off(rule: str) -> Iterator[None]:
 def _proportional_point(
     capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
 ) -> OperatingPoint:
-    """Return rates in proportion to capacity and ideal loads of 0, so that every request counts as a deviation."""
+    """Return rates in proportion to capacity. The ideal loads are 0, so every request counts as a deviation."""
     total = sum(capacities)
     return OperatingPoint(tuple(rate * c / total for c in capacities), (0.0,) * len(capacities))
 

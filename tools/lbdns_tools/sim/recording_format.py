@@ -101,8 +101,10 @@ def read_recording(path: Path) -> Recording:
 
 
 def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
-    """Parse the lines of a recording, including the line endings. Raises ConfigError, with ``name`` as the file name.
-    An incomplete last line is ignored, because the recorder may have been killed while writing it.
+    """Parse the lines of a recording, including the line endings.
+
+    Raises ConfigError; error messages contain the file name ``name``. An incomplete last line is ignored, because the
+    recorder may have been killed while writing it.
     """
     header: RecordingHeader | None = None
     events: list[RecordedEvent] = []

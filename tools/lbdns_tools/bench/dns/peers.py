@@ -7,9 +7,9 @@ report every second. The other servers serve a fixed alias with TTL 0 instead. T
 as a share of one core. If 'busy' is well below 100 %, the load generator was the bottleneck, and only the CPU time per
 query can be compared.
 
-With --also, the benchmark includes the lbdns in another checkout. The Python interpreter in that checkout's .venv runs
-the other lbdns; if there is no .venv, the current interpreter does. With both --also and --compare-planes, versions of
-lbdns are compared on the same plane.
+With --also, the benchmark includes the lbdns in another checkout. The other lbdns runs in the Python interpreter of
+that checkout's .venv or, if there is no .venv, in the current interpreter. With both --also and --compare-planes,
+versions of lbdns are compared on the same plane.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ class LabFarm:
     clients and lbdns. Resolvers cache each answer for its TTL, or for ``resolver_min_ttl`` seconds if the TTL is
     shorter. ``proxies`` contains names from PROXIES. ``interval`` is the time between an agent's reports, in seconds.
     If ``agents_inside`` is set, each agent runs under its host's CPU quota. An agent uses the same amount of CPU time
-    on every host. On a host with a tenth of the CPU, its share of the quota is therefore ten times as large. ``check``
-    is the pool's check. If ``alarms`` is not set, agents send no alarms and do not watch their web servers.
+    on every host. On a host with a tenth of the CPU, the agent's share of the quota is therefore ten times as large.
+    ``check`` is the pool's check. If ``alarms`` is not set, agents send no alarms and do not watch their web servers.
     """
 
     hosts: tuple[WebHost, ...]

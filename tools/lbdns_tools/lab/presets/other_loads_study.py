@@ -168,7 +168,7 @@ def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[]
 
 
 def _death_times(schedule: ScheduledEvents, host: str, outcome: MeasuredOutcome) -> dict[str, float]:
-    """Return the times of the host's death and recovery, and the delays until answers reflected each event, in s."""
+    """Return, in seconds, when the host failed and recovered, and how long the answers took to reflect each event."""
     died, back, begun = schedule.done.get("died"), schedule.done.get("back"), outcome.row.begun or 0.0
     found: dict[str, float | None] = {}
     if died is not None:

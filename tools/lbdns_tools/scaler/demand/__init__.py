@@ -1,1 +1,1 @@
-"""Demand sources: how many requests arrive, and how busy the servers are."""
+"""Demand sources, which measure how many requests arrive and how busy the servers are."""

@@ -39,5 +39,5 @@ class CounterRates:
         return (value - before.value) / elapsed
 
     def keep(self, names: Collection[str]) -> None:
-        """Forget all counters except ``names``."""
+        """Discard the readings of all counters that are not in ``names``."""
         self._counts = {name: count for name, count in self._counts.items() if name in names}

@@ -109,7 +109,7 @@ def _parse(line: str, number: int) -> tuple[str, ServerLine]:
 
 
 class HaproxyConfigFile:
-    """The configuration file of an HAProxy on this host."""
+    """HAProxy's configuration file on this host."""
 
     def __init__(self, path: Path, backend: str) -> None:
         self._path, self._backend = path, backend

@@ -62,7 +62,8 @@ class NginxFrontEnd:
 
     Open-source nginx neither reports the state of individual servers nor lets operators drain them. While a change is
     being loaded, a second file ``FILE.before`` contains the previous servers. If the scaler stops at that moment, nginx
-    may have loaded either file. After a restart, the scaler therefore trusts only what is the same in both.
+    may have loaded either file. After a restart, the scaler therefore trusts only the servers that are the same in both
+    files.
     """
 
     def __init__(self, config: NginxConfig, page: StubStatusPage | None) -> None:

@@ -70,7 +70,7 @@ class Forecast(Queue):
         return view.demand.requests_per_s if mean is None else mean
 
     def _spare(self, view: FarmView, level: float, ahead: float) -> int:
-        """Return how many servers to add so that ``spare`` servers are idle; 0 unless the demand is rising."""
+        """Return how many servers to add so that ``spare`` servers are idle. If the demand is not rising, return 0."""
         before = mean_rate_between(view, view.demand.time - 2 * LEVEL_SECONDS, view.demand.time - LEVEL_SECONDS)
         if before is None or level <= before * RISING:
             return 0

@@ -27,7 +27,10 @@ def within(view: FarmView, servers: int) -> int:
 
 
 def standing(view: FarmView) -> int:
-    """Return the currently wanted number: that of the last round, or else the servers in service or on their way."""
+    """Return the number of servers that the last round decided on.
+
+    If there has been no round, return the number of servers in service or on their way.
+    """
     if view.rounds:
         return within(view, view.rounds[-1].decided)
     return within(view, view.in_service + view.on_the_way)

@@ -43,7 +43,7 @@ class ServerView:
 
 @dataclass(frozen=True, slots=True)
 class FarmView:
-    """Everything that a policy may use. ``rounds`` contains the past rounds, oldest first, without the current one."""
+    """All data that a policy may use. ``rounds`` contains the past rounds, oldest first, without the current one."""
 
     now: float  # Unix seconds
     demand: Demand  # of the current round

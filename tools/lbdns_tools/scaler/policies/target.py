@@ -103,7 +103,7 @@ class Target:
         return round_up(ratio * ready)
 
     def _highest(self, view: FarmView) -> int:
-        """Return the highest number of servers that the demands of the stabilization window needed."""
+        """Return the highest number of servers needed for any demand within the stabilization window."""
         rounds = view.rounds
         first = first_after(rounds, view.demand.time - self.stabilize)
         return max(
@@ -115,7 +115,7 @@ class Target:
         )
 
     def _panic_peak(self, view: FarmView) -> Demand | None:
-        """Return the highest demand of the last stable window, or None if it never reached the panic threshold.
+        """Return the highest demand in the last stable window, or None if no demand reached the panic threshold.
 
         The demands are means over the panic window.
         """

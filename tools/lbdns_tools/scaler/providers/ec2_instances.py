@@ -54,7 +54,7 @@ def has_failed(instance: Instance) -> bool:
 
 
 def detail(instance: Instance) -> str:
-    """Return the state, and EC2's reason if there is one."""
+    """Return the instance's state and, if EC2 states one, the reason."""
     reason = instance.get("StateReason", {}).get("Message", "")
     return f"{state(instance)}: {reason}" if reason else state(instance)
 

@@ -1,4 +1,4 @@
-"""The folder of a local machine: what was requested, how far the machine has come, and whether it runs.
+"""The folder of a local machine: the requested state, the machine's progress, and whether the machine is running.
 
 The machine's supervisor holds a lock on the file ``lock`` for as long as it runs. It inherits the lock from the process
 that starts it, so a started machine never appears to be stopped. The provider alone writes ``request.json``, and the

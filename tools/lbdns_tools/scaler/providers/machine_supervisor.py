@@ -40,7 +40,10 @@ def supervise(folder: MachineFolder) -> None:
 
 
 def _run(folder: MachineFolder, machine: LocalMachine, progress: Progress, stop: StopSignals) -> str:
-    """Run the processes until a signal arrives. Return why they ended earlier, or an empty string."""
+    """Run the processes until a signal arrives.
+
+    If the processes end earlier, return the reason; otherwise, return an empty string.
+    """
     with contextlib.ExitStack() as stack:
         host = LoopbackHost(machine)
         if machine.lab:

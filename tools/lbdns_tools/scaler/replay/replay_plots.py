@@ -49,6 +49,8 @@ def demand_and_servers(results: Sequence[ReplayResult], capacity: float) -> Figu
 
 
 def _scales(capacity: float) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Return two functions: one converts rates to numbers of servers, and one converts back. matplotlib passes
-    arrays."""
+    """Return two functions: one converts rates to numbers of servers, and the other numbers of servers to rates.
+
+    Both also accept arrays, because matplotlib passes arrays.
+    """
     return lambda rate: rate / capacity, lambda servers: servers * capacity

@@ -108,7 +108,9 @@ def _explain(rejected: Any, name: str, key: AgentKey | None, skew: float) -> str
 
 
 def printable(text: str) -> str:
-    """Return ``text``, which may be forged, cut to QUOTED characters and with unprintable characters replaced."""
+    """Return the first QUOTED characters of ``text``, and replace unprintable characters, because ``text`` may be
+    forged.
+    """
     return "".join(character if character.isprintable() else "?" for character in text[:QUOTED])
 
 

@@ -148,8 +148,8 @@ class LogSuppressor:
 class _Handler(logging.Handler):
     """A handler that queues log records for writing, or suppresses them and later reports their number.
 
-    The number of suppressed records is written when the first record after the window arrives. If no record arrives, a
-    timer thread writes the number.
+    When the first record after the window arrives, the number of suppressed records is written. If no further record
+    arrives, a timer thread writes this number.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -198,7 +198,7 @@ class ResponseWriter:
     ) -> bytes | None:
         """Return the response; omit the last optional RRsets if it would exceed ``limit`` bytes.
 
-        Return None if it does not fit even without optional RRsets. ``wall`` is in Unix seconds.
+        Return None if the response does not fit even without optional RRsets. ``wall`` is in Unix seconds.
         """
         body = body.for_query(query.edns)
         response = self.write(query, body, options, wall)
@@ -277,7 +277,7 @@ class RecordWriter:
         """Register the labels of the name ``folded`` before index ``end`` as targets for compression pointers in later
         names.
 
-        A reader of this name must follow ``pointers`` compression pointers.
+        To read this name, a client must follow ``pointers`` compression pointers.
         """
         at, here = 0, self._at
         while at < end and here + at <= _MAX_POINTER:

@@ -1,7 +1,7 @@
 """Query shapes: the bytes that nearly all clients send around the question, and the kind of response to each shape.
 
 The bytes around the question determine whether the response copies RD, has an OPT record, sets DO, and contains a
-cookie. Because nothing else depends on these bytes, there are only a few response kinds. The set of shapes is fixed, so
+cookie. Nothing else depends on these bytes, so there are only a few response kinds. The set of shapes is fixed, so
 clients can't make the server store new shapes.
 """
 

@@ -75,7 +75,7 @@ class Responder:
     )  # fmt: skip
 
     def __init__(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
-        """Create a responder. The arguments are those of ``use``."""
+        """Create a responder. For the arguments, see ``use``."""
         self.now = self.wall = 0.0
         #: Set only while a socket is overloaded. Returns whether to drop the next query that would take the slow path.
         self.sheds: Callable[[], bool] | None = None
@@ -257,8 +257,9 @@ class Responder:
         """Return the response to a relayed query, truncated if it is longer than the client accepts.
 
         ``body`` is a result of ``relayed_query.relayed_body``. Call this method once for each ``RelayedQuery`` that
-        ``respond`` returned, then send the result to the client. The length limit for clients without cookies does not
-        apply, because clients in allowed networks are assumed not to be victims of forged queries.
+        ``respond`` returned, then send the result to the client. The length limit for clients without cookies protects
+        the victims of forged queries. It does not apply here, because clients in allowed networks are assumed not to be
+        such victims.
         """
         query, transport = relayed.query, relayed.transport
         self.table.count((relayed.zone, query.qtype, TRANSPORTS[transport], body.flags & 0xF))

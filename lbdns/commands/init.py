@@ -126,7 +126,10 @@ def _addresses_to_listen_on(address: str) -> tuple[str, ...]:
 
 
 def _existing_user(user: str) -> str:
-    """Return ``user`` if a server started by root can become this user. Otherwise, raise an error or return nothing."""
+    """Return ``user`` if a server started by root can become this user, or an empty string if root does not start it.
+
+    Raises LbdnsError if there is no such user.
+    """
     if not user or os.geteuid() != 0:
         return ""
     try:

@@ -120,7 +120,7 @@ def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> S
 
 
 class PointSums:
-    """A sum of values and weights for each member and point."""
+    """The sum of the values and the sum of their weights, for each member and point."""
 
     def __init__(self, points: int) -> None:
         self._points = points

@@ -103,7 +103,7 @@ class HistoryStore:
 
     @property
     def is_there(self) -> bool:
-        """True if the path still refers to the open file.
+        """Whether the path still refers to the open file.
 
         A file that was deleted while it was open could grow unnoticed.
         """

@@ -38,7 +38,7 @@ def read_files(path: Path, serves_dns: bool = True) -> ConfigurationFiles:
     """Read a configuration, and its zone files, key files and secret files.
 
     If ``serves_dns`` is false, the function ignores files that only a DNS server reads. Raises a ConfigError that lists
-    the errors in all files, the configuration first, sorted by line within each file.
+    the errors in all files. The errors in the configuration come first; within each file, the errors are in line order.
     """
     config, findings = read_config(path)
     warnings: list[str] = []

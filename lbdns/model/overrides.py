@@ -25,7 +25,7 @@ MAX_REASON: Final = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """An override that an operator has set for one member, and that is in force.
+    """An override in force, which an operator has set for one member.
 
     ``member`` is a full name; ``since`` and ``until`` are in Unix seconds.
     """

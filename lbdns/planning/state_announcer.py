@@ -33,11 +33,14 @@ class StateAnnouncer:
 
     @property
     def next_end(self) -> float:
-        """The monotonic time in seconds at which ``announce`` is next due even without a further change, or inf."""
+        """The monotonic time in seconds at which ``announce`` must be called even if nothing else changes, or inf."""
         return self._damper.next_end
 
     def announce(self, now: float, is_over: Callable[[], bool] = lambda: False) -> bool:
-        """Record the queued changes until ``is_over`` returns true. Return whether changes are still queued."""
+        """Record queued changes until the queue is empty or ``is_over`` returns true.
+
+        Return whether changes are still queued.
+        """
         for announcement in self._damper.ended(now):
             self._record(announcement)
         while self._waiting:

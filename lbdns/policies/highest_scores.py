@@ -26,7 +26,7 @@ def fastest(view: PoolView, members: Sequence[int]) -> list[int]:
 
 
 def why_fastest(view: PoolView) -> str:
-    """Return a text for users that states why ``best`` selects these members when traffic is light."""
+    """Return the reason, as text for users, why ``best`` selects these members when traffic is light."""
     near = nearly_highest(view)
     chosen = fastest(view, near)
     if len(near) == 1:

@@ -30,7 +30,9 @@ class ChargedLoads:
         self._capacities = [max(member.capacity * member.ramp, 1e-9) for member in view.members]
 
     def fullness(self, member: int) -> float:
-        """Return how many seconds of work, at full capacity, ``member`` would have after one more selection."""
+        """Return the time in seconds that ``member`` would need, at full capacity, for its load after one more
+        selection.
+        """
         return (self._loads[member] + self._multiplier) / self._capacities[member]
 
     def charge(self, member: int) -> None:

@@ -85,9 +85,9 @@ class Plan:
     For policies without shares, ``weights`` and ``credits`` are empty. The first ``probes`` selections do not come from
     the policy; each probe tests whether a quarantined member works again.
 
-    If ``light`` is true, the selections between the probes and ``repeat_from`` are for light traffic. If it is false,
-    these selections are for the answers expected until the next plan, and the selections after them are used only if
-    more queries arrive.
+    ``light`` describes the selections between the probes and ``repeat_from``. If it is true, these selections are for
+    light traffic. If it is false, they are for the answers expected until the next plan, and the selections after them
+    are used only if more queries arrive.
     """
 
     order: Sequence[int]
@@ -139,7 +139,7 @@ class PolicySpec:
     def reason(self, view: Callable[[], PoolView], part: Part = "expected") -> str:
         """Return the reason why the policy selects a member in a ``part`` of its plan.
 
-        ``view`` returns a view of the pool. It is called only if the reason depends on the view.
+        The function ``view`` returns a view of the pool. It is called only if the reason depends on the view.
         """
         why = {"light": self.why_light, "expected": self.why, "overflow": self.why_overflow}[part]
         return why if isinstance(why, str) else why(view())

@@ -52,7 +52,7 @@ class Part(Protocol[NewT_contra]):
     """Any part of a program that depends on the program's configuration."""
 
     async def prepare(self, new: NewT_contra) -> PreparedChange:
-        """Acquire those resources for ``new`` that may be unavailable, such as sockets, and return the prepared change.
+        """Acquire the resources of ``new`` that may be unavailable, such as sockets, and return the prepared change.
 
         The part continues to use the old configuration until the change commits. The caller must not prepare another
         change before this change has finished or rolled back. If ``new`` cannot be used, the part releases everything

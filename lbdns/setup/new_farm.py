@@ -1,4 +1,4 @@
-"""A new farm: one zone, one pool, and the texts of its configuration and zone file. Pure."""
+"""Describes a new farm with one zone and one pool, and generates its configuration and zone file. Pure."""
 
 from __future__ import annotations
 
@@ -146,7 +146,10 @@ def delegation(farm: NewFarm) -> tuple[str, ...]:
 
 
 def collector_option(farm: NewFarm) -> str:
-    """Return the option with which agents find the collector. The default port needs no mention."""
+    """Return the option with which agents find the collector.
+
+    The default port is omitted where the syntax allows it.
+    """
     return f"--collector {f'[{farm.address}]:{REPORT_PORT}' if ':' in farm.address else farm.address}"
 
 

@@ -46,7 +46,7 @@ def open_udp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
 def open_tcp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
     """Return a listening, non-blocking TCP socket bound to ``endpoint``.
 
-    With ``beside``, the socket shares its port with another socket of this server. Raises ListenError.
+    If ``beside`` is true, the socket shares its port with another socket of this server. Raises ListenError.
     """
     return bind(endpoint, socket.SOCK_STREAM, "DNS over TCP", _KEY, backlog=BACKLOG, beside=beside)
 

@@ -13,7 +13,8 @@ FINDING: Final = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*): (?P<what>.*)", r
 def in_order(findings: Sequence[str], first: str = "") -> list[str]:
     """Return the error messages, grouped by file and sorted by line within each file.
 
-    The messages about the file ``first`` come first. The other files are in the order of their first messages.
+    The messages about the file ``first`` come first. The other files follow in the order in which they first appear in
+    ``findings``.
     """
     keys = [(m["file"], int(m["line"])) if (m := FINDING.match(text)) else (text, 0) for text in findings]
     files = [first, *(file for file, _ in keys)]

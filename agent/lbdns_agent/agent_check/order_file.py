@@ -19,7 +19,7 @@ class OrderFile:
     """A file that contains ``maint``, ``drain`` or ``ready``, or does not exist.
 
     The words ``maint`` and ``drain`` change a server's administrative state in HAProxy, which only ``ready`` changes
-    back. So ``ready`` is sent for a while after the file has been removed.
+    back. Therefore, ``ready`` is sent for a while after the file has been removed.
     """
 
     def __init__(self, path: Path) -> None:

@@ -56,7 +56,7 @@ class LimitingCgroup:
 
     @property
     def counts(self) -> bool:
-        """True if the agent must report the group's tasks and memory instead of the host's."""
+        """Whether the agent must report the group's tasks and memory instead of the host's."""
         return self._always or self.quota() is not None
 
     def quota(self) -> float | None:

@@ -28,10 +28,10 @@ class FileInUseError(OSError):
 class CsvFile:
     """A CSV file to which this process alone appends rows.
 
-    The file is opened, locked and checked when the first rows arrive, and again when another program has moved, removed
-    or truncated it, so that logrotate and similar programs can be used. An incomplete last row, which remains after a
-    power failure, is removed. If the file begins with a different header, it is renamed first, because a file can have
-    only one header.
+    When the first rows arrive, the file is opened, locked and checked. The same happens after another program has
+    moved, removed or truncated the file, so that logrotate and similar programs can be used. An incomplete last row,
+    which remains after a power failure, is removed. If the file begins with a different header, it is renamed first,
+    because a file can have only one header.
     """
 
     def __init__(self, path: Path, rotation: Rotation) -> None:

@@ -44,7 +44,7 @@ class DiskSource:
             raise ConfigError(*(f"--devices: {unknown_device(device, list(lines))}" for device in unknown))
 
     def take(self, clock: Callable[[], float]) -> tuple[str, list[str]]:
-        """Return the header and a row for each device that exists now. There are no rows if reading fails."""
+        """Return the header, and a row for each device that exists now. If reading fails, return no rows."""
         try:
             lines = diskstats.parse(self._read())
         except (OSError, ValueError) as error:
@@ -77,7 +77,7 @@ class DiskSource:
 
 
 def device_name(text: str) -> str:
-    """Return the kernel's name of a device that is given by its name or by a path such as /dev/disk/by-label/data."""
+    """Return the kernel's name for a device. ``text`` is this name, or a path such as /dev/disk/by-label/data."""
     if not text.startswith(DEV):
         return text
     path = os.path.realpath(text)

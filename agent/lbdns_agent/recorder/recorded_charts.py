@@ -87,7 +87,7 @@ def charts(rows: RecordedRows, devices: Sequence[str]) -> list[Chart]:
 
 
 def busiest(disks: Mapping[str, Sequence[CounterRow]]) -> list[str]:
-    """Return at most ``MAX_DEVICES`` devices to draw, in file order. Idle devices are left out, unless all are idle."""
+    """Return at most ``MAX_DEVICES`` devices to draw, in file order. Idle devices are omitted unless all are idle."""
     transferred = {device: _transferred(rows) for device, rows in disks.items()}
     active = [device for device in disks if transferred[device]] or list(disks)
     chosen = sorted(active, key=lambda device: -transferred[device])[:MAX_DEVICES]

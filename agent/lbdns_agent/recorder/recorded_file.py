@@ -45,7 +45,7 @@ class RecordedRows:
     first: float = math.inf  # Unix seconds
 
     def add(self, later: RecordedRows) -> None:
-        """Append the rows of a file that begins later."""
+        """Append the rows of ``later``, a file that begins after this file."""
         for device, rows in later.disks.items():
             self.disks.setdefault(device, []).extend(rows)
         for metric, values in later.metrics.items():

@@ -117,7 +117,7 @@ def _from_diag(answer: bytes, offset: int) -> ListeningSocket:
 
 
 class ListeningSocketReader:
-    """A reader for this host's listening sockets. ``cheap`` is True while sock_diag works."""
+    """A reader for this host's listening sockets. ``cheap`` is True as long as sock_diag works."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc

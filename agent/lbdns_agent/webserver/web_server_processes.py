@@ -89,11 +89,8 @@ class WebServerProcesses:
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
         """Add the CPU time used since the last call to the sum, and return the sum.
 
-        The time comes from the best available source.
-
-        If the server has its own cgroup, that cgroup is the best source: its CPU time is complete, and more precise
-        than clock ticks.
-
+        The CPU time comes from the web server's own cgroup if there is one, because a cgroup's CPU time is complete and
+        more precise than clock ticks.
         """
         used = of_tree - self._of_tree
         of_group = _seconds_of(self._group)

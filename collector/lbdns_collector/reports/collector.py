@@ -220,7 +220,7 @@ class Collector:
 
     @property
     def score(self) -> Score:
-        """The score with which new reports are rated. Earlier reports may have been rated with a different score."""
+        """The score that is computed for new reports. A different score may have been computed for earlier reports."""
         return self.table.score
 
     @property

@@ -36,7 +36,7 @@ class OverrideEvents:
         return [pool.name for pool, _ in self._places_of(override)]
 
     def placed(self, override: Override, request: OverrideRequest, warning: str) -> None:
-        """Record a new override. If ``warning`` is not empty, it explains why the pool cannot spare the member."""
+        """Record a new override. If ``warning`` is not empty, it explains why the pool cannot do without the member."""
         span = f" for {format_duration(override.until - override.since)}" if request.has_end else ""
         reason = f": {override.reason}" if override.reason else ""
         although = f" (although {warning})" if warning else ""

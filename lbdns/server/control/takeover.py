@@ -105,7 +105,7 @@ class Successor:
             raise LbdnsError(f"the other process sent {received!r} instead of {request!r}")
 
     def send_reports(self, state: Any) -> None:
-        """Send the ``state`` of the collector (None if this server has no collector)."""
+        """Send the collector's ``state``, which is None if this server has no collector."""
         self._channel.send(msgpack.packb(state))
 
     async def finish(self, counters: AnswerCounters) -> None:

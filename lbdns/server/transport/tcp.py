@@ -109,7 +109,7 @@ class TcpServer:
             sock.close()  # the client has already disconnected
 
     def _make_room(self) -> bool:
-        """Close the connection that has been idle the longest, if it can be spared.
+        """Close the connection that has been idle the longest, unless it has been idle for less than SPARED seconds.
 
         Return whether a connection was closed.
         """

@@ -45,7 +45,7 @@ class KeptFigure:
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Run the benchmarks. Return 1 if a benchmark failed, or if --fail is given and a figure got worse."""
+    """Run the benchmarks. Return 1 if a benchmark failed, or if a figure is WORSE and --fail is given."""
     parser = argparse.ArgumentParser(
         prog=program,
         description="Run short forms of all benchmarks in under 15 minutes and print their headline figures next to "

@@ -64,7 +64,7 @@ class StandInAgent:
 class StandInAgents:
     """Sends all members' reports for the duration of a with statement. ``agents`` maps hosts to simulated agents.
 
-    A caller may add hosts to ``silent``: they send no reports until the caller removes them.
+    Hosts in ``silent`` send no reports. Callers may add and remove hosts.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ class HttpResponse:
 
     @property
     def skippable(self) -> int:
-        """The number of upcoming body bytes that require no parsing."""
+        """The number of body bytes that the caller may skip, because they require no parsing."""
         if self._state == _IN_BODY:
             return self._left
         return 1 << 20 if self._state == _UNTIL_CLOSE else 0

@@ -21,7 +21,7 @@ _DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class StartLateness:
-    """The delays with which requests start, in each quarter of the time from the warm-up to the end of sending."""
+    """How late requests start, separately for each quarter of the time from the warm-up to the end of sending."""
 
     __slots__ = ("_begin_s", "_length_s", "counts", "sums")
 
@@ -109,7 +109,7 @@ def _names(tally: RequestTally, parts: Sequence[ProcessMeasurement]) -> dict[str
 
 
 def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int, stopped_at: float = math.inf) -> float:
-    """Return the duration in seconds by which request counts are divided to calculate rates.
+    """Return the duration in seconds for calculating rates: each rate is a request count divided by this duration.
 
     Every request that starts before the end of sending counts, even if its response arrives later. If a server cannot
     keep up, the last responses arrive long after the end of sending. If the duration extended to the last response, a

@@ -76,7 +76,10 @@ NUMBERS: Final = (
 def run_statistics(
     tally: RequestTally, seconds: float, saturated: str = "", names: Mapping[str, str] | None = None
 ) -> RunStatistics:
-    """Return the statistics of ``tally``. Rates are counts divided by ``seconds``. ``names`` maps servers to names."""
+    """Return the statistics of ``tally``.
+
+    Rates are counts divided by ``seconds``. ``names`` maps the servers' addresses to their names.
+    """
     measured = tally.requests > 0
     timed = measured and seconds > 0
 

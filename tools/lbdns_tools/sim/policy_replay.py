@@ -28,7 +28,7 @@ class QuerySpan:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedPolicy:
-    """The numbers of answers that one policy would have given per member, in total and in steps of ``step`` seconds."""
+    """How many answers would have named each member under one policy, in total and in steps of ``step`` seconds."""
 
     policy: str
     members: tuple[str, ...]
@@ -82,7 +82,7 @@ def _requests(recording: Recording) -> Iterator[QuerySpan]:
 
 
 def look_ups(recording: Recording) -> tuple[float, ...]:
-    """Return one random time for each query, within its period. The times are identical in every call."""
+    """Return one random time for each query, within its period. Every call returns the same times."""
     chance = Random("1 look-ups")
     return tuple(sorted(chance.uniform(span.begin, span.end) for span in spans(recording) for _ in range(span.count)))
 

@@ -18,7 +18,9 @@ STEP: Final = 0.01  # s between two looks at the schedule, as in the collector
 
 
 class SimulatedChecks:
-    """One DNS server's checks of the hosts ``names``. ``reading`` returns the DNS server's newest reading of a host.
+    """Simulates one DNS server's checks of the hosts ``names``.
+
+    ``reading`` returns the DNS server's newest reading of a host.
 
     ``is_dead`` returns whether the host with a given index is dead. ``receive`` is called with each reading that a
     check has changed.

@@ -104,7 +104,10 @@ def add(id: str, machine: LabMachine, hub: LabMachine) -> None:
 
 
 def remove_machine(id: str, name: str) -> bool:
-    """Remove one machine's network namespace and its /etc/netns files. Return whether it existed. Raises LbdnsError."""
+    """Remove one machine's network namespace and its /etc/netns files.
+
+    Return whether the namespace existed. Raises LbdnsError.
+    """
     netns, _ = _pyroute2()
     namespace = namespace_of(id, name)
     shutil.rmtree(ETC / namespace, ignore_errors=True)

@@ -23,7 +23,7 @@ class PointKey(NamedTuple):
 class OutcomeIndex:
     """An index of outcomes by point.
 
-    A figure is the mean over all repetitions with a result, or None if there are none.
+    A figure is the mean over all repetitions that have a result, or None if no repetition has a result.
     """
 
     def __init__(self, outcomes: Iterable[MeasuredOutcome]) -> None:

@@ -60,8 +60,8 @@ def error_of_mean(points: Iterable[Ratios]) -> float | None:
 def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> ChanceRange | None:
     """Return the 95 % range of the points' lowest or highest mean, assuming that all true ratios are equal.
 
-    ``of`` is min or max. The range is estimated by bootstrapping. In each simulated study, each ratio deviates from the
-    overall mean by a relative deviation that is drawn at random from the measured deviations. If there are too few
+    ``of`` is min or max. The range is estimated by bootstrapping. Each ratio in a simulated study is the overall mean,
+    changed by a relative deviation that is drawn at random from the measured deviations. If there are too few
     repetitions, the result is None.
     """
     found = [ratios for ratios in points if ratios]

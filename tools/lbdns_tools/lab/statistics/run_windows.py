@@ -66,7 +66,7 @@ def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, fl
 
 
 def broke_at(parts: Sequence[RunWindow], limit_s: float, failed_share: float) -> tuple[float | None, str]:
-    """Return the rate in the first window that exceeds a limit, and the reason.
+    """Return two values: the rate in the first window that exceeds a limit, and the reason.
 
     If no window exceeds a limit, return (None, "").
     """

@@ -26,8 +26,8 @@ class CounterRates:
     def rate(self, name: str, value: float, now: float, uptime: float = inf) -> float | None:
         """Return the rate since the previous reading, or None at the first reading.
 
-        ``uptime`` is the number of seconds since the counter began at 0, or an upper bound; inf if unknown. If the
-        counter has started again at 0 since the previous reading, its value is the increase since it started.
+        The counter began at 0 at most ``uptime`` seconds ago; inf means that this is unknown. If the counter has
+        started again at 0 since the previous reading, its value is the increase since it started.
         """
         before = self._counts.get(name)
         self._counts[name] = _Count(value, now)

@@ -33,7 +33,7 @@ class DemandReading:
 
 
 class DemandSource(Protocol):
-    """Measures the demand. The caller reads once a period."""
+    """Measures the demand. The caller calls ``read`` once per period."""
 
     async def read(self, now: float) -> DemandReading:
         """Return the demand since the previous call. ``now`` is a monotonic time in seconds. Raises DemandError."""

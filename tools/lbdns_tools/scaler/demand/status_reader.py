@@ -57,7 +57,7 @@ def server_location(url: str, token_file: Path | None) -> HttpLocation:
 
 
 class StatusReader:
-    """The pool ``pool`` as one server reports it."""
+    """Reads the state of the pool ``pool`` from one server."""
 
     def __init__(self, server: HttpLocation, pool: str) -> None:
         self.server, self.pool = server, pool

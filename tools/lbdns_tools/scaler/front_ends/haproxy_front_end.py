@@ -194,7 +194,7 @@ class HaproxyFrontEnd:
         await self._write(name, line)
 
     async def _wait_for_check(self, name: str) -> None:
-        """Wait until the health check passes. Raises FrontEndError if it fails, or if there is no result in time."""
+        """Wait until the health check passes. Raises FrontEndError if the check fails or has no result in time."""
         end = time.monotonic() + CHECK_WAIT
         while True:
             row = (await self._rows()).get(name)

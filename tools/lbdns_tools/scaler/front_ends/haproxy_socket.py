@@ -67,7 +67,8 @@ class HaproxySocket:
             raise FrontEndError(f"{self.address}: cannot reach HAProxy's statistics socket: {what}") from None
 
     async def order(self, command: str, *accepted: str) -> None:
-        """Send a command that changes something. Raises FrontEndError unless HAProxy has carried it out.
+        """Send a command that changes something. Raises FrontEndError unless HAProxy confirms that it has carried out
+        the command.
 
         HAProxy confirms most commands with an empty reply. ``accepted`` lists the beginnings of other confirmations.
         """

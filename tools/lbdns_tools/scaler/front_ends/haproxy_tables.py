@@ -49,7 +49,7 @@ class HaproxyServer:
 
 @dataclass(frozen=True, slots=True)
 class StatRow:
-    """One row of ``show stat``: a server, or the sum of a backend."""
+    """One row of ``show stat``: the figures of a server, or the totals of a backend."""
 
     name: str  # BACKEND for the sum
     sessions: int  # in all, since HAProxy started (stot); in HTTP mode, these are requests

@@ -14,7 +14,7 @@ _OF_PROVIDER: Final = frozenset({Action.CREATE, Action.START, Action.STOP, Actio
 
 
 class UserData(Protocol):
-    """Makes the script that a new server runs at its first boot."""
+    """Generates the script that a new server runs at its first boot."""
 
     def __call__(self, name: str) -> str:
         """Return the script for the server ``name``. Raises LbdnsError."""

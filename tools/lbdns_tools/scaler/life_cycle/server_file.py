@@ -24,7 +24,7 @@ class KeptServers:
 
 
 def read_servers(path: Path) -> KeptServers:
-    """Return what the file contains, or nothing if there is no file.
+    """Return the servers in the file, or no servers if the file does not exist.
 
     Raises LbdnsError if the file cannot be read or is malformed, because the scaler must not guess.
     """

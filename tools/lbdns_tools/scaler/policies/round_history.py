@@ -55,7 +55,9 @@ def demands_since(view: FarmView, seconds: float) -> Iterator[Demand]:
 
 
 def mean_rate_between(view: FarmView, begin: float, end: float) -> float | None:
-    """Return the mean requests/s of the periods that ended after ``begin`` and not after ``end``, or None if none did.
+    """Return the mean requests/s of the periods that ended after ``begin`` and at or before ``end``.
+
+    If there is no such period, return None.
 
     Each rate counts in proportion to the length of its period, so the mean is the number of requests per second.
     """

@@ -60,7 +60,7 @@ class FarmView:
 
     @property
     def on_the_way(self) -> int:
-        """The number of servers that will be in service soon."""
+        """The number of servers that are on their way into service."""
         return self.count(*ON_THE_WAY)
 
     def count(self, *states: ServerState) -> int:

@@ -33,9 +33,9 @@ class SessionRate:
 def session_rate(before: CounterReading, now: CounterReading, *, reloaded: bool) -> SessionRate:
     """Return the rate between two readings.
 
-    ``reloaded`` is whether the balancer was reloaded after ``before``; the counter then started again at 0 one period
-    (60 s) before ``now``. Comparing the counters would not show this, because the new count can exceed the old one.
-    Raises ValueError if less than a second has passed.
+    If ``reloaded`` is true, the balancer was reloaded after ``before``, and the counter restarted at 0 one period (60
+    s) before ``now``. Comparing the counters would not show this, because the new count can exceed the old one. Raises
+    ValueError if less than a second has passed.
     """
     if reloaded:
         return SessionRate(ceil(now.sessions / RELOAD_SECONDS), RELOAD_SECONDS)

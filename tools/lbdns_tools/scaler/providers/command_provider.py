@@ -193,8 +193,10 @@ def _delay(process: asyncio.subprocess.Process, seconds: float) -> str:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """If the process still runs, kill it and its descendants. Processes that it has left behind on purpose keep
-    running."""
+    """If the process is still running, kill it and its descendants.
+
+    Descendants that have deliberately detached themselves continue to run.
+    """
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Runs one local machine: ``python -m lbdns_tools.scaler.providers.machine_supervisor FOLDER``.
 
-A supervisor waits for the boot delay, starts the web server and the agent, and stops both when it receives a signal. It
-runs in a session of its own, and its children end if it is killed.
+A supervisor waits for the boot delay, starts the web server and the agent, and stops both when it receives a signal.
+The supervisor runs in its own session. If it is killed, its child processes end, too.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class ProcessProvider:
         folder.send(signal.SIGTERM)
 
     async def delete(self, name: str) -> None:
-        """Stop the server's processes. When they have ended, ``machines`` removes its folder."""
+        """Stop the server's processes. After they have ended, ``machines`` removes the server's folder."""
         folder = self._find(name)
         if folder is None:
             return

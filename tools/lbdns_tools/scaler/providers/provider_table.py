@@ -21,7 +21,7 @@ from lbdns_tools.scaler.providers.user_data import UserDataTemplate, read_user_d
 
 @dataclass(frozen=True, slots=True)
 class ProviderKind:
-    """A kind of provider. ``make`` gets its settings, the agents' settings and the farm's name."""
+    """A kind of provider. ``make`` receives the provider's settings, the agents' settings and the farm's name."""
 
     summary: str
     settings: Callable[..., Any]

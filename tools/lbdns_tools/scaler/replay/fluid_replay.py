@@ -44,7 +44,7 @@ class ReplayResult:
 
 
 class _Totals:
-    """Sums of a replay after its warm-up."""
+    """The totals of a replay, excluding its warm-up."""
 
     def __init__(self, settings: ReplaySettings) -> None:
         self.requests = self.lost = self.seconds = self.server_seconds = self.cpu_seconds = 0.0

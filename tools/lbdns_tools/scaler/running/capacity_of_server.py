@@ -16,8 +16,8 @@ LEAST: Final = 10.0  # requests/s assumed of an unknown server, as in the reacti
 class ServerCapacity:
     """The capacity of a typical server: configured, or else estimated from reports, or else benchmarked.
 
-    Until one of these is known, the highest rate that one server has served so far is used. It is a lower bound, so the
-    farm is more likely to be too large than too small.
+    Until one of these capacities is known, the highest rate that any single server has served so far is used. That rate
+    is a lower bound, so the farm is more likely to be too large than too small.
     """
 
     def __init__(self, configured: float) -> None:
@@ -28,7 +28,7 @@ class ServerCapacity:
     def estimate(self, loads: Mapping[str, ServerLoad], records: Iterable[ServerRecord], rate: float) -> float:
         """Return the capacity in requests/s, above 0. ``rate`` is the demand of the whole farm in requests/s.
 
-        If the rates of single servers are not known, each server is assumed to serve an equal part of the demand.
+        If the rates of individual servers are unknown, each server is assumed to serve an equal part of the demand.
         """
         if self._configured:
             return self._configured

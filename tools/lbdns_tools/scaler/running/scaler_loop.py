@@ -202,7 +202,7 @@ class ScalerLoop:
 
 
 def _log_dry(decision: Decision, before: Decision | None) -> None:
-    """Log what a dry run decides: the number of servers when it changes, and each change that would be made."""
+    """Log the decision of a dry run: the number of servers if it has changed, and each change that would be made."""
     wanted = decision.limited
     if before is None or before.limited.servers != wanted.servers:
         log.info("dry run: wanted %s. %s", counted(wanted.servers, "server"), wanted.reason)

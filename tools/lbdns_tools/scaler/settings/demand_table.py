@@ -58,8 +58,8 @@ DEMANDS: Final[dict[str, DemandKind]] = {
 def read_demand(root: TomlTable, front_end: FrontEndSection) -> DemandSection:
     """Return the section ``[demand]``, and record any errors in it.
 
-    The default kind is the one that matches the front end. With this kind, keys that the section does not contain have
-    the front end's values.
+    The default kind is the one that matches the front end. For this kind, keys that are missing from the section take
+    their values from the front end.
     """
     table = root.section("demand")
     default = FRONT_ENDS[front_end.kind].demand

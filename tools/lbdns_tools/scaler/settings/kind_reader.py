@@ -11,7 +11,7 @@ from lbdns.config.value_readers import read_fields
 
 
 def read_kind(table: TomlTable, kinds: Mapping[str, Callable[..., Any]], default: str) -> tuple[str, Any]:
-    """Return the kind and its settings, an instance of the dataclass ``kinds[kind]``.
+    """Return the kind, and its settings as an instance of the dataclass ``kinds[kind]``.
 
     A key that belongs to other kinds is an error, and the error message names these kinds. Any other unknown key is an
     error, too.

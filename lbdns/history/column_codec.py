@@ -3,8 +3,8 @@
 The first byte of a packed column identifies its format. For every format, C functions do most of the work. Format
 "rounded" stores 11 significant bits (an error of at most 0.025 %) in the upper three bytes of a float32. Most digits of
 a measurement are noise, and noise cannot be compressed. Without rounding, most of a history file for 200 members would
-be noise. Format "steps" is for counters, times and scores, which must not be rounded; this format stores differences
-between successive values as integer multiples of 1 or 1e-6. Format "exact" stores all other values as float64.
+be noise. Counters, times and scores must not be rounded. For these, format "steps" stores the differences between
+successive values as integer multiples of 1 or 1e-6. Format "exact" stores all other values as float64.
 """
 
 from __future__ import annotations

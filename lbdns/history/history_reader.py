@@ -94,8 +94,8 @@ class HistoryReader:
         """Return the values of a metric for ``members`` (all members if empty) from ``start`` to ``end`` (Unix
         seconds).
 
-        The series has no more than about ``points`` points. If ``pool`` is empty, the metric is one of the server's:
-        queries, types or rcodes.
+        The series has no more than about ``points`` points. If ``pool`` is empty, ``metric`` must be a metric of the
+        server: queries, types or rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):
             raise ConfigError("history: 'from' must be earlier than 'to', and 'points' must be greater than 0")

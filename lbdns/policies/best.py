@@ -104,7 +104,7 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     """Return each member's share of the expected requests. The shares add up to 1.
 
     A member's share is limited to ``view.max_speed_gain`` times the share that it would get if it were idle and had its
-    proven capacity. If other programs leave a member no more than its proven capacity, its share needs no such limit.
+    proven capacity. This limit does not apply if other programs leave the member no more than its proven capacity.
     """
     candidates = view.on_time
     shares = [0.0] * len(view.members)

@@ -54,8 +54,9 @@ class KeyDecoder:
         self.pending = b""  # the start of a sequence; if no more bytes follow, it was the Escape key
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the key presses that are complete once ``data`` has arrived. If ``data`` is empty, an unfinished
-        escape sequence counts as complete.
+        """Return the key presses that are complete once ``data`` has arrived.
+
+        If ``data`` is empty, an unfinished escape sequence is treated as complete.
         """
         text, self.pending = self.pending + data, b""
         if data and (started := _INCOMPLETE.search(text)):

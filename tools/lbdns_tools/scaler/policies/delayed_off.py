@@ -42,8 +42,8 @@ def delayed_off(
     ``needed`` returns the number of servers for a rate. Servers are removed if fewer than ``present`` suffice for the
     highest rate of the last ``delay`` seconds, increased by the fraction ``margin``. As a result, a removal is never
     reversed as long as the rate stays within the fraction margin / (2 + margin) of a constant value. If servers are
-    paid for in periods of ``period`` seconds, only servers whose period is about to end are removed, because the others
-    are already paid for. If ``period`` is 0, servers are paid for by the second.
+    paid for in periods of ``period`` seconds, a server is removed only when its period is about to end, because it is
+    paid for until then. If ``period`` is 0, servers are paid for by the second.
     """
     rate = highest_rate(view, delay)
     enough = needed(rate * (1 + margin))

@@ -1,4 +1,4 @@
-"""The command ``lbdns-sim ablation``, which measures what each rule of the policy ``best`` is worth."""
+"""The command ``lbdns-sim ablation``, which measures how much each rule of the policy ``best`` contributes."""
 
 from __future__ import annotations
 

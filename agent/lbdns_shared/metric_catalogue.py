@@ -1,4 +1,4 @@
-"""The catalogue of metrics in reports: each metric's unit, meaning and sensor, and whether high or low values are better.
+"""The catalogue of metrics in reports: each metric's unit, meaning and sensor, and whether high or low values are good.
 
 Scores are computed from the metrics in this catalogue. A report may also contain other metrics, which are passed on
 unchanged.

@@ -183,7 +183,7 @@ def test_clients_never_delay_a_report(tmp_path: Path) -> None:
 
 def test_a_stop_without_haproxy_takes_no_time_and_a_taken_port_is_an_error(tmp_path: Path) -> None:
     with agent(tmp_path, *ARGUMENTS, "--agent-check", f"127.0.0.1:{free_port()}") as running:
-        until(lambda: "answering agent checks" in running.log)
+        until(lambda: "answering HAProxy's agent checks" in running.log)
         assert running.stop() == 0
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

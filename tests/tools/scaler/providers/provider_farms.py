@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.web import web_content
 from lbdns_tools.scaler.providers.command_provider import CommandConfig, CommandProvider
 from lbdns_tools.scaler.providers.ec2_provider import Ec2Config, Ec2Provider
 from lbdns_tools.scaler.providers.lab_provider import LabConfig, LabProvider
@@ -88,6 +89,7 @@ async def lab(folder: Path, _: pytest.MonkeyPatch) -> AsyncIterator[Farm]:
     """Yield a farm in a lab without web hosts of its own. Nobody receives the agents' reports."""
     agent = local_farm(folder).agent
     with network_of(LabFarm(())) as network:
+        web_content.write_content(network.folder / web_content.FOLDER)
         config = LabConfig(network.id, folder / "servers", workers=2, quota=QUOTA, cpu=0.5)
         yield Farm(lambda name: LabProvider(config, agent, name))
         provider = LabProvider(config, agent, FARM)

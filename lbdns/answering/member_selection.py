@@ -310,7 +310,7 @@ def _compare_gaps(cells: Sequence[Any], port: int, family: int, now: float) -> i
 
     Any query may be delayed, so a difference between the two times proves little by itself. It is sufficient if the
     client's lookups are known to begin with another type, or if the difference also occurred in the previous lookups.
-    Otherwise, the difference must be very large, and the client's usual pauses must not explain it.
+    Otherwise, the difference must be very large: larger than the client's usual pauses between lookups can explain.
     """
     ports = _ports(cells, cells[_CURRENT])
     if port in ports and port != ports[family]:

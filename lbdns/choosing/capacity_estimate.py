@@ -95,8 +95,8 @@ def _variance_between_members(known: Sequence[tuple[float, float]], inner: Seque
     """Return the relative variance of the members' true speeds, by the method of Paule and Mandel (1982).
 
     ``known`` lists (speed, relative variance) pairs; ``inner`` lists the winsorised speeds. With this variance, the
-    expected differences between members equal the observed differences. A member with false reports can only make the
-    variance too large; the other members then keep their observed speeds.
+    expected differences between members equal the observed differences. False reports from one member can only make
+    this variance too large. In that case, the other members' estimates stay close to their observed speeds.
     """
 
     def differences(between: float) -> float:

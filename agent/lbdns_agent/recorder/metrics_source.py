@@ -28,9 +28,9 @@ class MetricsSource:
         self._sampler = HostSampler(open_host(options, proc), tasks, sensors)
 
     def begin(self) -> float:
-        """Take the sample from which the first row computes rates, and return when that row is due.
+        """Take the initial sample, which is the baseline for the rates in the first row.
 
-        The time is in monotonic seconds.
+        Return the time at which the first row is due, in monotonic seconds.
         """
         start = time.monotonic()
         self._sample()

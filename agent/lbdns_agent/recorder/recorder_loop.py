@@ -1,4 +1,4 @@
-"""The running recorder: takes rows from its sources at fixed intervals, and writes them until a signal stops it."""
+"""The recorder's main loop: takes rows from the sources at fixed intervals, and writes them until a signal arrives."""
 
 from __future__ import annotations
 

@@ -103,7 +103,8 @@ class FaultBed:
         return bool(newest) and all(record.tries == 1 for record in newest)
 
     def has_workers(self, count: int, without: Sequence[int] = ()) -> Callable[[], bool]:
-        """Return a function that returns whether exactly ``count`` workers run, none of which is in ``without``."""
+        """Return a function that checks whether exactly ``count`` workers are running, and none of them is in
+        ``without``."""
 
         def check() -> bool:
             workers = self.farm.processes().workers

@@ -195,7 +195,7 @@ class LoadRun:
 
 
 def split_run(run: LoadRun, processes: int) -> list[LoadRun]:
-    """Return each process's share of a run. All shares have the same seed and the same phases in the same order.
+    """Return each process's share of a run. Every share has the run's seed and all its phases in the same order.
 
     The clients and requests of closed loops, and ``max_connections``, are divided among the processes. Open loops are
     not divided, because each process sends its own part of the sequence from ``arrivals``. The arrival times therefore

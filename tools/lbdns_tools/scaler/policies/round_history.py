@@ -1,4 +1,4 @@
-"""Pure functions that look back at the past rounds of a farm: mean rates, mean CPU and changes."""
+"""Pure functions that analyze a farm's past rounds: mean rates, mean CPU use and changes in the number of servers."""
 
 from __future__ import annotations
 

@@ -44,7 +44,10 @@ class ScheduleEntry:
 
 
 def moment(day: date, minute: int, zone: tzinfo, *, last: bool = False) -> float:
-    """Return the Unix time of a local time (of its last occurrence if ``last``). ``minute`` counts from midnight."""
+    """Convert a local time to Unix time. ``minute`` counts from midnight.
+
+    If the local time occurs twice, ``last`` selects its second occurrence instead of its first.
+    """
     local = datetime(day.year, day.month, day.day) + timedelta(minutes=minute)
     first = local.replace(tzinfo=zone).timestamp()
     second = local.replace(tzinfo=zone, fold=1).timestamp()

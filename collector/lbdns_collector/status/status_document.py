@@ -307,7 +307,8 @@ class ReportChanges:
 
 
 def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> list[str]:
-    """Return the full names of members with different reading objects in ``before`` and ``after``."""
+    """Return the full names of members whose reading in ``after`` is new, or is a different object from that in
+    ``before``."""
     known = before.get
     return [name for name, reading in after.items() if known(name) is not reading]
 

@@ -103,7 +103,7 @@ class AccessControl:
 
     @contextlib.asynccontextmanager
     async def delayed_refusal(self, address: str) -> AsyncIterator[None]:
-        """Wait DELAY seconds, then run the body of the ``async with``, which must send the refusal."""
+        """Return an async context manager that waits DELAY seconds on entry. Its body must then send the refusal."""
         place = client_network(address)
         self._wrong[place] += 1
         try:

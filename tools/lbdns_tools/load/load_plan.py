@@ -123,7 +123,9 @@ class OpenLoop:
 
 
 def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
-    """Yield every ``parts``-th due time of the loop in ascending order, in seconds since the start of the phase.
+    """Yield the due time of every ``parts``-th request, beginning with number ``part`` (the first request is number 0).
+
+    The times are in ascending order, in seconds since the start of the phase.
 
     If all parts use the same random numbers, together they yield each due time exactly once. If requests are evenly
     spaced, the first request is due immediately. For example, evenly spaced requests at 2 requests/s are due after 0.0,

@@ -45,8 +45,8 @@ class Fleet:
         steady_clock: Callable[[], float] = time.monotonic,
         dry_run: bool = False,
     ) -> None:
-        """``file`` keeps the records, with times of ``clock`` (Unix seconds). ``steady_clock`` shows whether ``clock``
-        has been set. With ``dry_run``, the fleet only observes. Raises LbdnsError."""
+        """``file`` stores the server records; ``clock`` supplies their times (Unix seconds). ``steady_clock`` shows
+        whether ``clock`` has been set. With ``dry_run``, the fleet only observes. Raises LbdnsError."""
         self._provider, self._front_end, self._actions = provider, front_end, actions
         self._times, self._benchmark, self._file = times, benchmark, file
         self._clock, self._steady_clock, self._dry_run = clock, steady_clock, dry_run

@@ -215,7 +215,8 @@ class FamilyAffinity:
     5. The new query also joins the lookup if it closely follows the lookup's newest query, compared with the time
        between that newest query and the earlier query of the same type.
     6. A query joins the newest lookup that has no query of the same type. Joining the oldest such lookup would be
-       wrong. After a lone A query, each AAAA query would join the lookup before its own until the client paused.
+       wrong: after an A query without an AAAA query, every later AAAA query would join the lookup before its own, until
+       the client paused.
     7. All other queries begin a lookup.
     """
 

@@ -83,8 +83,9 @@ class ObservedPool:
     ) -> None:
         """``max_cores`` is the maximum number of cores that count for a member; 0 means a few times the pool's median.
 
-        ``pool`` is the pool's name. ``weights`` contains the configured factors of members' capacities. A member that
-        reports the fastest cores gains capacity; ``max_speed_gain`` limits this gain (see ``capacities``).
+        ``pool`` is the pool's name. ``weights`` contains the configured factors by which members' capacities are
+        multiplied. A member that reports the fastest cores gains capacity; ``max_speed_gain`` limits this gain (see
+        ``capacities``).
         """
         self.names, self._max_cores, self.pool = tuple(names), max_cores, pool
         self._weights, self.max_speed_gain = weights, max_speed_gain

@@ -134,7 +134,7 @@ class ShadowPlans:
                     cursor.take_over(cursors[key], [places.get(name) for name in members[pool.name]])
 
     def follow(self, pool: str, policy: str, live: Selections, plan: Plan, chooser: Chooser, now: float) -> None:
-        """When a live plan of ``policy`` ends, end the shadow's plan and begin the shadow's next plan.
+        """End the shadow's plan, and begin its next one. Call this method whenever a live plan of ``policy`` ends.
 
         ``live`` contains the live plan's selections; ``plan`` is the next live plan.
         """

@@ -46,7 +46,8 @@ def rate(*counters: str, factor: float = 1.0) -> Measure:
 
 
 def mean(total: str, count: str) -> Measure:
-    """Return a function that computes ``total`` per ``count``, or NaN if nothing was counted."""
+    """Return a function that divides the increase of ``total`` by that of ``count``, or returns NaN if ``count`` has
+    not increased."""
     return lambda part: part.of(total) / part.of(count) if part.of(count) else math.nan
 
 

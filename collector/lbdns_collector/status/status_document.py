@@ -314,5 +314,5 @@ def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading])
 
 
 def overrides_document(overrides: Overrides) -> dict[str, Any]:
-    """Return all overrides as plain data, for programs that follow this one."""
+    """Return all overrides as plain data, for programs that follow this collector's event stream."""
     return {"overrides": [override.document() for override in overrides.items]}

@@ -81,10 +81,10 @@ def total_demand(
 ) -> float:
     """Return the requests/s that clients send, based on the rates of the ``serving`` members, or 0 if none are serving.
 
-    No report counts the requests sent to ``failing`` members. Requests to failing members are estimated from each
-    member's recent selections (``selected``, in any unit). Estimates from capacity would be wrong, because a rotation
-    sends strong and weak members the same number of requests. If there are no recent selections, requests are assumed
-    to be distributed in proportion to capacity.
+    Reports do not include requests sent to ``failing`` members. These requests are estimated from each member's recent
+    selections (``selected``, in any unit). Estimates from capacity would be wrong, because a rotation sends strong and
+    weak members the same number of requests. If there are no recent selections, requests are assumed to be distributed
+    in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity
     total = sum(unit[i] for i in serving)

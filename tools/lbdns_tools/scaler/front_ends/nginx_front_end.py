@@ -122,7 +122,7 @@ class NginxFrontEnd:
         return servers[name]
 
     def _expected(self) -> dict[str, UpstreamServer]:
-        """Return the servers after the reload in progress and all pending changes."""
+        """Return the servers that nginx will have after the reload in progress and all pending changes are complete."""
         return {name: server for name, server in {**self._target, **self._pending}.items() if server is not None}
 
     async def _current(self) -> dict[str, UpstreamServer]:

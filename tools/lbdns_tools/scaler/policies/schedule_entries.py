@@ -20,7 +20,7 @@ _TIMES: Final = re.compile(r"([01]\d|2[0-4]):([0-5]\d)-([01]\d|2[0-4]):([0-5]\d)
 class ScheduleEntry:
     """A number of servers for a time of day on some days of the week, in local time.
 
-    An entry whose end is not after its begin ends on the following day.
+    If an entry's end is not later than its beginning, the entry ends on the following day.
     """
 
     days: frozenset[int]  # 0 is Monday

@@ -168,8 +168,8 @@ def proven_capacities(
     """Return each member's capacity, with the fastest member treated as no faster than the next fastest member.
 
     The speed of the fastest member is known only from its own reports. The speed of the next fastest member is
-    confirmed, because two members report at least this speed. A member that reports no requests confirms no speed,
-    because its own speed is inferred from the other members.
+    confirmed, because two members report at least this speed. A member that reports no requests cannot confirm another
+    member's speed, because its own speed is inferred from the other members.
     """
     observed = zip(capacity, cores, costs, strict=True)
     speeds = sorted((c / m for c, m, cost in observed if cost.counted), reverse=True)

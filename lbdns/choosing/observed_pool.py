@@ -146,7 +146,7 @@ class ObservedPool:
         return capacities([member.request_cost for member in self.members], self.cores, self.max_speed_gain)
 
     def proven_capacities(self, capacity: Sequence[float]) -> tuple[float, ...]:
-        """Return how much of each ``capacity`` the speeds of other members confirm (see ``proven_capacities``)."""
+        """For each ``capacity``, return the part that other members' speeds confirm (see ``proven_capacities``)."""
         return proven_capacities(capacity, self.cores, [member.request_cost for member in self.members])
 
     @property

@@ -59,7 +59,7 @@ def weights(db: HistoryDatabase, tier: HistoryTier, chunk: PlannedChunk, column:
 
 
 def runs(times: Sequence[float], points: SeriesPoints) -> list[PointRun]:
-    """Return (point, first moment, end) tuples, one for each run of successive moments that share a point."""
+    """Group successive moments that share a point into runs. Return a (point, first moment, end) tuple for each run."""
     found = []
     for point, places in groupby(range(len(times)), lambda at: points.of.get(times[at])):
         if point is not None:

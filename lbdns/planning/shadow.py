@@ -62,7 +62,7 @@ class ShadowCursor:
         self._last: int | None = None
 
     def end_plan(self, live: Sequence[int]) -> Selections:
-        """Make the same number of selections as the live plan, and return them.
+        """End the shadow's plan after as many selections as the live plan made, and return the shadow's selections.
 
         ``live`` counts the live selections by member.
         """

@@ -39,7 +39,7 @@ class OrderFile:
         return self._order
 
     def _read(self, now: float) -> None:
-        """Read the file. If it cannot be read or is not valid, the order in force continues."""
+        """Read the file. If it cannot be read or is not valid, the current order remains in force."""
         try:
             with self._path.open(encoding="utf-8") as file:
                 text = file.read(_LONGEST).strip()

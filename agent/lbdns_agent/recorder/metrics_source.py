@@ -18,7 +18,8 @@ FIRST_PERIOD: Final = 0.5  # maximum seconds between the two readings before the
 
 
 class MetricsSource:
-    """The metrics ``names`` of this host. ``tasks`` runs the sensors that wait for the web server and the gateway."""
+    """Measures this host's metrics that are listed in ``names``. ``tasks`` runs the sensors that wait for the web
+    server and the gateway."""
 
     def __init__(self, names: Sequence[str], options: AgentOptions, tasks: SensorTasks, proc: str = "/proc") -> None:
         """Raises LbdnsError if this host can't be measured."""

@@ -283,7 +283,7 @@ def _reported(reading: Reading | None, now: float, pool: str) -> dict[str, Any]:
 
 
 class ReportChanges:
-    """A builder of the short documents that followers receive when reports change members.
+    """Builds the short documents that are sent to followers when reports have changed the data of members.
 
     Each short document has the structure of the status document, but contains only changed members and only keys that a
     report can change. The builder compares only readings, because ten thousand members may change every second.

@@ -16,7 +16,7 @@ MARGIN: Final = 1.05  # times the demand: above 95 % of what servers can carry, 
 def spare(
     suspended: Sequence[int], others: Sequence[int], minimum: float, capacity: Sequence[float], demand: float
 ) -> list[int]:
-    """Return the members of ``suspended`` that the pool can do without.
+    """Return the members in ``suspended`` that the pool does not need.
 
     ``suspended`` is sorted from the best member to the worst; if the pool needs more members, the best are used first.
     The members in ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` and

@@ -45,8 +45,8 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class AblationRule:
-    """A rule of ``best``. ``purpose`` states what the rule does; ``made_for`` is text that occurs in the names of the
-    criteria for which the rule was made."""
+    """A rule of ``best``. ``purpose`` states what the rule does. The rule was made for the acceptance criteria whose
+    names contain the text ``made_for``."""
 
     name: str
     purpose: str

@@ -45,7 +45,7 @@ def loopback_address(number: int) -> str:
 
 
 def address_records(names: Iterable[str]) -> str:
-    """Return the A records for ``names``, one line of a master file per name."""
+    """Return an A record for each of the ``names``, as lines of a master file."""
     return "".join(f"{name} A {loopback_address(number)}\n" for number, name in enumerate(names))
 
 

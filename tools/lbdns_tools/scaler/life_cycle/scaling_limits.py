@@ -27,7 +27,7 @@ class ScalingLimits:
 
     @property
     def history(self) -> float:
-        """The number of seconds of past rounds that the limits need."""
+        """The limits need the rounds of this many past seconds."""
         longest = max(self.cool_down, self.delay_in)
         return longest + LONGEST_PERIOD if longest else 0.0
 

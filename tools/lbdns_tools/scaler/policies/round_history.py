@@ -86,8 +86,8 @@ def highest_rate(view: FarmView, seconds: float) -> float:
 
 
 def last_change(view: FarmView, seconds: float) -> float | None:
-    """Return the time of the last change of the wanted number of servers, or None if it was before the last
-    ``seconds``."""
+    """Return the time at which the number of servers decided on last changed, or None if it has not changed within the
+    last ``seconds``."""
     rounds = view.rounds
     first = max(1, first_after(rounds, view.now - seconds))
     for at in range(len(rounds) - 1, first - 1, -1):

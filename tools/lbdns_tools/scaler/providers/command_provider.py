@@ -85,7 +85,8 @@ class CommandProvider:
         return self._config.quota or None
 
     async def create(self, name: str, user_data: str) -> None:
-        """Run ``create``, unless the server exists. The file with the user data exists until the command ends."""
+        """Run the command ``create`` unless the server exists. The file with the user data exists until the command
+        ends."""
         machines = await self.machines()
         if any(machine.name == name for machine in machines):
             return

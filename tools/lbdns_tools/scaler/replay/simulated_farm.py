@@ -77,7 +77,7 @@ class SimulatedFarm:
             self._view = None
 
     def finish(self, now: float) -> None:
-        """Pay for the servers that are left at the end of the trace."""
+        """Add the billed time of the servers that exist at the end of the trace."""
         for server in self._servers:
             self._pay(server, now if server.end is None else min(now, server.end))
         self._servers = []

@@ -20,7 +20,8 @@ CUMULATIVE: Final = {"requests_total": "requests/s", "httpd_cpu_seconds": "cores
 
 @dataclass(frozen=True)
 class ChartLine:
-    """A line through points (Unix seconds, value). A NaN value interrupts the line."""
+    """A line that connects the points (``times``, ``values``). Times are in Unix seconds. A NaN value interrupts the
+    line."""
 
     label: str
     times: Sequence[float]

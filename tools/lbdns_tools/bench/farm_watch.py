@@ -84,8 +84,8 @@ class FarmWatch:
                 self.named_at = time.time()
 
     def until(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
-        """Look until ``condition`` holds. Raises LbdnsError if ``condition`` does not hold within ``seconds``, or if a
-        process ends.
+        """Observe the farm until ``condition`` is true. Raises LbdnsError if ``condition`` is not true within
+        ``seconds``, or if a process ends.
         """
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -120,8 +120,8 @@ class StudyDemand:
     less than ``bound`` if ``strictly`` is set.
 
     ``points`` is the number of points with a result, and ``mean`` is the mean over all such points. If ``value`` is the
-    lowest or highest value of all points, ``by_chance`` is the chance range of ``value``. If that range is unknown,
-    ``by_chance`` is None.
+    lowest or highest value of all points, ``by_chance`` is the range within which ``value`` could lie by chance alone.
+    If that range is unknown, ``by_chance`` is None.
     """
 
     what: str

@@ -1,5 +1,5 @@
-"""Decides which servers to start, create, drain and delete, so that the wanted number is in service: a pure
-function."""
+"""A pure function that decides which servers to start, create, drain and delete, so that the wanted number of servers
+is in service."""
 
 from __future__ import annotations
 

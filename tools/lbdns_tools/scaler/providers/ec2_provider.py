@@ -167,7 +167,7 @@ class Ec2Provider:
         return instance
 
     async def _request(self, what: str, instance: Instance) -> None:
-        """Call an operation that is idempotent for one instance."""
+        """Call the operation ``what`` for one instance. The operation must be idempotent."""
         await self._calls.idempotent(lambda: getattr(self._cloud(), what)(InstanceIds=[instance["InstanceId"]]))
 
     # The following functions run in threads

@@ -24,8 +24,8 @@ def answers_allowed(answered: int, span: float, interval: float, servers: int) -
     """Return how many more answers this server may send before the next plan if its traffic is to remain light.
 
     ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
-    If the average is within the limit, the result is at least one interval's share of the limit, because old answers
-    leave the averaging window as new answers enter.
+    If the average is within the limit, at least one interval's share of the limit is allowed, because old answers leave
+    the averaging window while new answers enter it.
     """
     limit = LIGHT * span / interval / servers
     if answered > limit:

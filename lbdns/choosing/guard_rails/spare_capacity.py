@@ -48,7 +48,7 @@ def needed_despite_alarm(
     other members will reach. If the alarmed member's ratio is higher, the pool can do without it: no capacity is lost,
     because the member serves its own queue in the meantime. ``load`` is in requests.
 
-    A member in ``others`` is ignored if its ratio of load to capacity exceeds the ratio that the rest will reach. By
+    If the current ratio of a member in ``others`` already exceeds that common ratio, the member is ignored. By
     reporting a high load, a member therefore excludes only itself; it cannot make the pool seem to need the alarmed
     members.
     """

@@ -67,7 +67,7 @@ class NginxFrontEnd:
     """
 
     def __init__(self, config: NginxConfig, page: StubStatusPage | None) -> None:
-        """``page`` is the ``stub_status`` page; None: connections are unknown."""
+        """``page`` is the ``stub_status`` page. If it is None, the number of connections is unknown."""
         self._config, self._page = config, page
         self._before_file = config.upstream_file.with_name(f"{config.upstream_file.name}.before")
         self._loaded: dict[str, UpstreamServer] | None = None  # what nginx has loaded; None: not read yet

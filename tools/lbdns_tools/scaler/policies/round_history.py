@@ -59,7 +59,7 @@ def mean_rate_between(view: FarmView, begin: float, end: float) -> float | None:
 
     If there is no such period, return None.
 
-    Each rate counts in proportion to the length of its period, so the mean is the number of requests per second.
+    The mean is weighted by the lengths of the periods, so it equals the number of requests divided by the total time.
     """
     rounds = view.rounds
     total = seconds = 0.0

@@ -124,7 +124,7 @@ def _mean_speed(known: Sequence[tuple[float, float]], inner: Sequence[float], be
 
 
 def _change(cost: RequestCost) -> float:
-    """Return the logarithm of the ratio of the member's current speed to its speed over a longer time."""
+    """Return the logarithm of a ratio: the member's current speed divided by its speed over a longer period."""
     speed = cost.work.speed
     return math.log((cost.recent.requests / speed + MIN_CPU) / (cost.recent.cpu_seconds + MIN_CPU)) if speed else 0.0
 

@@ -64,7 +64,7 @@ class ShadowCursor:
     def end_plan(self, live: Sequence[int]) -> Selections:
         """End the shadow's plan after as many selections as the live plan made, and return the shadow's selections.
 
-        ``live`` counts the live selections by member.
+        ``live`` contains the live plan's number of selections of each member.
         """
         selections = self._selections(sum(live))
         self.totals = [total + count for total, count in zip(self.totals, selections.counts, strict=True)]

@@ -30,7 +30,7 @@ class OrderFile:
         self._problem = ""  # the last problem that was logged
 
     def order(self, now: float) -> str:
-        """Return the order in force at ``now`` (monotonic seconds), or an empty string."""
+        """Return the order that applies at ``now`` (monotonic seconds), or an empty string if there is none."""
         if self._read_at is None or now - self._read_at >= READ_INTERVAL:
             self._read_at = now
             self._read(now)

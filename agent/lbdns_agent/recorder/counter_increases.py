@@ -24,7 +24,7 @@ BUSY_TOLERANCE: Final = 2.0  # a busy time above the elapsed time times this was
 
 @dataclass(frozen=True)
 class Increases:
-    """How much each counter increased from ``start`` to ``end`` (Unix seconds).
+    """The increase of each counter from ``start`` to ``end`` (Unix seconds).
 
     ``counters`` is in the order of ``diskstats.COUNTERS``. The increase of ``in_progress``, which is not a total, is 0.
     """

@@ -1,4 +1,4 @@
-"""Spare capacity: determines which members a pool can do without because the other members can meet the demand.
+"""Spare capacity: determines which members a pool does not need, because the other members can meet the demand.
 
 Pure functions.
 """
@@ -45,7 +45,7 @@ def needed_despite_alarm(
 
     If the other members can serve all waiting and new requests within ``horizon`` seconds, the pool needs none of the
     alarmed members. Otherwise, each alarmed member's ratio of load to capacity is compared with the ratio that the
-    other members will reach. If the alarmed member's ratio is higher, the pool can do without it: no capacity is lost,
+    other members will reach. If the alarmed member's ratio is higher, the pool does not need it: no capacity is lost,
     because the member serves its own queue in the meantime. ``load`` is in requests.
 
     If the current ratio of a member in ``others`` already exceeds that common ratio, the member is ignored. By

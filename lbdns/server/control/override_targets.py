@@ -1,4 +1,4 @@
-"""Override targets: finds the members that a request names, and checks that their pools can do without them. Pure."""
+"""Override targets: finds the members that a request names, and checks that their pools can spare them. Pure."""
 
 from __future__ import annotations
 

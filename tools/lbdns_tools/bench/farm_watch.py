@@ -30,7 +30,7 @@ class Removal:
 
 
 class FarmWatch:
-    """What the scaler's status, the answers and the kernel's tables show over time. Times are Unix seconds."""
+    """Records changes in the scaler's status, in the answers and in the kernel's tables. Times are Unix seconds."""
 
     def __init__(self, farm: ScaledFarm) -> None:
         self._farm = farm
@@ -48,7 +48,7 @@ class FarmWatch:
         return int(self.status.get("counts", {}).get("in service", 0))
 
     def look(self) -> None:
-        """Read the status, count connections, and ask for an answer."""
+        """Read the scaler's status, count the draining servers' connections, and query the DNS server."""
         with contextlib.suppress(LbdnsError):
             self.status = json.loads(self._farm.near(lambda: fetch(self._farm.scaler, STATUS_PATH)))
         self.most = max(self.most, self.in_service)

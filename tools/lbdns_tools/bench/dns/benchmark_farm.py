@@ -82,7 +82,8 @@ def write_key(folder: Path) -> MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class LbdnsProgram:
-    """The version of lbdns to run: the one on this process's import path, or the one in another checkout."""
+    """The copy of lbdns to run: the one in ``checkout``, or the one on this process's import path if ``checkout`` is
+    None."""
 
     checkout: Path | None = None
 

@@ -1,4 +1,5 @@
-"""The servers of one farm: observes them, decides the next step of each, and performs one action at a time on each."""
+"""The fleet: observes a farm's servers, decides each server's next step, and performs one action at a time on each
+server."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ class Fleet:
 
     @property
     def trouble(self) -> str:
-        """What keeps the scaler from working as usual, or an empty string."""
+        """The reason why the scaler is not working as usual, or an empty string if it is."""
         return self.unobserved or self._unsaved
 
     @property

@@ -85,6 +85,6 @@ def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
 
 
 def alarm_reason(conditions: Iterable[AlarmCondition], metrics: Mapping[str, float]) -> str:
-    """Return the reasons of all conditions that are met, separated by semicolons, or an empty string if none is met."""
+    """Return the alarm reasons for all conditions that are met, separated by semicolons. If none is met, return ""."""
     text = "; ".join(filter(None, (condition.reason(metrics) for condition in conditions)))
     return text if len(text) <= MAX_REASON_LENGTH else text[: MAX_REASON_LENGTH - 3] + "..."

@@ -37,7 +37,7 @@ class _SensorState:
 
 
 class HostSampler:
-    """A sampler that measures ``host``. ``tasks`` runs the non-blocking sensors."""
+    """Measures the metrics of ``host``. ``tasks`` runs the non-blocking sensors."""
 
     def __init__(
         self, host: MeasuredHost, tasks: SensorTasks, sensors: Mapping[str, AnySensor] = METRIC_SENSORS

@@ -128,8 +128,8 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait for the sensors that finished in time at the last call, but no later than ``end`` (monotonic
-        seconds)."""
+        """Wait until ``end`` (monotonic seconds) at the latest for the readings that reports wait for. If a sensor was
+        too slow in the last call, its current reading is not waited for."""
         while any(task.busy and task.awaited and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:

@@ -119,7 +119,7 @@ class NonBlockingSensor(Generic[T]):
 
 
 def newest_value(metric: str) -> Callable[[float | None, float, float], MetricValues]:
-    """Return a ``values`` function for a sensor whose only metric is the reading itself."""
+    """Return a ``values`` function for a sensor with one metric, ``metric``, whose value is the newest reading."""
     return lambda before, now, seconds: {metric: float(now)}
 
 

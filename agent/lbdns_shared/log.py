@@ -125,8 +125,8 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield two values for each window that has ended and in which records were suppressed: the window, and whether
-        its records are similar or merely of the same kind.
+        """Yield each window that has ended and in which records were suppressed. With each window, also yield True if
+        its records are similar, or False if they are merely of the same kind.
 
         Each window is yielded only once.
 

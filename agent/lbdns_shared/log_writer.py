@@ -243,7 +243,8 @@ class QueuedStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Queue the last line if it is incomplete. This method does not wait until the line is written."""
+        """Queue the text after the last newline, if there is any. This method does not wait until the text is
+        written."""
         if self._partial:
             self._writer.put(self._partial)
             self._partial = ""

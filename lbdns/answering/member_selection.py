@@ -215,7 +215,8 @@ class FamilyAffinity:
     5. The new query also joins the lookup if it closely follows the lookup's newest query, compared with the time
        between that newest query and the earlier query of the same type.
     6. A query joins the newest lookup that has no query of the same type. Joining the oldest such lookup would be
-       wrong. After a lone A query, each AAAA query would join the lookup before its own until the client paused.
+       wrong: after an A query without an AAAA query, every later AAAA query would join the lookup before its own, until
+       the client paused.
     7. All other queries begin a lookup.
     """
 
@@ -310,7 +311,7 @@ def _compare_gaps(cells: Sequence[Any], port: int, family: int, now: float) -> i
 
     Any query may be delayed, so a difference between the two times proves little by itself. It is sufficient if the
     client's lookups are known to begin with another type, or if the difference also occurred in the previous lookups.
-    Otherwise, the difference must be very large, and the client's usual pauses must not explain it.
+    Otherwise, the difference must be very large: larger than the client's usual pauses between lookups can explain.
     """
     ports = _ports(cells, cells[_CURRENT])
     if port in ports and port != ports[family]:

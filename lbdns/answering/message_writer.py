@@ -223,7 +223,7 @@ class ResponseWriter:
 
 
 class RecordWriter:
-    """Writes records after a question. ``parts`` lists the byte strings written so far."""
+    """Writes the records that follow the question in a DNS message. ``parts`` lists the byte strings written so far."""
 
     def __init__(self, qname: bytes, exact_case: bool = False) -> None:
         """``qname`` is in wire form. If ``exact_case`` is true, name compression is case-sensitive."""

@@ -54,7 +54,7 @@ class UpstreamResponse:
 def read_upstream_response(query: bytes, message: bytes) -> UpstreamResponse | None:
     """Parse ``message`` as the response to our ``query``; return None if it is malformed or answers another query.
 
-    The function ignores letter case; ``same_case`` checks the letter case.
+    The function ignores the letter case of names. To compare letter case too, call ``same_case``.
     """
     end = skip_name(query, HEADER_LENGTH) + 4
     if len(message) < end or message[:2] != query[:2]:

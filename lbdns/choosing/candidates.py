@@ -136,7 +136,8 @@ class Candidates:
         return spare(suspended, others, minimum, capacity, self._demand((*suspended, *others), capacity, now))
 
     def _demand(self, members: Sequence[int], capacity: Sequence[float], now: float) -> float:
-        """Return the rate of requests to ``members``, including an arriving crowd's requests; 0 if unknown."""
+        """Return the rate of requests to ``members``, including requests from an arriving crowd. If it is unknown,
+        return 0."""
         if not self._pool.measured:
             return 0.0
         caught = self.guard_rails.caught

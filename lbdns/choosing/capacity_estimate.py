@@ -69,7 +69,8 @@ def common_speed(costs: Sequence[RequestCost]) -> float:
 
 
 def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list[float]:
-    """Return ``speeds``, each moved towards the mean to the extent that chance can explain the difference.
+    """Return ``speeds``, each moved towards the mean. The more a difference could be due to chance, the further the
+    speed is moved.
 
     The result is an empirical Bayes estimate. ``variances`` are relative to the squares of the speeds; a speed that was
     not observed has infinite variance. Members with identical values and variances get identical results, so they
@@ -95,8 +96,8 @@ def _variance_between_members(known: Sequence[tuple[float, float]], inner: Seque
     """Return the relative variance of the members' true speeds, by the method of Paule and Mandel (1982).
 
     ``known`` lists (speed, relative variance) pairs; ``inner`` lists the winsorised speeds. With this variance, the
-    expected differences between members equal the observed differences. A member with false reports can only make the
-    variance too large; the other members then keep their observed speeds.
+    expected differences between members equal the observed differences. False reports from one member can only make
+    this variance too large. In that case, the other members' estimates stay close to their observed speeds.
     """
 
     def differences(between: float) -> float:
@@ -123,7 +124,7 @@ def _mean_speed(known: Sequence[tuple[float, float]], inner: Sequence[float], be
 
 
 def _change(cost: RequestCost) -> float:
-    """Return the logarithm of the ratio of the member's current speed to its speed over a longer time."""
+    """Return the logarithm of a ratio: the member's current speed divided by its speed over a longer period."""
     speed = cost.work.speed
     return math.log((cost.recent.requests / speed + MIN_CPU) / (cost.recent.cpu_seconds + MIN_CPU)) if speed else 0.0
 
@@ -167,8 +168,8 @@ def proven_capacities(
     """Return each member's capacity, with the fastest member treated as no faster than the next fastest member.
 
     The speed of the fastest member is known only from its own reports. The speed of the next fastest member is
-    confirmed, because two members report at least this speed. A member that reports no requests confirms no speed,
-    because its own speed is inferred from the other members.
+    confirmed, because two members report at least this speed. A member that reports no requests cannot confirm another
+    member's speed, because its own speed is inferred from the other members.
     """
     observed = zip(capacity, cores, costs, strict=True)
     speeds = sorted((c / m for c, m, cost in observed if cost.counted), reverse=True)

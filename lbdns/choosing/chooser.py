@@ -108,7 +108,8 @@ class Chooser:
         self.guard_rails.count_selections(counts, now, self.servers)
 
     def plan(self, policy: str, previous: Selections | None, now: float) -> Plan:
-        """Return a new plan of ``policy``; ``previous`` contains the selections from the policy's previous plan."""
+        """Return a new plan made by ``policy``. ``previous`` contains the selections from the policy's previous
+        plan."""
         liveness = self.liveness
         self._tally.add_own(policy, previous, now)
         if previous:

@@ -1,4 +1,5 @@
-"""Light traffic: a query rate so low that every answer can name the best member, unless answers bring crowds.
+"""Light traffic: a query rate so low that every answer can name the best member, unless each answer brings many
+clients.
 
 Even a few answers can reach many clients. If two resolvers cache an answer for one second, they send two queries per
 second, regardless of the number of their clients. If each answer determines where hundreds of requests go, a policy
@@ -23,8 +24,8 @@ def answers_allowed(answered: int, span: float, interval: float, servers: int) -
     """Return how many more answers this server may send before the next plan if its traffic is to remain light.
 
     ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
-    If the average is within the limit, the result is at least one interval's share of the limit, because old answers
-    leave the averaging window as new answers enter.
+    If the average is within the limit, at least one interval's share of the limit is allowed, because old answers leave
+    the averaging window while new answers enter it.
     """
     limit = LIGHT * span / interval / servers
     if answered > limit:
@@ -47,9 +48,9 @@ def brings_crowds(
     members, they must have a different cause.
 
     Each sequence has one item per member. ``requests`` (averages) and ``newest`` (from the newest reports) are in
-    requests/s and exclude the agents' own requests. When a crowd leaves, ``newest`` decreases before the averages
-    decrease. ``selected`` is proportional to the number of recent selections; ``capacity`` is in requests/s.
-    ``answers_per_s`` must be greater than 0.
+    requests/s and exclude the agents' own requests. When a crowd leaves, ``newest`` decreases sooner than ``requests``.
+    ``selected`` is proportional to the number of recent selections; ``capacity`` is in requests/s. ``answers_per_s``
+    must be greater than 0.
     """
     total, total_selected = sum(requests), sum(selected)
     if not total or not total_selected:

@@ -61,8 +61,8 @@ class WindowRate:
     def recent_rate(self, now: float, seconds: float) -> float:
         """Return the events/s over roughly the last ``seconds`` seconds if they are significantly higher than ``rate``.
 
-        Otherwise, return ``rate``. The recent period always begins at a call to ``add``. Even if calls are rare, the
-        events that one call adds therefore do not look like a burst.
+        Otherwise, return ``rate``. The recent period always begins at a call to ``add``. Events that a single call adds
+        therefore never look like a burst, even if calls are rare.
         """
         average = self.rate(now)
         mark = next((mark for mark in reversed(self._marks) if mark[0] <= now - seconds), None)

@@ -83,8 +83,9 @@ class ObservedPool:
     ) -> None:
         """``max_cores`` is the maximum number of cores that count for a member; 0 means a few times the pool's median.
 
-        ``pool`` is the pool's name. ``weights`` contains the configured factors of members' capacities. A member that
-        reports the fastest cores gains capacity; ``max_speed_gain`` limits this gain (see ``capacities``).
+        ``pool`` is the pool's name. ``weights`` contains the configured factors by which members' capacities are
+        multiplied. A member that reports the fastest cores gains capacity; ``max_speed_gain`` limits this gain (see
+        ``capacities``).
         """
         self.names, self._max_cores, self.pool = tuple(names), max_cores, pool
         self._weights, self.max_speed_gain = weights, max_speed_gain
@@ -145,7 +146,7 @@ class ObservedPool:
         return capacities([member.request_cost for member in self.members], self.cores, self.max_speed_gain)
 
     def proven_capacities(self, capacity: Sequence[float]) -> tuple[float, ...]:
-        """Return how much of each ``capacity`` the speeds of other members confirm (see ``proven_capacities``)."""
+        """For each ``capacity``, return the part that other members' speeds confirm (see ``proven_capacities``)."""
         return proven_capacities(capacity, self.cores, [member.request_cost for member in self.members])
 
     @property

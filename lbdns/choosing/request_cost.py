@@ -18,9 +18,10 @@ MAX_SPEED: Final = 1e6  # requests per CPU second: no web server is faster
 
 
 class FadingWork:
-    """Requests served and the CPU seconds that they used; older requests lose weight with time constant ``tau`` (s).
+    """Sums of the requests served and the CPU seconds that they used. Older requests lose weight with time constant
+    ``tau`` (s).
 
-    The weight of the newest ``kept`` requests decreases with time constant ``SLOW_MEMORY``. A member with few requests
+    The newest ``kept`` requests lose weight more slowly, with time constant ``SLOW_MEMORY``. A member with few requests
     per minute can therefore still be compared with others.
     """
 

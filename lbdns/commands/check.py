@@ -97,7 +97,7 @@ def _public_lines(path: Path) -> list[str]:
 def _about_this_machine(config: Config) -> Iterator[str]:
     """Yield the problems with this machine that prevent ``lbdns serve`` from starting.
 
-    Problems with the files are excluded.
+    Problems with the configuration files are not included.
     """
     if config.server.user:
         try:

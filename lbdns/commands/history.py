@@ -209,9 +209,9 @@ def _means(values: Sequence[float | None]) -> list[float | None]:
 def _scale(means: Sequence[float], low: float) -> tuple[float, bool]:
     """Return two values: the value that a full bar represents, and whether any bar exceeds this value.
 
-    Usually, the highest bar has the full height. If a few bars are much higher than a high percentile, they are cut off
-    at the height of the highest other bar, so that differences between the other bars remain visible. The percentile
-    excludes bars at ``low``, because a metric may be 0 most of the time.
+    Usually, the value of the highest bar is the full scale. If a few bars are much higher than a high percentile, they
+    are cut off at the height of the highest other bar, so that differences between the other bars remain visible. The
+    percentile excludes bars at ``low``, because a metric may be 0 most of the time.
     """
     highest = max(means)
     raised = sorted(mean for mean in means if mean > low)

@@ -88,7 +88,7 @@ def init(
 
 
 def _require_options(*options: tuple[str, object]) -> None:
-    """Raise a UsageError if there is nobody to ask for a missing option."""
+    """Raise a UsageError if an option is missing and standard input is not a terminal, so that no user can be asked."""
     missing = [name for name, value in options if not value]
     if missing and not sys.stdin.isatty():
         raise click.UsageError(f"standard input is not a terminal, so these options are required: {', '.join(missing)}")

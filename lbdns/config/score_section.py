@@ -12,7 +12,7 @@ from lbdns.text.suggestions import nearest
 
 
 def read_scores(root: TomlTable) -> Mapping[str, Mapping[str, Term]]:
-    """Return the terms of each configured score, keyed by name, and add all errors to the findings of ``root``."""
+    """Return the terms of each configured score, keyed by name. Errors are added to ``root.findings``."""
     tables = root.table("score", TomlPlace("score"))
     scores: dict[str, Mapping[str, Term]] = {}
     for name in tables.values if tables else ():

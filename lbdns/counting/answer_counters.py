@@ -68,7 +68,7 @@ class AnswerCounters:
         )
 
     def beyond(self, other: AnswerCounters) -> AnswerCounters:
-        """Return the amount by which each counter exceeds its counterpart in ``other``, or 0 for smaller counters.
+        """Subtract ``other`` from these counters, and return the differences. Negative differences become 0.
 
         The result has no ``levels``.
         """

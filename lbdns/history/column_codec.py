@@ -92,7 +92,8 @@ def _steps(numbers: Sequence[int]) -> bytes:
 
 
 def _split(values: array[N]) -> bytes:
-    """Return the first bytes of all values, then the second bytes, and so on. Zlib compresses this order better."""
+    """Return the first bytes of all values, then the second bytes, and so on. Data in this order compresses better with
+    zlib."""
     data, size = _little(values).tobytes(), values.itemsize
     return b"".join(data[place::size] for place in range(size))
 

@@ -165,8 +165,8 @@ class _OtherMembers:
         self._highest[point] = max(self._highest[point], *row)
 
     def summary(self, is_count: bool) -> Mapping[str, PlotValues]:
-        """Return the summary's series: the sum for a count's rates, or the mean, lowest and highest values for other
-        metrics."""
+        """Return the series of the summary plot. For a count, this is the sum of all rates. For other metrics, these
+        are the mean, the lowest and the highest values."""
         if not self._any:
             return {}
         if is_count:

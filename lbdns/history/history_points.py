@@ -59,7 +59,7 @@ def weights(db: HistoryDatabase, tier: HistoryTier, chunk: PlannedChunk, column:
 
 
 def runs(times: Sequence[float], points: SeriesPoints) -> list[PointRun]:
-    """Return (point, first moment, end) tuples, one for each run of successive moments that share a point."""
+    """Group successive moments that share a point into runs. Return a (point, first moment, end) tuple for each run."""
     found = []
     for point, places in groupby(range(len(times)), lambda at: points.of.get(times[at])):
         if point is not None:
@@ -103,8 +103,8 @@ class SeriesPoints:
 def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> SeriesPoints:
     """Return the points for ``moments`` (Unix seconds).
 
-    Moments within one step share a point. A point without values marks a gap. If a step is too short to contain several
-    raw moments, each point has the exact time of its moment.
+    Moments within one step share a point. A point without values marks a gap. If ``step`` is so short that raw moments
+    are not merged, each point has the exact time of its moment.
     """
     alone = tier is RAW and step <= tier.step
     times: list[float] = []

@@ -226,7 +226,7 @@ class ColumnBuilder:
 def _with_new_names(known: dict[str, None], names: Iterable[str], limit: int) -> Iterable[str]:
     """Add new ``names`` to ``known``, up to ``limit`` names in total.
 
-    Names that are already known keep their columns.
+    The columns of known names do not change.
     """
     new = sorted(name for name in names if name not in known)
     known.update(dict.fromkeys(new[: max(0, limit - len(known))]))

@@ -51,8 +51,8 @@ class ChangeDamper:
         return next((damped.at + WINDOW for damped in self._damped.values()), float("inf"))
 
     def admit(self, announcement: Announcement, now: float) -> Announcement | None:
-        """Return ``announcement``, a version of it that reports too many changes, or None if the change is only
-        counted."""
+        """Return the announcement to make, or None if the change is only counted. If this announcement is the last
+        before counting begins, its text says so."""
         subject = announcement.kind, announcement.pool, announcement.member
         if damped := self._damped.pop(subject, None):
             self._damped[subject] = _Damped(announcement, now, damped.unlogged + 1)

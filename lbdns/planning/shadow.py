@@ -62,9 +62,9 @@ class ShadowCursor:
         self._last: int | None = None
 
     def end_plan(self, live: Sequence[int]) -> Selections:
-        """Make the same number of selections as the live plan, and return them.
+        """End the shadow's plan after as many selections as the live plan made, and return the shadow's selections.
 
-        ``live`` counts the live selections by member.
+        ``live`` contains the live plan's number of selections of each member.
         """
         selections = self._selections(sum(live))
         self.totals = [total + count for total, count in zip(self.totals, selections.counts, strict=True)]
@@ -134,7 +134,7 @@ class ShadowPlans:
                     cursor.take_over(cursors[key], [places.get(name) for name in members[pool.name]])
 
     def follow(self, pool: str, policy: str, live: Selections, plan: Plan, chooser: Chooser, now: float) -> None:
-        """When a live plan of ``policy`` ends, end the shadow's plan and begin the shadow's next plan.
+        """End the shadow's plan, and begin its next one. Call this method whenever a live plan of ``policy`` ends.
 
         ``live`` contains the live plan's selections; ``plan`` is the next live plan.
         """

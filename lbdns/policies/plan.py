@@ -98,7 +98,8 @@ class Plan:
     light: bool = False
 
     def part(self, taken: int) -> Part:
-        """Return the part of the plan that contains the selection at index ``taken``, which is not a probe."""
+        """Return the part of the plan that contains the selection at index ``taken``. This selection must not be a
+        probe."""
         if self.repeat_from <= self.probes:
             return "expected"
         if taken < self.repeat_from:

@@ -72,7 +72,7 @@ def read_ahead_for_workers() -> None:
 def own_folder(path: Path, user: str) -> None:
     """Create the state directory for ``user`` if it is missing and this process may create it.
 
-    Errors are ignored, because they occur again when a file is written to the directory.
+    Errors are ignored here, because they will recur, and be reported, when a file is written to the directory.
     """
     with contextlib.suppress(OSError):
         if not path.exists():

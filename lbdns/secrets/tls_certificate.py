@@ -110,7 +110,8 @@ def _validity_warnings(path: Path, server: ssl.SSLContext, client: ssl.SSLContex
     """Return a warning if clients already reject the certificate (for example, because it has expired) or will soon
     reject it.
 
-    The function performs a handshake in memory: ``client``, which trusts the certificate, must accept it.
+    The function performs a TLS handshake in memory between ``server`` and ``client``. ``client`` must trust the
+    certificate.
     """
     import ssl
 

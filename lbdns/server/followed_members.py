@@ -25,7 +25,8 @@ class FollowedMembers:
     """
 
     def __init__(self, farm: Callable[[], Farm], apply: Callable[[JoinedMembers], Awaitable[None]]) -> None:
-        """``farm`` returns the farm in force; ``apply`` puts joined members into force, and may raise LbdnsError."""
+        """``farm`` returns the current farm; ``apply`` applies a new list of joined members, and may raise
+        LbdnsError."""
         self._farm, self._apply = farm, apply
         self._newest: JoinedMembers | None = None
         self._wake = asyncio.Event()

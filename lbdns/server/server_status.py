@@ -51,7 +51,7 @@ class ServerMembers:
         self._answerer = answerer
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that switches to the farm of ``new``.
+        """Return a change that replaces the farm with the farm in ``new``.
 
         This change must commit before the answerer's change, because the answerer's subscribers read the farm from this
         object.

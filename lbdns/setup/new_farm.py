@@ -29,8 +29,9 @@ class NewMember:
 class NewFarm:
     """The settings of a new farm. ``zone`` and ``clients_name`` are in lower case, without a final dot.
 
-    ``address`` is the DNS server's address, as others reach it. ``listen`` lists the addresses on which it answers; if
-    it is empty, the server answers on all its addresses. ``user`` may be empty: the server then keeps its user.
+    ``address`` is the address at which other hosts reach the DNS server. ``listen`` lists the addresses on which it
+    answers; if it is empty, the server answers on all its addresses. ``user`` may be empty: the server then keeps its
+    user.
     """
 
     zone: str

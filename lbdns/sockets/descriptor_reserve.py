@@ -14,7 +14,7 @@ class DescriptorReserve:
         self.restore()
 
     def release(self) -> bool:
-        """Release the reserved descriptor for other use. Return whether a descriptor was held."""
+        """Release the spare descriptor for other use. Return False if there was none to release."""
         if self._descriptor is None:
             return False
         os.close(self._descriptor)

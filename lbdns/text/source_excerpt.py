@@ -33,10 +33,10 @@ def excerpt(number: int, line: str, message: str) -> str:
 
 
 def marked_span(line: str, message: str) -> tuple[int, int]:
-    """Return the start and end of the part of ``line`` that ``message`` is about.
+    """Return the start and end of the part of ``line`` that the error ``message`` refers to.
 
-    This part is the column or the quoted word that the message mentions. If the message mentions neither, the part is
-    the value of the key that the message names. If there is no key either, the part is the whole line.
+    If the message mentions a column or quotes a word, the part is that column or word. Otherwise, the part is the value
+    of the key that the message names. If there is no key either, the part is the whole line.
     """
     if column := _COLUMN.search(message):
         at = min(int(column[1]) - 1, len(line))

@@ -36,7 +36,7 @@ class GenerateLine:
 
     @property
     def count(self) -> int:
-        """The number of records that the line creates, which may exceed the maximum length of a sequence."""
+        """The number of records that the line creates. ``len`` would fail if the number exceeded ``sys.maxsize``."""
         return (self.numbers.stop - 1 - self.numbers.start) // self.numbers.step + 1
 
 
@@ -109,7 +109,7 @@ def _ttl(text: str) -> int | None:
 def _is_class_in(text: str) -> bool:
     """Return True if ``text`` is the class IN, or False if it is not the name of a class.
 
-    Raises ValueError for another class.
+    Raises ValueError if ``text`` names a class other than IN.
     """
     try:
         rdclass = dns.rdataclass.from_text(text)

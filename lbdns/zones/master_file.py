@@ -283,7 +283,7 @@ class _Reader(dns.zonefile.Reader):
             self._records.add(self.last_name, ttl, rdata)
 
     def read_all(self, what: str) -> None:
-        """Read to the end of the file. Raises ZoneFileError, whose message refers to the zone as ``what``."""
+        """Read to the end of the file. Raises ZoneFileError; its message contains ``what`` as the name of the zone."""
         try:
             self.read()
         except dns.exception.DNSException as error:

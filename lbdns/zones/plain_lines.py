@@ -47,7 +47,7 @@ class PlainLine:
 
 
 def plain_lines(text: str, at: int, origin: dns.name.Name) -> Iterator[PlainLine]:
-    """Yield the plain lines in ``text`` from offset ``at``, and stop at the first other line.
+    """Yield the plain lines in ``text`` from offset ``at``, and stop at the first line that is not plain.
 
     ``origin`` completes relative names.
     """

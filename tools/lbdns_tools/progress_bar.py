@@ -12,7 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 
 @contextmanager
 def count_bar(total: int, unit: str) -> Iterator[Callable[[object], None]]:
-    """Yield a function that advances the bar by one of ``total`` items, and displays the item passed to it."""
+    """Show a progress bar for ``total`` items. Yield a function to call with each item that is done.
+
+    The function advances the bar by one item, and displays that item.
+    """
     if not sys.stderr.isatty():
         yield lambda item: None
         return

@@ -78,8 +78,9 @@ def waiting_share(beta: float) -> float:
 def offered_within(servers: float, times: float, share: float) -> float:
     """Return the highest offered load R at which no more than ``share`` of the requests wait longer than ``times``.
 
-    ``times`` is in mean service times. If servers = R + beta sqrt(R), a request waits longer with the probability
-    waiting_share(beta) * exp(-beta sqrt(R) times). ``servers`` must be above 0, and ``share`` between 0 and 1.
+    ``times`` is a multiple of the mean service time. If servers = R + beta sqrt(R), a request waits longer with the
+    probability waiting_share(beta) * exp(-beta sqrt(R) times). ``servers`` must be above 0, and ``share`` between 0 and
+    1.
     """
     low, high = 0.0, servers
     for _ in range(BISECTIONS):

@@ -11,7 +11,7 @@ LONGEST_REASON: Final = 200  # characters
 
 
 def check_reply(percent: int | None, order: str, closed: str) -> bytes:
-    """Return the line that tells HAProxy this host's weight and state.
+    """Return the line that reports this host's weight and state to HAProxy.
 
     ``percent`` is the free capacity, ``order`` is the administrator's order (may be empty), and ``closed`` is the
     reason why the host should receive no new clients (may be empty). A closed host gets weight 0, which HAProxy treats

@@ -45,9 +45,9 @@ def open_listener(endpoint: Endpoint) -> socket.socket:
 class AgentCheckServer:
     """Sends one line to every client that connects.
 
-    The line fits into the buffer of a new connection, so sending never waits. A closed socket with unread data would
-    reset the connection, and the client could lose the line. So each connection stays open until the client closes it,
-    but no longer than LINGER.
+    The line fits into the buffer of a new connection, so sending never waits. Closing a socket that has unread data
+    would reset the connection, and the client could lose the line. Each connection therefore stays open until the
+    client closes it, but no longer than LINGER.
     """
 
     def __init__(self, listener: socket.socket, reply: Callable[[], bytes]) -> None:

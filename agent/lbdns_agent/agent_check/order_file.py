@@ -30,7 +30,7 @@ class OrderFile:
         self._problem = ""  # the last problem that was logged
 
     def order(self, now: float) -> str:
-        """Return the order in force at ``now`` (monotonic seconds), or an empty string."""
+        """Return the order that applies at ``now`` (monotonic seconds), or an empty string if there is none."""
         if self._read_at is None or now - self._read_at >= READ_INTERVAL:
             self._read_at = now
             self._read(now)
@@ -39,7 +39,7 @@ class OrderFile:
         return self._order
 
     def _read(self, now: float) -> None:
-        """Read the file. If it cannot be read or is not valid, the order in force continues."""
+        """Read the file. If it cannot be read or is not valid, the current order remains in force."""
         try:
             with self._path.open(encoding="utf-8") as file:
                 text = file.read(_LONGEST).strip()

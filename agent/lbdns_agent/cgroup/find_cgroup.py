@@ -50,7 +50,7 @@ def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
 def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
     """Return the group's path in the form used by /proc/PID/cgroup.
 
-    ``choice`` is either a path in this form or a directory below a mount point.
+    ``choice`` is either a path in that form or the group's directory below a mount point.
     """
     for mount in mounts:
         if Path(choice).is_relative_to(mount.point):

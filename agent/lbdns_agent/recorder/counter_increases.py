@@ -24,7 +24,7 @@ BUSY_TOLERANCE: Final = 2.0  # a busy time above the elapsed time times this was
 
 @dataclass(frozen=True)
 class Increases:
-    """How much each counter increased from ``start`` to ``end`` (Unix seconds).
+    """The increase of each counter from ``start`` to ``end`` (Unix seconds).
 
     ``counters`` is in the order of ``diskstats.COUNTERS``. The increase of ``in_progress``, which is not a total, is 0.
     """
@@ -95,7 +95,7 @@ def is_long_pause(pauses: Sequence[float], at: int) -> bool:
 def merged(parts: Sequence[Increases | None], shortest: float) -> list[Increases | None]:
     """Merge successive increases into parts of at least ``shortest`` seconds. A part before a gap may be shorter.
 
-    The totals are exact, so the rates of the merged parts are means.
+    Increases are summed without loss, so a rate computed from a merged part is the exact mean over that part.
     """
     found: list[Increases | None] = []
     for part in parts:

@@ -117,7 +117,8 @@ class CsvFile:
         log.warning("%s: removed an incomplete last row (%d bytes)", self.path, found.st_size - whole)
 
     def _is_start_of_header(self) -> bool:
-        """Return whether the only line, an incomplete one, is blank (NUL bytes) or may be the start of a header."""
+        """Return whether the file's only line, which is incomplete, may be the start of a header or contains only NUL
+        bytes."""
         return self._header.startswith(("time,", "datetime,")) or not self._header.strip("\0")
 
     def _set_aside(self) -> str:

@@ -18,7 +18,8 @@ FIRST_PERIOD: Final = 0.5  # maximum seconds between the two readings before the
 
 
 class MetricsSource:
-    """The metrics ``names`` of this host. ``tasks`` runs the sensors that wait for the web server and the gateway."""
+    """Measures this host's metrics that are listed in ``names``. ``tasks`` runs the sensors that wait for the web
+    server and the gateway."""
 
     def __init__(self, names: Sequence[str], options: AgentOptions, tasks: SensorTasks, proc: str = "/proc") -> None:
         """Raises LbdnsError if this host can't be measured."""
@@ -28,9 +29,9 @@ class MetricsSource:
         self._sampler = HostSampler(open_host(options, proc), tasks, sensors)
 
     def begin(self) -> float:
-        """Take the sample from which the first row computes rates, and return when that row is due.
+        """Take the initial sample, which is the baseline for the rates in the first row.
 
-        The time is in monotonic seconds.
+        Return the time at which the first row is due, in monotonic seconds.
         """
         start = time.monotonic()
         self._sample()

@@ -165,8 +165,8 @@ def make_directory(path: Path) -> None:
 def make_tables(
     options: RecordOptions, tasks: SensorTasks, proc: str
 ) -> tuple[list[RecordedTable], MetricsSource | None]:
-    """Return two values: the tables to record, and the source of the metrics, or None if no metric is recorded. Raises
-    LbdnsError if the disk counters can't be read."""
+    """Return two values: the tables to record, and the source of the metrics. The source is None if no metric is
+    recorded. Raises LbdnsError if the disk counters can't be read."""
     tables: list[RecordedTable] = []
     if options.devices is not None:
         disk_format = FORMATS[options.table_format]

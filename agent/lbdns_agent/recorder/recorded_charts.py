@@ -20,7 +20,8 @@ CUMULATIVE: Final = {"requests_total": "requests/s", "httpd_cpu_seconds": "cores
 
 @dataclass(frozen=True)
 class ChartLine:
-    """A line through points (Unix seconds, value). A NaN value interrupts the line."""
+    """A line that connects the points (``times``, ``values``). Times are in Unix seconds. A NaN value interrupts the
+    line."""
 
     label: str
     times: Sequence[float]
@@ -46,7 +47,8 @@ def rate(*counters: str, factor: float = 1.0) -> Measure:
 
 
 def mean(total: str, count: str) -> Measure:
-    """Return a function that computes ``total`` per ``count``, or NaN if nothing was counted."""
+    """Return a function that divides the increase of ``total`` by that of ``count``, or returns NaN if ``count`` has
+    not increased."""
     return lambda part: part.of(total) / part.of(count) if part.of(count) else math.nan
 
 

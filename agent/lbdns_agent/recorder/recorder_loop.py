@@ -1,4 +1,4 @@
-"""The running recorder: takes rows from its sources at fixed intervals, and writes them until a signal stops it."""
+"""The recorder's main loop: takes rows from the sources at fixed intervals, and writes them until a signal arrives."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ log = logging.getLogger("lbdns.recorder")
 
 
 class RowSource(Protocol):
-    """A source of rows: A source of rows: ``take`` returns a header and rows. The time in the rows is read from the
-    given clock.
-    """
+    """A source of rows. ``take`` returns a header and rows; the times in the rows are read from the given clock."""
 
     def take(self, clock: Callable[[], float]) -> tuple[str, list[str]]: ...
 

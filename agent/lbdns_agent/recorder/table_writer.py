@@ -45,5 +45,5 @@ class TableWriter:
 
 
 def lost_rows(count: int) -> str:
-    """Return a text that says how many rows were lost."""
+    """Return the number of lost rows as text for a log message."""
     return "1 row was lost" if count == 1 else f"{count} rows were lost"

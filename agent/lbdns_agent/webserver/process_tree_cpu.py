@@ -2,8 +2,8 @@
 
 When a parent waits for a child that has exited, the kernel adds the child's CPU time to the parent's "waited for" time.
 The sum over all living processes therefore stays the same. The CPU time of processes that leave the tree still counts
-towards the total. A parent that ignores SIGCHLD never waits for its children. If perf events are permitted, they count
-the CPU time of such a parent and its children.
+towards the total. A parent that ignores SIGCHLD never waits for its children. The agent measures the CPU time of such a
+parent and its children with perf events, if these are permitted.
 
 To save CPU time, the agent keeps stat files open, and each round searches for the children of only a few processes. If
 a process's stat line is unchanged, the process has hardly run. The agent then searches for its children only every

@@ -12,7 +12,7 @@ LOOKS: Final = 2  # consecutive looks that must agree: a server that opens its s
 
 
 class WebServerWatch:
-    """A watch on one web server's port. ``failure`` is the reason for an alarm, or an empty string.
+    """Watches one web server's port. ``failure`` is the reason for an alarm, or an empty string.
 
     A server that has never listened is not reported as failed, because it may use another port. ``is_listening``
     returns whether a socket listens on ``port``, or None if this is unknown.

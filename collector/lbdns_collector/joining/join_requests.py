@@ -1,7 +1,7 @@
 """Join requests: decides whether a host that is not in the configuration may become a member of a pool. Sans-I/O.
 
 A host requests to join by sending signed reports. The report table checks the signature, the time and the sequence of
-a report first. Then the rules of this module apply, in the order of these reasons for a refusal:
+a report first. This module then checks the request, and refuses it for the first of these reasons that applies:
 
     join_pool     the report names no pool that hosts may join, or the host's name fits several pools
     join_name     the host's name does not match the pool's names, or is already used in the zone
@@ -112,7 +112,7 @@ class JoinRequests:
         return self._requested.values()
 
     def _newest(self, place: tuple[str, str]) -> JoinedMember | None:
-        """Return the request for a pool and name or, if there is none, the member in force."""
+        """Return the pending request for this pool and name. If there is none, return the current member, or None."""
         return self._requested.get(place) or self.joined.find(*place)
 
     def _check_pace(self, wanted: JoinedMember, now: float) -> None:

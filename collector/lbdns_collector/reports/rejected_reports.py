@@ -142,7 +142,7 @@ class RejectedReports:
         yield from sorted(found, key=lambda each: each.last, reverse=True)
 
     def exported(self, now: float) -> list[RejectedSender]:
-        """Return the senders with a time series.
+        """Return the senders that have their own time series in the metrics.
 
         A sender keeps its time series until it has been quiet for ten minutes. Otherwise, a flood with changing source
         addresses could create new series with every scrape.

@@ -283,7 +283,7 @@ def _reported(reading: Reading | None, now: float, pool: str) -> dict[str, Any]:
 
 
 class ReportChanges:
-    """A builder of the short documents that followers receive when reports change members.
+    """Builds the short documents that are sent to followers when reports have changed the data of members.
 
     Each short document has the structure of the status document, but contains only changed members and only keys that a
     report can change. The builder compares only readings, because ten thousand members may change every second.
@@ -307,11 +307,12 @@ class ReportChanges:
 
 
 def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> list[str]:
-    """Return the full names of members with different reading objects in ``before`` and ``after``."""
+    """Return the full names of members whose reading in ``after`` is new, or is a different object from that in
+    ``before``."""
     known = before.get
     return [name for name, reading in after.items() if known(name) is not reading]
 
 
 def overrides_document(overrides: Overrides) -> dict[str, Any]:
-    """Return all overrides as plain data, for programs that follow this one."""
+    """Return all overrides as plain data, for programs that follow this collector's event stream."""
     return {"overrides": [override.document() for override in overrides.items]}

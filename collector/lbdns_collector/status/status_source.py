@@ -50,7 +50,7 @@ class MemberSource(Protocol):
 
 
 class ScoreSource(Protocol):
-    """A source of the score that is used for new reports."""
+    """Provides the score that is used for new reports."""
 
     @property
     def score(self) -> Score: ...  # the score in force

@@ -50,7 +50,7 @@ AT_ONCE: Final = 4  # pending refusals per network; with DELAY this limits the g
 
 
 class AccessControl:
-    """The access rules in force, from the configuration section ``[web]``.
+    """The current access rules, from the configuration section ``[web]``.
 
     Clients on this machine may always connect, but need credentials like all other clients.
     """
@@ -62,7 +62,7 @@ class AccessControl:
         self._log = RefusalLog()
 
     def apply(self, web: WebConfig, credentials: HttpCredentials, tls: ssl.SSLContext | None = None) -> None:
-        """Replace the rules in force with those in ``web``. Connections already accepted keep their TLS context."""
+        """Replace the current rules with those in ``web``. Connections already accepted keep their TLS context."""
         self.allow = web.allow
         self.tls = tls  # None: clients connect without TLS
         self.names = frozenset(web.names)
@@ -103,7 +103,7 @@ class AccessControl:
 
     @contextlib.asynccontextmanager
     async def delayed_refusal(self, address: str) -> AsyncIterator[None]:
-        """Wait DELAY seconds, then run the body of the ``async with``, which must send the refusal."""
+        """Return an async context manager that waits DELAY seconds on entry. Its body must then send the refusal."""
         place = client_network(address)
         self._wrong[place] += 1
         try:

@@ -112,7 +112,7 @@ async def _status(source: StatusSource, scheduler: RenderScheduler) -> bytes:
 def _queries_here(source: StatusSource) -> int:
     """Return the number of queries to this process, or 0 if only workers receive queries.
 
-    Pages can delay only queries to this process.
+    Building pages in this process cannot delay the queries that workers receive.
     """
     return source.counters.queries if source.program.workers <= 1 else 0
 

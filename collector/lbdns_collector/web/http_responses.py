@@ -60,7 +60,8 @@ async def send(request: web.Request, response: web.StreamResponse, body: bytes) 
 
 
 async def send_at_once(response: web.StreamResponse, body: bytes) -> None:
-    """Send ``body`` without scheduling, for programs whose DNS answers depend on the document.
+    """Send ``body`` without waiting for the render scheduler. This is meant for clients whose DNS answers depend on the
+    document.
 
     The function waits while the client is not reading.
     """

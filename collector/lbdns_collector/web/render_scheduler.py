@@ -110,7 +110,8 @@ class RenderScheduler:
                     return done
 
     async def beside(self, work: Coroutine[None, None, T]) -> T:
-        """Return the result of ``work``, which runs in a thread or yields after each slice.
+        """Await ``work``, and return its result. ``work`` must run in a thread, or yield to the event loop after each
+        slice.
 
         While a thread computes, the event loop must wait for the interpreter lock. Only one call of ``beside``
         therefore runs at a time, with a pause before the next call.

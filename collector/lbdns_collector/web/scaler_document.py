@@ -20,7 +20,7 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
 class NotScalerError(ValueError):
-    """Raised if a document is not a scaler's status. The message says why."""
+    """Raised if a document is not a scaler's status. The message states the reason."""
 
 
 def check_document(body: bytes) -> Iterator[None]:

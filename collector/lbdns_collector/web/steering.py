@@ -1,8 +1,9 @@
 """Steering: HTTP requests that drain, force and weight members, if ``[web] steer`` permits them.
 
 A browser sends a site's password along with requests that another site's scripts make (cross-site request forgery). A
-request for steering must therefore have a header that such scripts can set only with the server's consent, which this
-server never gives. If the browser states the request's origin, that origin must be this server.
+request for steering must therefore have a special header. Scripts of another site can set this header only if the
+server permits it (CORS), and this server never does. If the browser states the request's origin, that origin must be
+this server.
 """
 
 from __future__ import annotations

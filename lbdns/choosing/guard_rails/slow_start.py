@@ -52,10 +52,10 @@ class SlowStart:
         self._intervals[member] = interval
 
     def restart(self, now: float) -> None:
-        """Reset the state after a fail-open that ended at ``now``. All members were selected during the fail-open.
+        """Reset the state after a fail-open that ended at ``now``.
 
-        Members that become candidates with their next reports need no slow start, because they served clients
-        throughout the fail-open.
+        During the fail-open, every member received clients. Members that become candidates with their next reports
+        therefore need no slow start.
         """
         self._candidates = ()
         self._seen.clear()

@@ -1,4 +1,4 @@
-"""Spare capacity: determines which members a pool can do without because the other members can meet the demand.
+"""Spare capacity: determines which members a pool does not need, because the other members can meet the demand.
 
 Pure functions.
 """
@@ -16,7 +16,7 @@ MARGIN: Final = 1.05  # times the demand: above 95 % of what servers can carry, 
 def spare(
     suspended: Sequence[int], others: Sequence[int], minimum: float, capacity: Sequence[float], demand: float
 ) -> list[int]:
-    """Return the members of ``suspended`` that the pool can do without.
+    """Return the members in ``suspended`` that the pool does not need.
 
     ``suspended`` is sorted from the best member to the worst; if the pool needs more members, the best are used first.
     The members in ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` and
@@ -45,10 +45,10 @@ def needed_despite_alarm(
 
     If the other members can serve all waiting and new requests within ``horizon`` seconds, the pool needs none of the
     alarmed members. Otherwise, each alarmed member's ratio of load to capacity is compared with the ratio that the
-    other members will reach. If the alarmed member's ratio is higher, the pool can do without it: no capacity is lost,
+    other members will reach. If the alarmed member's ratio is higher, the pool does not need it: no capacity is lost,
     because the member serves its own queue in the meantime. ``load`` is in requests.
 
-    A member in ``others`` is ignored if its ratio of load to capacity exceeds the ratio that the rest will reach. By
+    If the current ratio of a member in ``others`` already exceeds that common ratio, the member is ignored. By
     reporting a high load, a member therefore excludes only itself; it cannot make the pool seem to need the alarmed
     members.
     """
@@ -81,10 +81,10 @@ def total_demand(
 ) -> float:
     """Return the requests/s that clients send, based on the rates of the ``serving`` members, or 0 if none are serving.
 
-    No report counts the requests sent to ``failing`` members. Requests to failing members are estimated from each
-    member's recent selections (``selected``, in any unit). Estimates from capacity would be wrong, because a rotation
-    sends strong and weak members the same number of requests. If there are no recent selections, requests are assumed
-    to be distributed in proportion to capacity.
+    Reports do not include requests sent to ``failing`` members. These requests are estimated from each member's recent
+    selections (``selected``, in any unit). Estimates from capacity would be wrong, because a rotation sends strong and
+    weak members the same number of requests. If there are no recent selections, requests are assumed to be distributed
+    in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity
     total = sum(unit[i] for i in serving)

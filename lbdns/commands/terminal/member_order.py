@@ -29,7 +29,7 @@ _STYLES: Final = {
 
 
 def condition(member: Document) -> str:
-    """Return the state of a member, or a more specific condition.
+    """Return a member's state, or a more specific condition if one applies.
 
     A usable member can be limited by a guard rail or an override. A member in state "alarm" may have been forced down
     by an operator, or may be needed despite its alarm.

@@ -66,7 +66,7 @@ def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
 class OverrideSteering:
     """Carries out override commands that arrive over HTTP, one at a time, with pauses.
 
-    The pace is separate from that of the control socket, so commands over HTTP do not delay those on the socket.
+    Commands on the control socket have pauses of their own, so commands over HTTP do not delay them.
     """
 
     def __init__(self, manager: OverrideManager, cycle: DutyCycle = STEERING_CYCLE) -> None:

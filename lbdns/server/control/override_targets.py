@@ -1,4 +1,4 @@
-"""Override targets: finds the members that a request names, and checks that their pools can do without them. Pure."""
+"""Override targets: finds the members that a request names, and checks that their pools can spare them. Pure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
 
 
 def _joinable(farm: Farm, pools: Iterable[Pool], wanted: str) -> tuple[str, ...]:
-    """Return the full names of the hosts called ``wanted`` that may join.
+    """Return the full names under which a host named ``wanted`` may join the pools.
 
     Raises UnknownNameError if there is no such host.
     """

@@ -29,7 +29,8 @@ _Waiting = tuple[RelayedQuery, str, Reply]
 
 
 class Forwarder:
-    """Relays queries in the event loop of one answering process. The owner must call ``stop`` at the end."""
+    """Relays queries in the event loop of one answering process. The owner must call ``stop`` when the forwarder is no
+    longer needed."""
 
     def __init__(self, config: ForwardConfig, responder: Responder) -> None:
         self._config = config

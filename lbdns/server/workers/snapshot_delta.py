@@ -12,8 +12,8 @@ from lbdns.model.snapshot import Reading, Snapshot
 def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> bytes:
     """Return the delta that another process needs to turn the readings ``before`` into ``snapshot``.
 
-    The other process keeps its objects for unchanged readings and unchanged metrics. Choosers detect changes by
-    comparing the identities of these objects.
+    If a reading or its metrics have not changed, the other process keeps the existing object. Choosers detect changes
+    by comparing the identities of these objects.
     """
     after = snapshot.readings
     changed: dict[str, tuple[Any, ...]] = {}

@@ -1,8 +1,8 @@
 """Fetches each pool's next answers from a worker, for the status document.
 
-If workers answer the queries, the main process has no plans of its own, so it asks a worker. A request for the status
-document cannot wait for the worker. The document therefore contains the worker's last reply, and the main process asks
-the worker for a new one. If the status document is not requested, no worker is asked.
+If workers answer the queries, the main process has no plans of its own, so it asks a worker. A client that requests the
+status document must not wait for the worker's reply. The document therefore contains the worker's last reply, and the
+main process asks the worker for a new one. If the status document is not requested, no worker is asked.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Removal:
 
 
 class FarmWatch:
-    """What the scaler's status, the answers and the kernel's tables show over time. Times are Unix seconds."""
+    """Records changes in the scaler's status, in the answers and in the kernel's tables. Times are Unix seconds."""
 
     def __init__(self, farm: ScaledFarm) -> None:
         self._farm = farm
@@ -48,7 +48,7 @@ class FarmWatch:
         return int(self.status.get("counts", {}).get("in service", 0))
 
     def look(self) -> None:
-        """Read the status, count connections, and ask for an answer."""
+        """Read the scaler's status, count the draining servers' connections, and query the DNS server."""
         with contextlib.suppress(LbdnsError):
             self.status = json.loads(self._farm.near(lambda: fetch(self._farm.scaler, STATUS_PATH)))
         self.most = max(self.most, self.in_service)
@@ -84,8 +84,8 @@ class FarmWatch:
                 self.named_at = time.time()
 
     def until(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
-        """Look until ``condition`` holds. Raises LbdnsError if ``condition`` does not hold within ``seconds``, or if a
-        process ends.
+        """Observe the farm until ``condition`` is true. Raises LbdnsError if ``condition`` is not true within
+        ``seconds``, or if a process ends.
         """
         end = time.monotonic() + seconds
         while time.monotonic() < end:

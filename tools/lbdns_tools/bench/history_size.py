@@ -158,7 +158,10 @@ def _bytes_written() -> int:
 
 
 def _read_times(path: Path, members: int, seconds: int) -> dict[str, float]:
-    """Return the time in seconds to read each of several 600-point plots, for three members and for all members."""
+    """Read plots of up to 600 points for several time spans and metrics, each for three members and for all members.
+
+    Return the time that each read took, in seconds, keyed by a description of the plot.
+    """
     end = BEGIN + seconds
     found = {}
     three = [f"web{number}" for number in range(min(3, members))]

@@ -57,7 +57,8 @@ def write_farm(folder: Path, key: MasterKey, ports: Sequence[int], hosts: int) -
 
 
 class JoiningHosts:
-    """The sockets and the first reports of many hosts. The caller must call ``close``."""
+    """Simulates hosts that join a pool: opens a socket for each host, and sends the hosts' reports. The caller must
+    call ``close``."""
 
     def __init__(self, key: MasterKey, hosts: int, report_port: int) -> None:
         self._target = ("127.0.0.1", report_port)

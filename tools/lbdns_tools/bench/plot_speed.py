@@ -107,7 +107,7 @@ def record_until_now(path: Path, members: int, seconds: int) -> None:
 
 
 class PlotRounds:
-    """A measurement of one farm's plots in a browser."""
+    """Measures how fast a browser displays the plots of one farm."""
 
     def __init__(self, page: MeasuredPage, server: MeasuredServer, url: str, recorded: float) -> None:
         self._page, self._server, self._url, self._recorded = page, server, url, recorded

@@ -82,7 +82,7 @@ class ScaledFarm:
 
 @contextlib.contextmanager
 def loopback_farm(highest: float, seconds: float, folder: Path) -> Iterator[ScaledFarm]:
-    """Run a farm whose servers are processes of this host. Raises LbdnsError."""
+    """Run a farm whose servers are processes on this host. Raises LbdnsError."""
     dns, reports, http, scaler, web = free_ports(5)
     plan = ScalerDemoPlan(dns, reports, http, scaler, web, highest=highest, seconds=seconds)
     demo_files.write(plan, folder)

@@ -2,7 +2,7 @@
 from demand to the first answer that names a new server, the number of failed requests, and the number of servers that
 were stopped while clients used them.
 
-Some requests take 4 s, so that servers that are drained have open connections.
+Some requests take 4 s, so a server usually still has open connections when it is drained.
 """
 
 from __future__ import annotations

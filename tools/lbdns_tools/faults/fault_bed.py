@@ -88,7 +88,7 @@ class FaultBed:
         return self.farm.usable() == set(MEMBERS)
 
     def state_is(self, member: str, *states: str) -> Callable[[], bool]:
-        """Return a function that returns whether the member's state is one of ``states``."""
+        """Return a function that checks whether the member's state is one of ``states``."""
         return lambda: self.farm.members().get(member, {}).get("state") in states
 
     def fails_open(self) -> bool:
@@ -103,7 +103,8 @@ class FaultBed:
         return bool(newest) and all(record.tries == 1 for record in newest)
 
     def has_workers(self, count: int, without: Sequence[int] = ()) -> Callable[[], bool]:
-        """Return a function that returns whether exactly ``count`` workers run, none of which is in ``without``."""
+        """Return a function that checks whether exactly ``count`` workers are running, and none of them is in
+        ``without``."""
 
         def check() -> bool:
             workers = self.farm.processes().workers
@@ -112,7 +113,7 @@ class FaultBed:
         return check
 
     def unhealthy(self) -> Callable[[], bool]:
-        """Return a function that returns whether /healthz responds with status 503 and gives a reason."""
+        """Return a function that checks whether /healthz responds with status 503 and gives a reason."""
 
         def check() -> bool:
             health: Health = self.farm.health()

@@ -103,7 +103,7 @@ class Connections:
 def held(connections: Connections, beginning: bytes, dribble: bytes, period: float) -> Iterator[None]:
     """Keep connections open from a thread, as an attacker would, for the duration of a with statement.
 
-    Each new or reopened connection first sends ``beginning``. Then each connection sends one byte of ``dribble`` every
+    Each new or reopened connection first sends ``beginning``. After that, it sends one byte of ``dribble`` every
     ``period`` seconds.
     """
     over = threading.Event()

@@ -1,9 +1,9 @@
 """Fuzz target ``report``: the decoder of report datagrams and the collector's table of reports.
 
 An input is a sequence of datagrams. Each datagram is preceded by one byte for the elapsed time and two bytes for the
-length. The decoder and a report table without keys receive each datagram unchanged. A report table with a key receives
-each datagram twice: unchanged, and with a valid key id and tag. The copy with a valid tag passes the tag check, so the
-search also reaches the code after that check.
+length. Each datagram is passed unchanged to the decoder and to a report table that has no keys. It is also passed twice
+to a report table that has a key: unchanged, and with a valid key id and tag. The copy with a valid tag passes the tag
+check, so the search also reaches the code after that check.
 """
 
 from __future__ import annotations

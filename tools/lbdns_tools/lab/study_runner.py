@@ -86,7 +86,7 @@ class _StepRunner:
     done: StudyResult = field(default_factory=StudyResult)
 
     def take(self, name: str, farm: LabFarm, left: list[StudyStep]) -> None:
-        """Run the remaining steps ``left`` on one farm, in order."""
+        """Run the steps in ``left`` on one farm, in order. Each step that has been run is removed from ``left``."""
         consecutive_failures = 0
         while left and consecutive_failures < MOST_FAILURES:
             self.watcher.building(name)

@@ -67,7 +67,7 @@ class HttpResponse:
         return 1 << 20 if self._state == _UNTIL_CLOSE else 0
 
     def skip(self, count: int) -> bool:
-        """Count ``count`` skippable bytes as received, and return whether the response is complete."""
+        """Record that the caller has skipped ``count`` body bytes. Return whether the response is now complete."""
         self.bytes += count
         if self._state == _UNTIL_CLOSE:
             return False
@@ -94,8 +94,8 @@ class HttpResponse:
         return self._left == 0
 
     def end(self) -> None:
-        """Finish the response after the server has closed the connection. Raises ProtocolError if the response is
-        incomplete."""
+        """Handle the end of the connection. Raises ProtocolError if the server closed it before the response was
+        complete."""
         if self._state != _UNTIL_CLOSE:
             raise ProtocolError("the server closed the connection in the middle of a response")
 

@@ -123,7 +123,9 @@ class OpenLoop:
 
 
 def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
-    """Yield every ``parts``-th due time of the loop in ascending order, in seconds since the start of the phase.
+    """Yield the due time of every ``parts``-th request, beginning with number ``part`` (the first request is number 0).
+
+    The times are in ascending order, in seconds since the start of the phase.
 
     If all parts use the same random numbers, together they yield each due time exactly once. If requests are evenly
     spaced, the first request is due immediately. For example, evenly spaced requests at 2 requests/s are due after 0.0,
@@ -195,7 +197,7 @@ class LoadRun:
 
 
 def split_run(run: LoadRun, processes: int) -> list[LoadRun]:
-    """Return each process's share of a run. All shares have the same seed and the same phases in the same order.
+    """Return each process's share of a run. Every share has the run's seed and all its phases in the same order.
 
     The clients and requests of closed loops, and ``max_connections``, are divided among the processes. Open loops are
     not divided, because each process sends its own part of the sequence from ``arrivals``. The arrival times therefore

@@ -228,8 +228,8 @@ def _receive(
 ) -> Iterator[None]:
     """Read messages until all processes are done, yielding at least once per second.
 
-    Raises LbdnsError if a process fails. If the processes take longer than ``limit_s`` seconds, the error's message is
-    ``late``.
+    Raises LbdnsError if a process fails, or with the message ``late`` if the processes take longer than ``limit_s``
+    seconds.
     """
     end = time.monotonic() + limit_s
     while waiting := [member for member in pool if not is_done(member)]:

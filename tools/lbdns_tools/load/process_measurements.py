@@ -21,7 +21,7 @@ _DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class StartLateness:
-    """How late requests start, separately for each quarter of the time from the warm-up to the end of sending."""
+    """The mean delay of request starts in each quarter of the time from the warm-up to the end of sending."""
 
     __slots__ = ("_begin_s", "_length_s", "counts", "sums")
 

@@ -32,7 +32,7 @@ POSITIVE: Final = click.FloatRange(0, min_open=True)
 
 
 def parse_policies(text: str) -> tuple[str, ...]:
-    """Parse a comma-separated list of policies, or ``all``, which becomes an empty tuple. Raises ValueError."""
+    """Parse a comma-separated list of policies. For ``all``, return an empty tuple. Raises ValueError."""
     names = () if text == "all" else tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in POLICIES:

@@ -33,9 +33,9 @@ def scaler_config_option(command: Any) -> Any:
 
 
 def settings_of(config: Path, alternative: str = "") -> ScalerSettings:
-    """Read the file that ``-c`` names. ``alternative`` tells users of the missing default file what else to do.
+    """Read the file that ``-c`` names. Raises ConfigError.
 
-    Raises ConfigError.
+    If the default file does not exist, the error message suggests ``-c`` and, if given, ``alternative``.
     """
     if str(config) == DEFAULT_FILE and not config.exists():
         more = f", {alternative}" if alternative else ""

@@ -1,4 +1,4 @@
-"""Reports why something cannot be observed, once for as long as the reason stays the same."""
+"""Logs why something cannot be observed. As long as the reason stays the same, it is logged only once."""
 
 from __future__ import annotations
 

@@ -89,7 +89,8 @@ class RuleWorth:
 
 
 def worth(rule: AblationRule, chosen: Sequence[AcceptanceDemand], runs: ResultsByCase, off: ResultsByCase) -> RuleWorth:
-    """Return what ``rule`` is worth, given the results with all rules (``runs``) and without ``rule`` (``off``).
+    """Return the benefit of ``rule``, computed from the results with all rules (``runs``) and without ``rule``
+    (``off``).
 
     ``off`` contains only the cases with the policy ``best``.
     """

@@ -45,8 +45,8 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class AblationRule:
-    """A rule of ``best``. ``purpose`` states what the rule does; ``made_for`` is text that occurs in the names of the
-    criteria for which the rule was made."""
+    """A rule of ``best``. ``purpose`` states what the rule does. The rule was made for the acceptance criteria whose
+    names contain the text ``made_for``."""
 
     name: str
     purpose: str
@@ -87,7 +87,7 @@ def _split_by_width(
 
 
 def _requests_as_answers(view: PoolView) -> tuple[float, float]:
-    """Return the average rate of requests as the expected rate of both requests and answers."""
+    """Return the expected rates of requests and of answers. Both are the average request rate."""
     rate = view.requests_per_s if view.requests_per_s < math.inf else view.answers_per_s
     return rate, rate
 

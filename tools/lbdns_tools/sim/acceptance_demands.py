@@ -212,7 +212,8 @@ def _death(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _failures(quick: bool) -> Iterator[AcceptanceDemand]:
-    """The strongest server of T3 has 69 % of its capacity. ``quick`` does not change these short cases."""
+    """The strongest server of T3 has 69 % of its capacity. These cases are always short, whether ``quick`` is set or
+    not."""
     hangs = Outage("s3", 30.0, 50.0, service_only=True)
     case = _case("T3", "html", 0.5, quick, "0.5, the web server on s3 dies", duration=40.0, outages=(hangs,))
     yield ratio("a web server dies, and the others cannot replace it", case, "failed", case.by(RR), 0.5)

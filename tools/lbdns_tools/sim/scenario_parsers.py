@@ -187,8 +187,7 @@ def parse_clients_list(text: str) -> tuple[SimulatedClients, ...]:
 
 
 def _span(text: str, form: str, ends: bool = False) -> tuple[str, float, float]:
-    """Return the text before the @ and the two times after it. If the second time is missing, infinity is returned in
-    its place."""
+    """Return the text before the @ and the two times after it. A missing second time is returned as infinity."""
     match = _SPAN.match(text.strip())
     if not match or (ends and not match[3]):
         raise ValueError(f"{text!r} is not valid; write {form}, with times in seconds since the start of the warm-up")

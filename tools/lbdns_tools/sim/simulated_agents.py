@@ -89,7 +89,8 @@ class SimulatedAgent:
 
 
 class ReportScorer(Protocol):
-    """A scorer that replaces the scenario's score. For each report, ``observe`` is called before ``of``."""
+    """A scorer that replaces the scenario's score. For each report, ``observe`` is called first, and ``of`` then
+    returns the report's score."""
 
     def observe(self, member: str, metrics: Mapping[str, float], now: float) -> None: ...
     def of(self, metrics: Mapping[str, float]) -> int: ...

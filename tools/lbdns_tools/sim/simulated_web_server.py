@@ -18,9 +18,9 @@ class SimulatedWebServer:
     """A simulated web server, whose requests share the cores equally, with at most one core per request.
 
     ``attained`` is the work that a continuously running request would have received since the server was last idle. A
-    request ends when ``attained`` has increased by the request's size since the request started. A heap orders requests
-    by the value of ``attained`` at which each request ends. An arrival or departure therefore does not change other
-    entries in the heap.
+    request ends when ``attained`` has increased by the request's size since the request started. For each request, a
+    heap stores the value of ``attained`` at which the request ends. This value stays the same when other requests
+    arrive or end.
     """
 
     __slots__ = (

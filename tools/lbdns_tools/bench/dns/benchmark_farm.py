@@ -45,7 +45,7 @@ def loopback_address(number: int) -> str:
 
 
 def address_records(names: Iterable[str]) -> str:
-    """Return the A records for ``names``, one line of a master file per name."""
+    """Return an A record for each of the ``names``, as lines of a master file."""
     return "".join(f"{name} A {loopback_address(number)}\n" for number, name in enumerate(names))
 
 
@@ -82,7 +82,8 @@ def write_key(folder: Path) -> MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class LbdnsProgram:
-    """The version of lbdns to run: the one on this process's import path, or the one in another checkout."""
+    """The copy of lbdns to run: the one in ``checkout``, or the one on this process's import path if ``checkout`` is
+    None."""
 
     checkout: Path | None = None
 

@@ -92,7 +92,8 @@ class MeasuredServer:
 def serving_peer(
     name: str, folder: Path, core: int, *, coredns: Path | None = None, ttl: int = 0
 ) -> Iterator[MeasuredServer]:
-    """Start a peer, wait until it answers, and stop it after the with statement. ``coredns`` is the path of CoreDNS."""
+    """Start a peer, and wait until it answers. At the end of the with statement, stop it. ``coredns`` is CoreDNS's
+    path."""
     folder.mkdir()
     port = free_port()
     path = folder / "hobbit.zone"

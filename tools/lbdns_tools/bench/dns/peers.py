@@ -58,7 +58,8 @@ def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
 
 
 def lbdns_servers(options: argparse.Namespace) -> dict[str, tuple[str, LbdnsProgram]]:
-    """Return the plane and program of each lbdns server to measure, keyed by its name in the results."""
+    """Return the lbdns servers to measure, keyed by their names in the results. Each value contains the setting
+    ``plane`` and the program."""
     programs = {"lbdns": LbdnsProgram(), **{label: LbdnsProgram(path) for label, path in options.also}}
     if options.compare_planes:
         return {f"{name} {plane}": (plane, one) for name, one in programs.items() for plane in ("python", "native")}

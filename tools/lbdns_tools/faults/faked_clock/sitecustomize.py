@@ -1,7 +1,7 @@
 """Makes time.sleep() work in Python programs that run with libfaketime.
 
 Python calls clock_nanosleep() with an absolute monotonic time. Because libfaketime 0.9.10 treats the argument as
-wall-clock time, the call returns EINVAL or returns much too late.
+wall-clock time, the call either fails with EINVAL or returns much too late.
 """
 
 from __future__ import annotations

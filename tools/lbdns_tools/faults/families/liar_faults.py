@@ -159,7 +159,7 @@ def _judge_return(bed: FaultBed, watch: PoolWatch, after: tuple[float, float]) -
 
 
 def long_interval(bed: FaultBed) -> None:
-    """Check that a member whose last report states an interval of one day becomes silent in time."""
+    """Check that a member becomes silent in time even if its last report states a report interval of one day."""
     bed.farm.agents[VICTIM].stop(signal.SIGKILL)
     with StandInAgents(bed.farm.report_port, bed.farm.keys[0], bed.load, (VICTIM,), 0.01, bed.chance) as agents:
         agents.agents[VICTIM].boot = 2**63

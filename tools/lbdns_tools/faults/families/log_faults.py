@@ -1,4 +1,4 @@
-"""Faults in the server's log: the reader of the log stops reading or exits."""
+"""Faults that affect the server's log: the process that reads the log stops reading, or exits."""
 
 from __future__ import annotations
 

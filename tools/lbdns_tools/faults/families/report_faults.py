@@ -1,4 +1,4 @@
-"""Faults that affect the reports that agents send to the collector, or the keys."""
+"""Faults in the agents' reports to the collector, and in the keys that protect the reports."""
 
 from __future__ import annotations
 

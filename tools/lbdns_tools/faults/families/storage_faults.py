@@ -49,7 +49,7 @@ def history(bed: FaultBed) -> dict[str, object]:
 
 
 def records(bed: FaultBed) -> Callable[[], bool]:
-    """Return a function that returns whether the history works and contains values recorded after this call."""
+    """Return a function that checks whether the history works and contains values recorded after this call."""
     server = bed.farm.status()["server"]
     began: float = server.get("started", 0.0) + server.get("uptime_s", 0.0)
 

@@ -83,7 +83,7 @@ def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: floa
 
 @dataclass(frozen=True, slots=True)
 class FlashCrowd:
-    """A flash crowd in a run of ``seconds``. Starting at ``begin_s``, the rate is multiplied by ``times`` for
+    """A flash crowd: in a run that lasts ``seconds``, the rate is multiplied by ``times`` from ``begin_s`` on, for
     ``length_s`` seconds."""
 
     seconds: int

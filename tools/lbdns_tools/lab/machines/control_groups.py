@@ -31,7 +31,7 @@ _TRIES: Final = 5  # attempts to make a group while another lab removes the shar
 
 @dataclass(frozen=True, slots=True)
 class CgroupHierarchy:
-    """The mount point of a controller. ``unified`` is True for control groups version 2."""
+    """The mount point of a controller. ``unified`` is True for cgroup version 2."""
 
     point: Path
     unified: bool

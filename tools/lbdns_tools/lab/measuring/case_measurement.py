@@ -95,7 +95,7 @@ def answers(status: Mapping[str, Any]) -> dict[str, int]:
 
 
 def by_name(row: ResultRow, machines: Mapping[str, LabMachine]) -> ResultRow:
-    """Return a copy of ``row`` in which machine names replace the addresses in shares.
+    """Return a copy of ``row`` whose shares are keyed by machine name instead of by address.
 
     Addresses that belong to no machine stay unchanged.
     """

@@ -80,8 +80,10 @@ def write_report(folder: Path, title: str, sections: Sequence[ReportSection], ma
 
 
 def _draw(folder: Path, pictures: Iterable[ReportPicture]) -> dict[int, str]:
-    """Draw all charts. Return a map from each chart's id() to its relative path. For a failed chart, the value is "!"
-    and an error message."""
+    """Draw all charts. Return each chart's relative path, keyed by the chart's id().
+
+    If a chart cannot be drawn, its value is "!" followed by an error message.
+    """
     drawn: dict[int, str] = {}
     taken: set[str] = set()
     for picture in pictures:

@@ -43,7 +43,7 @@ def deviation(points: Iterable[Ratios]) -> float | None:
 def error(ratios: Ratios, one: float) -> float:
     """Return the standard error of the mean of a point's ratios. ``ratios`` must not be empty.
 
-    ``one`` is the relative standard deviation that ``deviation`` returns.
+    ``one`` is the relative standard deviation of a single ratio, as returned by ``deviation``.
     """
     return one * fmean(ratios) / math.sqrt(len(ratios))
 

@@ -31,9 +31,9 @@ class SelectionRatios:
     """The ratios of one selection's figures to another's at the same point. If a result is missing, the ratio is None.
 
     ``throughput`` is the product of ``work`` and ``pace``. ``work`` is the ratio of the hosts' CPU times, which depends
-    on the selection. ``pace`` is the ratio of the hosts' requests per CPU second, which depends on the machine. The
-    variation of ``pace`` shows how much throughput varies by chance. ``repeated`` contains the ratios of throughput,
-    p95 and mean latency for each repetition.
+    on the selection. ``pace`` is the ratio of the hosts' requests per CPU second, which depends on the machine. How
+    much ``pace`` varies shows how much throughput varies by chance. ``repeated`` contains the ratios of throughput, p95
+    and mean latency for each repetition.
     """
 
     key: PointKey  # the point of the numerators
@@ -120,8 +120,8 @@ class StudyDemand:
     less than ``bound`` if ``strictly`` is set.
 
     ``points`` is the number of points with a result, and ``mean`` is the mean over all such points. If ``value`` is the
-    lowest or highest value of all points, ``by_chance`` is the chance range of ``value``. If that range is unknown,
-    ``by_chance`` is None.
+    lowest or highest value of all points, ``by_chance`` is the range within which ``value`` could lie by chance alone.
+    If that range is unknown, ``by_chance`` is None.
     """
 
     what: str
@@ -234,7 +234,7 @@ def verdict(found: OutcomeIndex, key: PointKey, other: str, floor: str) -> str:
     """Return "wins", "herds" or "between" as the verdict on the selection at ``key``, or "" if there is no result.
 
     The verdict is "wins" if both throughput and p95 are better than with ``other``. Otherwise, the verdict is "herds"
-    if either figure is worse than with ``floor``, a selection that ignores load.
+    if either figure is worse than with ``floor``. ``floor`` names a selection that ignores load.
     """
     over, above = (
         [found.ratio(key, key._replace(selection=selection), figure) for figure in (THROUGHPUT, "p95_s")]

@@ -15,7 +15,7 @@ class DemandError(LbdnsError):
 
 @dataclass(frozen=True, slots=True)
 class ServerLoad:
-    """The load of one server. A value that is not known is None."""
+    """The load of one server. Unknown values are None."""
 
     requests_per_s: float | None = None
     cpu_percent: float | None = None

@@ -36,7 +36,7 @@ class HaproxyDemand:
         self._rates = CounterRates()
 
     async def read(self, now: float) -> DemandReading:
-        """Return the demand since the previous call, or HAProxy's rate of the last second at the first call."""
+        """Return the demand since the previous call. The first call returns HAProxy's rate in the last second."""
         command = f"show stat {self._config.backend} 6 -1"  # 6: the backend and its servers
         try:
             info = await self._socket.ask("show info")

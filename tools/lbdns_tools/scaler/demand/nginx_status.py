@@ -28,7 +28,7 @@ _PAGE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StubStatus:
-    """The figures of the page."""
+    """The figures on nginx's ``stub_status`` page."""
 
     requests: int  # since nginx started
     in_progress: int  # requests that nginx reads, waits for or answers, including the request for this page

@@ -66,7 +66,7 @@ class StatusReader:
         self._reading = asyncio.Lock()
 
     async def members(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the members' documents, by name relative to the zone. Raises LbdnsError.
+        """Return the members' documents, keyed by member name relative to the zone. Raises LbdnsError.
 
         Each document also contains the key ``measured`` of the member's pool, which states whether capacities are in
         requests/s.

@@ -72,7 +72,7 @@ def _server(plan: ScalerDemoPlan) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FarmPlace:
-    """Where the scaler finds the collector of a farm, and where the servers of the farm come from."""
+    """The addresses of a farm's collector, and the provider from which the scaler gets the farm's servers."""
 
     url: str  # the collector's HTTP interface
     control: str  # the collector's control socket

@@ -32,7 +32,8 @@ class FrontEnd(Protocol):
         ...
 
     async def hold_back(self, name: str) -> None:
-        """Make sure that a server that does not exist yet gets no clients before ``add`` and ``undrain``."""
+        """Ensure that a server that is about to be created gets no clients until ``add`` and ``undrain`` have been
+        called."""
         ...
 
     async def add(self, name: str, addresses: tuple[str, ...]) -> None:

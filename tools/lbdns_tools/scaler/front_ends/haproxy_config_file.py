@@ -1,6 +1,6 @@
 """Keeps the servers in HAProxy's configuration file: a marked block of ``server`` lines in a backend.
 
-Only the block is replaced, so HAProxy has the same servers after a restart.
+HAProxy therefore has the same servers after a restart. The rest of the file is never changed.
 """
 
 from __future__ import annotations

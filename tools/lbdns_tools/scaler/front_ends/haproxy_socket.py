@@ -50,7 +50,7 @@ def socket_key() -> StatsAddress:
 
 
 class HaproxySocket:
-    """The statistics socket of one HAProxy. Each command has a connection of its own."""
+    """The statistics socket of one HAProxy instance. Each command uses a connection of its own."""
 
     def __init__(self, address: StatsAddress) -> None:
         self.address = address

@@ -38,12 +38,12 @@ class HaproxyServer:
 
     @property
     def in_maintenance(self) -> bool:
-        """Whether an order has put the server into maintenance."""
+        """Whether an operator or a command has put the server into maintenance."""
         return bool(self.admin_state & _FORCED_MAINTENANCE)
 
     @property
     def in_drain(self) -> bool:
-        """Whether an order has drained the server."""
+        """Whether an operator or a command has drained the server."""
         return bool(self.admin_state & _FORCED_DRAIN)
 
 

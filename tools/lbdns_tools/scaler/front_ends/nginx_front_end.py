@@ -67,7 +67,7 @@ class NginxFrontEnd:
     """
 
     def __init__(self, config: NginxConfig, page: StubStatusPage | None) -> None:
-        """``page`` is the ``stub_status`` page; None: connections are unknown."""
+        """``page`` is the ``stub_status`` page. If it is None, the number of connections is unknown."""
         self._config, self._page = config, page
         self._before_file = config.upstream_file.with_name(f"{config.upstream_file.name}.before")
         self._loaded: dict[str, UpstreamServer] | None = None  # what nginx has loaded; None: not read yet
@@ -122,7 +122,7 @@ class NginxFrontEnd:
         return servers[name]
 
     def _expected(self) -> dict[str, UpstreamServer]:
-        """Return the servers after the reload in progress and all pending changes."""
+        """Return the servers that nginx will have after the reload in progress and all pending changes are complete."""
         return {name: server for name, server in {**self._target, **self._pending}.items() if server is not None}
 
     async def _current(self) -> dict[str, UpstreamServer]:

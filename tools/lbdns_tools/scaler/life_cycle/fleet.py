@@ -1,4 +1,5 @@
-"""The servers of one farm: observes them, decides the next step of each, and performs one action at a time on each."""
+"""The fleet: observes a farm's servers, decides each server's next step, and performs one action at a time on each
+server."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ class Fleet:
         steady_clock: Callable[[], float] = time.monotonic,
         dry_run: bool = False,
     ) -> None:
-        """``file`` keeps the records, with times of ``clock`` (Unix seconds). ``steady_clock`` shows whether ``clock``
-        has been set. With ``dry_run``, the fleet only observes. Raises LbdnsError."""
+        """``file`` stores the server records; ``clock`` supplies their times (Unix seconds). ``steady_clock`` shows
+        whether ``clock`` has been set. With ``dry_run``, the fleet only observes. Raises LbdnsError."""
         self._provider, self._front_end, self._actions = provider, front_end, actions
         self._times, self._benchmark, self._file = times, benchmark, file
         self._clock, self._steady_clock, self._dry_run = clock, steady_clock, dry_run
@@ -65,7 +66,7 @@ class Fleet:
 
     @property
     def trouble(self) -> str:
-        """What keeps the scaler from working as usual, or an empty string."""
+        """The reason why the scaler is not working as usual, or an empty string if it is."""
         return self.unobserved or self._unsaved
 
     @property

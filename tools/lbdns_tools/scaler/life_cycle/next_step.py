@@ -60,7 +60,7 @@ class NextStep:
 
 
 def next_step(record: ServerRecord, facts: ServerFacts, now: float, times: LifeTimes) -> NextStep:
-    """Return the next step of a server. ``now`` is in Unix seconds."""
+    """Return the next step for a server. ``now`` is in Unix seconds."""
     return _STEPS[record.state](record, facts, now, times)
 
 

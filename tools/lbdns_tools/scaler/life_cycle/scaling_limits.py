@@ -27,12 +27,13 @@ class ScalingLimits:
 
     @property
     def history(self) -> float:
-        """The number of seconds of past rounds that the limits need."""
+        """The limits need the rounds of this many past seconds."""
         longest = max(self.cool_down, self.delay_in)
         return longest + LONGEST_PERIOD if longest else 0.0
 
     def apply(self, wanted: Recommendation, view: FarmView, quota: int | None = None) -> Recommendation:
-        """Return the wanted number: the recommendation within the limits. If a limit applies, the reason names it.
+        """Return the recommendation, adjusted to the limits. If a limit changes the number, the reason names that
+        limit.
 
         ``quota`` is the number of servers that the provider permits; a quota of 0 counts as 1.
         """

@@ -1,5 +1,5 @@
-"""Decides which servers to start, create, drain and delete, so that the wanted number is in service: a pure
-function."""
+"""A pure function that decides which servers to start, create, drain and delete, so that the wanted number of servers
+is in service."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _shrink(
 def _surplus_spares(
     rest: Sequence[ServerRecord], changes: Sequence[Change], now: float, limits: FleetLimits
 ) -> list[Change]:
-    """Delete stopped servers beyond the number to keep, the newest first."""
+    """Delete the newest stopped servers if there are more than the farm may keep."""
     coming = sum(change.after.keep for change in changes)
     spares = sorted((r for r in rest if r.state is S.STOPPED), key=lambda record: natural_key(record.name))
     surplus = spares[max(0, limits.spares - coming) :]

@@ -17,7 +17,8 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class KeptServers:
-    """The records by name, and the highest number that any server's name has contained."""
+    """The contents of the file: the server records, keyed by name, and the highest number used in any server's name so
+    far."""
 
     records: Mapping[str, ServerRecord] = field(default_factory=dict)
     highest: int = 0

@@ -48,9 +48,10 @@ class ServerRecord:
         return replace(self, state=state, since=now, reason=reason, **fresh)
 
     def moved(self, seconds: float, now: float) -> ServerRecord:
-        """Return the record with later times, as if the clock had always been set as it is now.
+        """Return a copy of the record for a clock that has been set forward by ``seconds`` (or back, if negative).
 
-        In the result, no time is later than ``now``. A time of 0 means that no time is set.
+        All times are shifted by ``seconds``, but none becomes later than ``now``. A time of 0 means that no time is
+        set.
         """
         times = {key: min(time + seconds, now) for key in _TIMES if (time := getattr(self, key))}
         return replace(self, **times)

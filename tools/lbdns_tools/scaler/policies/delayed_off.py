@@ -16,15 +16,18 @@ LATEST: Final = 90.0
 
 
 def nearest_full_period_first(view: FarmView, period: float) -> tuple[str, ...]:
-    """Return the servers in service, ordered by the end of their paid period of ``period`` seconds."""
+    """Return the names of the servers in service. The server whose current billing period ends first comes first.
+
+    ``period`` is the length of a billing period in seconds.
+    """
     servers = [server for server in view.servers if server.state is ServerState.IN_SERVICE]
     servers.sort(key=lambda server: period - (view.now - server.billed_since) % period)
     return tuple(server.name for server in servers)
 
 
 def expiring(view: FarmView, period: float) -> tuple[str, ...]:
-    """Return the servers in service whose paid period ends soon, but not too soon to drain them. The server whose
-    period ends first comes first.
+    """Return the names of the servers in service whose current billing period ends soon, but not too soon to drain
+    them. The server whose period ends first comes first.
     """
     billed = {server.name: server.billed_since for server in view.servers}
     return tuple(

@@ -78,7 +78,8 @@ class Forecast(Queue):
         return max(0, self.spare - idle)
 
     def _growths(self, view: FarmView) -> list[float]:
-        """Return the growth of each comparable earlier day: weekdays or weekend days, or all if there are none."""
+        """Return the growth on each earlier day of the same kind (weekday or weekend), or on every earlier day if none
+        of that kind is known."""
         now = view.demand.time
         times = [now - day * DAY for day in range(1, self.days + 1)]
         weekend = _is_weekend(now)

@@ -19,10 +19,10 @@ MOST_PRICE: Final = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Revenue:
-    """Measures the request rate in each paid hour. Removes servers shortly before the hour ends, or adds servers after
-    it ends.
+    """Measures the request rate in each billing hour. Removes servers shortly before the hour ends, or adds servers
+    after it ends.
 
-    The farm's paid hours are those of the server that has been paid for the longest.
+    The server that has been billed for the longest time determines when the farm's billing hours begin and end.
     """
 
     income: float = read.number(INCOME, 0.0, MOST_PRICE)  # per served request

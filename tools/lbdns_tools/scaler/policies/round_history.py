@@ -1,4 +1,4 @@
-"""Pure functions that look back at the past rounds of a farm: mean rates, mean CPU and changes."""
+"""Pure functions that analyze a farm's past rounds: mean rates, mean CPU use and changes in the number of servers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def mean_rate_between(view: FarmView, begin: float, end: float) -> float | None:
 
     If there is no such period, return None.
 
-    Each rate counts in proportion to the length of its period, so the mean is the number of requests per second.
+    The mean is weighted by the lengths of the periods, so it equals the number of requests divided by the total time.
     """
     rounds = view.rounds
     total = seconds = 0.0
@@ -86,8 +86,8 @@ def highest_rate(view: FarmView, seconds: float) -> float:
 
 
 def last_change(view: FarmView, seconds: float) -> float | None:
-    """Return the time of the last change of the wanted number of servers, or None if it was before the last
-    ``seconds``."""
+    """Return the time at which the number of servers decided on last changed, or None if it has not changed within the
+    last ``seconds``."""
     rounds = view.rounds
     first = max(1, first_after(rounds, view.now - seconds))
     for at in range(len(rounds) - 1, first - 1, -1):

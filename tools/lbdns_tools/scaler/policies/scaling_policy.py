@@ -22,7 +22,8 @@ class Demand:
 class ScalingRound:
     """One past round: its demand, the servers in service at that time, and the outcome.
 
-    ``recommended`` is the number that the policy recommended. ``decided`` is the number after the farm's limits.
+    ``recommended`` is the number that the policy recommended. ``decided`` is that number after the farm's limits have
+    been applied.
     """
 
     demand: Demand
@@ -89,7 +90,7 @@ class ScalingPolicy(Protocol):
 
     @property
     def history(self) -> float:
-        """The number of seconds of past rounds that the policy needs."""
+        """The policy needs the rounds of this many past seconds."""
         ...
 
     def recommend(self, view: FarmView) -> Recommendation:

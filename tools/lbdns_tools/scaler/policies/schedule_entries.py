@@ -20,7 +20,7 @@ _TIMES: Final = re.compile(r"([01]\d|2[0-4]):([0-5]\d)-([01]\d|2[0-4]):([0-5]\d)
 class ScheduleEntry:
     """A number of servers for a time of day on some days of the week, in local time.
 
-    An entry whose end is not after its begin ends on the following day.
+    If an entry's end is not later than its beginning, the entry ends on the following day.
     """
 
     days: frozenset[int]  # 0 is Monday
@@ -44,7 +44,10 @@ class ScheduleEntry:
 
 
 def moment(day: date, minute: int, zone: tzinfo, *, last: bool = False) -> float:
-    """Return the Unix time of a local time (of its last occurrence if ``last``). ``minute`` counts from midnight."""
+    """Convert a local time to Unix time. ``minute`` counts from midnight.
+
+    If the local time occurs twice, ``last`` selects its second occurrence instead of its first.
+    """
     local = datetime(day.year, day.month, day.day) + timedelta(minutes=minute)
     first = local.replace(tzinfo=zone).timestamp()
     second = local.replace(tzinfo=zone, fold=1).timestamp()

@@ -29,11 +29,13 @@ LEAST_STEP = 4  # servers that may always be added at once
 class Target:
     """Multiplies the number of servers by value / target; the value is either requests/s per server or CPU utilization.
 
-    In one decision, the farm grows at most to twice its size, or by 4 servers if that is more. It shrinks only to the
-    highest recommendation of the last ``stabilize`` seconds; past recommendations are computed again from the demand of
-    the past rounds. The panic mode (as in Knative) begins when the mean over the panic window reaches
-    ``panic_threshold`` times the target. It ends when this mean has stayed below that threshold for a stable window. In
-    panic mode, the highest of these means decides without delay, and no server is removed.
+    In one decision, the farm grows at most to twice its size, or by 4 servers if that is more. It never shrinks below
+    the highest recommendation of the last ``stabilize`` seconds. Earlier recommendations are not stored, but computed
+    again from the demand in those rounds.
+
+    The panic mode (as in Knative) begins when the mean over the panic window reaches ``panic_threshold`` times the
+    target. It ends when this mean has stayed below that threshold for a stable window. In panic mode, servers are added
+    immediately, based on the highest mean over any recent panic window, and no server is removed.
     """
 
     metric: Literal["requests", "cpu"] = read.one_of("requests", ("requests", "cpu"))
@@ -91,7 +93,8 @@ class Target:
         return demand.requests_per_s / (max(1, ready) * self._per_server(capacity))
 
     def _needed(self, demand: Demand, present: int, ready: int, capacity: float) -> int:
-        """Return the number of servers that a demand needs, if ``ready`` of ``present`` servers are warm."""
+        """Return the number of servers needed for ``demand``, given that ``ready`` of the ``present`` servers are
+        warm."""
         ratio, ready = self._ratio(demand, ready, capacity), max(1, ready)
         if ratio is None or abs(ratio - 1) <= self.tolerance + 1e-9:
             return present

@@ -56,7 +56,7 @@ class CloudCalls:
             self._raise(error)
 
     def close(self) -> None:
-        """Start no further calls. Calls in progress end at their time-outs."""
+        """Cancel all calls that have not started. Calls in progress end no later than their time-outs."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def _in_thread(self, function: Callable[[], T], requests: int) -> T:

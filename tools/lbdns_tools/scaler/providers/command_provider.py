@@ -85,7 +85,8 @@ class CommandProvider:
         return self._config.quota or None
 
     async def create(self, name: str, user_data: str) -> None:
-        """Run ``create``, unless the server exists. The file with the user data exists until the command ends."""
+        """Run the command ``create`` unless the server exists. The file with the user data exists until the command
+        ends."""
         machines = await self.machines()
         if any(machine.name == name for machine in machines):
             return
@@ -171,7 +172,7 @@ async def _communicate(what: str, process: asyncio.subprocess.Process) -> tuple[
 
 
 async def _read_all(stream: asyncio.StreamReader, limit: int) -> bytes:
-    """Read to the end. Return at most ``limit`` + 1 bytes, and drop the rest."""
+    """Read ``stream`` to its end. Return at most its first ``limit`` + 1 bytes."""
     found = bytearray()
     while chunk := await stream.read(_CHUNK):
         found += chunk[: limit + 1 - len(found)]
@@ -179,7 +180,7 @@ async def _read_all(stream: asyncio.StreamReader, limit: int) -> bytes:
 
 
 async def _read_end(stream: asyncio.StreamReader) -> bytes:
-    """Read to the end, and return the last bytes."""
+    """Read ``stream`` to its end, and return at most its last ``_KEPT_ERRORS`` bytes."""
     found = b""
     while chunk := await stream.read(_CHUNK):
         found = (found + chunk)[-_KEPT_ERRORS:]

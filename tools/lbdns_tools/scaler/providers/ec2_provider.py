@@ -72,8 +72,8 @@ class Ec2Provider:
         self._tokens: dict[str, int] = {}  # name -> number of the client token that was free last
 
     async def machines(self) -> tuple[Machine, ...]:
-        """Return the farm's instances. An instance that EC2 has terminated by itself is listed as failed until it is
-        deleted."""
+        """Return the farm's instances. An instance that EC2 has terminated of its own accord is listed as failed until
+        it is deleted."""
         found = instances.by_name(await self._all())
         return tuple(instances.machine(instance, self._config.public) for instance in found.values())
 
@@ -167,7 +167,7 @@ class Ec2Provider:
         return instance
 
     async def _request(self, what: str, instance: Instance) -> None:
-        """Call an operation that is idempotent for one instance."""
+        """Call the operation ``what`` for one instance. The operation must be idempotent."""
         await self._calls.idempotent(lambda: getattr(self._cloud(), what)(InstanceIds=[instance["InstanceId"]]))
 
     # The following functions run in threads

@@ -149,7 +149,7 @@ class OpenStackProvider:
     # The following functions run in threads
 
     def _cloud(self) -> Connection:
-        """Return this thread's connection. The first request authenticates."""
+        """Return this thread's connection. A new connection authenticates when it sends its first request."""
         import openstack
 
         if not hasattr(self._local, "connection"):

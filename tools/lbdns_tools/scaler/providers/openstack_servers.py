@@ -1,4 +1,4 @@
-"""Reads servers of Nova (status, addresses and times), and translates the errors of openstacksdk."""
+"""Reads Nova servers (their status, addresses and times), and translates openstacksdk's errors."""
 
 from __future__ import annotations
 

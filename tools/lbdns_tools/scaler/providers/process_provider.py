@@ -229,7 +229,8 @@ class ProcessProvider:
         raise QuotaError(f"all addresses of {self._config.network} are used")
 
     async def _launch(self, folder: MachineFolder) -> bool:
-        """Start a supervisor, unless one runs. Return whether it has been started. Raises ProviderError."""
+        """Start a supervisor unless one is already running. Return whether this call has started one. Raises
+        ProviderError."""
         lock = folder.lock()
         for _ in range(_LOCK_TRIES):
             if lock is not None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DemandTrace:
-    """``rates`` in requests/s, each starting at one of the ``times`` (Unix seconds, ascending). The last rate ends at
-    ``end``."""
+    """Demand over time: ``rates`` (requests/s), each of which applies from the corresponding time in ``times`` (Unix
+    seconds, ascending). The last rate applies until ``end``."""
 
     times: tuple[float, ...]
     rates: tuple[float, ...]

@@ -64,7 +64,7 @@ class _Totals:
 def replay(
     trace: DemandTrace, name: str, policy: ScalingPolicy, settings: ReplaySettings, limits: ScalingLimits | None = None
 ) -> ReplayResult:
-    """Return what the trace costs with a policy. ``trace`` must be longer than the warm-up."""
+    """Replay the trace with a policy, and return its costs and revenue. ``trace`` must be longer than the warm-up."""
     capacity, limits = settings.capacity, limits or ScalingLimits()
     first = settings.start or servers_for(trace.rates[0], capacity)
     farm = SimulatedFarm(settings, trace.begin, max(settings.minimum, min(first, settings.maximum)))

@@ -17,7 +17,8 @@ MOST_HOURS: Final = 72.0  # a longer trace has an axis in days
 
 
 def demand_and_servers(results: Sequence[ReplayResult], capacity: float) -> Figure:
-    """Plot the demand in requests/s above the servers in service, with a line per policy.
+    """Draw two plots: the demand in requests/s, and below it the number of servers in service, with one line per
+    policy.
 
     A second axis shows how many servers each rate keeps busy.
     """

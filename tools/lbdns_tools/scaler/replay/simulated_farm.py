@@ -13,7 +13,7 @@ from lbdns_tools.scaler.replay.replay_settings import ReplaySettings
 
 @dataclass(slots=True)
 class SimulatedServer:
-    """A server that was requested at ``created`` and joins at ``ready``. It is paid for until ``end``."""
+    """A server that was requested at ``created`` and joins at ``ready``. It is billed until ``end``."""
 
     name: str
     created: float
@@ -77,7 +77,7 @@ class SimulatedFarm:
             self._view = None
 
     def finish(self, now: float) -> None:
-        """Pay for the servers that are left at the end of the trace."""
+        """Add the billed time of the servers that exist at the end of the trace."""
         for server in self._servers:
             self._pay(server, now if server.end is None else min(now, server.end))
         self._servers = []
@@ -98,7 +98,7 @@ class SimulatedFarm:
         return ServerView(server.name, state, since, server.created)
 
     def _pay(self, server: SimulatedServer, end: float) -> None:
-        """Add the paid time of a server. Each billing period that begins after the warm-up counts in full."""
+        """Add a server's billed time to the total. Each billing period that begins after the warm-up counts in full."""
         period, begin = self._settings.billing_period, server.created
         if not period:
             self.paid_seconds += max(0.0, end - max(begin, self._count_from))

@@ -126,7 +126,8 @@ class ScalerLoop:
         return decision
 
     async def measure(self) -> DemandReading | None:
-        """Return the demand since the previous call, or None if it is not known; ``trouble`` then says why."""
+        """Return the demand since the previous call. If it is not known, return None, and set ``trouble`` to the
+        reason."""
         try:
             reading = await self._demand.read(time.monotonic())
         except Exception as error:

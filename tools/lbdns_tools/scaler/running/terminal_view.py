@@ -29,7 +29,8 @@ def plan_text(status: Mapping[str, Any]) -> str:
 
 
 def progress_line(status: Mapping[str, Any]) -> str:
-    """Return the figures of the last decision below PROGRESS_HEADING, and a bar with one character for each server."""
+    """Return the line to print below PROGRESS_HEADING: the figures of the last decision, then a bar with one character
+    for each server."""
     counts, demand = status["counts"], status["demand"] or {"requests_per_s": 0.0}
     coming = sum(counts[state.value] for state in ON_THE_WAY)
     bar = "#" * counts["in service"] + "+" * coming + "-" * counts["draining"]

@@ -2,8 +2,8 @@
 
 An input is a sequence of datagrams. Each datagram is preceded by one byte for the elapsed time and two bytes for the
 length. Each datagram is passed unchanged to the decoder and to a report table that has no keys. It is also passed twice
-to a report table that has a key: unchanged, and with a valid key id and tag. The copy with a valid tag passes the tag
-check, so the search also reaches the code after that check.
+to a report table that has a key: once unchanged, and once with a valid key id and tag. The copy with a valid tag passes
+the tag check, so the search also reaches the code after that check.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ def test_what_is_left_out_if_it_has_to_be_quick() -> None:
         ),
         (
             {"died_s": 5.0, "back_s": 9.0, "handed_out_after_s": 2.0},
-            "naming the host; answers named the host again 2 s after its return",
+            "naming the host; the host appeared in answers again 2 s after its return",
         ),
     ],
 )

@@ -154,7 +154,7 @@ def death_sentence(outcome: MeasuredOutcome) -> str:
         return f"{selection}: {until}; the host did not return before the end of the measurement."
     again = "no answer named the host again before the end of the measurement"
     if back is not None:
-        again = f"answers named the host again {float(back):.2g} s after its return"
+        again = f"the host appeared in answers again {float(back):.2g} s after its return"
     return f"{selection}: {until}; {again}. {outcome.row.figures.failed} requests were lost."
 
 

@@ -1,9 +1,9 @@
 """Estimates the standard errors of ratios, and the range in which the lowest or highest ratio may lie by chance alone.
 
 If the speed of a machine varies by 10 %, the lowest of 27 measured ratios is well below every true ratio. Repetitions
-show how much individual ratios vary. From the variation between repetitions, the module calculates a chance range for
-the lowest ratio: the range in which it would lie if all true ratios equalled the mean. If the lowest ratio lies within
-its chance range, the measurements do not show that any true ratio differs from the mean.
+show how much individual ratios vary. From the variation between repetitions, the module calculates the range in which
+the lowest ratio would lie by chance if all true ratios equalled the mean. If the lowest ratio lies within this range,
+the measurements do not show that any true ratio differs from the mean.
 """
 
 from __future__ import annotations

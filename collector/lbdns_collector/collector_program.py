@@ -21,7 +21,7 @@ from lbdns.model.joined_members import JoinedMembers
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import Planner
-from lbdns.process import privileges, program, service_manager
+from lbdns.process import privileges, program
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
 from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.text.counts import counted
@@ -33,6 +33,7 @@ from lbdns_collector.status.stat_file import StatFile
 from lbdns_collector.status.status_document import ShadowStatistics
 from lbdns_collector.status.status_source import NOT_SERVING
 from lbdns_collector.web.web_interface import WebInterface
+from lbdns_shared import service_manager
 from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
 from lbdns_shared.log_writer import lost_lines
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm
 from lbdns.model.joined_members import JoinedMembers
-from lbdns.process import privileges, service_manager
+from lbdns.process import privileges
 from lbdns.process.apply_configuration import Part, apply
 from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.server.control.control_commands import OverrideSteering, override_commands, server_commands
@@ -42,6 +42,7 @@ from lbdns_collector.reports.membership import Membership
 from lbdns_collector.status.history_sampler import HistorySampler
 from lbdns_collector.status.stat_file import StatFile
 from lbdns_collector.web.web_interface import WebInterface, open_web_socket
+from lbdns_shared import service_manager
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
 

@@ -187,7 +187,7 @@ class DnsServer:
         config = self.farm.config
         self._predecessor = predecessor = await Predecessor.meet(config.server.control)
         inherited = predecessor.inherited
-        self._store.holds(each.sock for each in inherited)
+        self._store.holds(each.sock for each in inherited if each.purpose != "control")
         self._dns.own_secrets = predecessor.secrets or self._dns.own_secrets
         if self._collector:
             self._collector.open({each.asked: each.sock for each in inherited if each.purpose == "reports"})

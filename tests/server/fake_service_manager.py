@@ -60,9 +60,9 @@ class FakeServiceManager:
         while not self.receive().startswith(state):
             pass
 
-    def start(self, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start ``python ARGUMENTS`` with the stored sockets."""
-        descriptors = [sock.fileno() for sock in self.stored.values()]
+    def start(self, arguments: Sequence[str], pass_sockets: bool = True) -> subprocess.Popen[bytes]:
+        """Start ``python ARGUMENTS``, as the service manager does: with the stored sockets."""
+        descriptors = [sock.fileno() for sock in self.stored.values()] if pass_sockets else []
         environment = {
             **os.environ, **self.environment,
             "LISTEN_FDS": str(len(descriptors)), "LISTEN_FDNAMES": ":".join(self.stored),

@@ -23,7 +23,11 @@ from tests.server.running import write_config
 
 HERE = "127.0.0.1"
 RATE = 2000.0  # queries/s
+#: Queries in flight from each of the 32 ports. The load generator pauses if a start takes longer than 3 s, since the
+#: receive buffer of 4 MiB holds about 10,000 queries
+WINDOW = 190
 PATIENCE = 60.0  # s
+QUERY = make_query("round.robin.hobbit")
 
 
 class ManagedServer:
@@ -78,7 +82,7 @@ def places(server: ManagedServer, workers: int) -> list[tuple[str, int]]:
 
 @needs(root=True)  # for a receive buffer that holds the queries of several seconds
 def test_no_query_is_lost_in_restarts(server: ManagedServer) -> None:
-    load = QueryLoad(server.dns.port, 1, RATE, window=60_000, give_up=PATIENCE, query=make_query("round.robin.hobbit"))
+    load = QueryLoad(server.dns.port, 1, RATE, window=WINDOW, give_up=PATIENCE, query=QUERY)
     load.goes_on.set()
     with ThreadPoolExecutor(1) as sender:
         tally = sender.submit(load.run)
@@ -97,7 +101,7 @@ def test_no_query_is_lost_in_restarts(server: ManagedServer) -> None:
 async def test_after_a_crash_the_next_process_answers_what_waits(server: ManagedServer) -> None:
     server.process.kill()
     server.process.wait(PATIENCE)
-    asked = asyncio.create_task(ask_udp(server.dns, make_query("round.robin.hobbit")))
+    asked = asyncio.create_task(ask_udp(server.dns, QUERY))
     await asyncio.to_thread(lambda: setattr(server, "process", server.start()))
     assert read(await asked).answer
 
@@ -113,7 +117,7 @@ async def test_sockets_that_are_no_longer_configured_are_closed(server: ManagedS
     server.configure()
     server.restart()
     assert stored(server) == places(server, server.workers)
-    assert read(await ask_udp(server.dns, make_query("round.robin.hobbit"))).answer
+    assert read(await ask_udp(server.dns, QUERY)).answer
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(HERE, port)
 
@@ -123,12 +127,13 @@ async def test_the_number_of_workers_may_change(server: ManagedServer) -> None:
     server.restart()
     assert stored(server) == places(server, 2), "TCP connections may wait in sockets that are no longer needed"
     for _ in range(20):  # from different ports, so that every socket gets some
-        assert read(await ask_udp(server.dns, make_query("round.robin.hobbit"))).answer
+        assert read(await ask_udp(server.dns, QUERY)).answer
 
 
 async def test_a_successor_keeps_the_store_up_to_date(server: ManagedServer) -> None:
     old, config = server.process, str(server.folder / "lbdns.toml")
-    server.process = server.manager.start(["-m", "lbdns", "serve", "-c", config, "--workers", "2", "--take-over"])
+    command = ["-m", "lbdns", "serve", "-c", config, "--workers", "2", "--take-over"]
+    server.process = server.manager.start(command, pass_sockets=False)
     server.manager.receive_until(f"READY=1\nMAINPID={server.process.pid}")
     assert old.wait(PATIENCE) == 0
     assert stored(server) == places(server, 2)

@@ -44,18 +44,10 @@ class ScalerProgram:
         probe = WebProbe(settings.probe.port, settings.probe.path, settings.probe.host, settings.benchmark)
         actions = ServerActions(self._provider, front_end, probe, user_data)
         servers = scaler.state_dir / SERVERS_FILE
-<<<<<<< HEAD
         fleet = Fleet(self._provider, front_end, actions, settings.times, settings.benchmark, servers, dry_run=dry_run)
         self._rounds = RoundsFile(scaler.state_dir / scaler.csv, dry_run) if scaler.csv else None
         self.loop = ScalerLoop(scaler, settings.policy, fleet, demand, self._rounds, dry_run)
-=======
-        fleet = Fleet(
-            self._provider, self._front_end, actions, settings.times, settings.benchmark, servers, time.time, dry_run
-        )
-        rounds = RoundsFile(scaler.state_dir / scaler.csv, dry_run) if scaler.csv else None
-        self.loop = ScalerLoop(scaler, settings.policy, fleet, self._demand, rounds, dry_run)
         self._watchdog: Watchdog | None = None
->>>>>>> 6cd55ec0 (Agent and scaler tell the service manager when they are ready, reload, stop and live; the messages move to what agent and server share; first units)
         self._status = StatusServer(self.loop, scaler.listen) if scaler.listen and not dry_run else None
 
     async def run(self, stop: asyncio.Event) -> None:

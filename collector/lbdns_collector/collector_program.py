@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.config.service_credentials import CREDENTIALS
 from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import CheckedConfiguration
@@ -287,6 +288,7 @@ def load_collector(path: Path, joined: JoinedMembers | None = None) -> CheckedCo
 
 async def run(path: Path) -> None:
     """Run until SIGTERM or SIGINT; SIGHUP reloads the configuration. Raises LbdnsError if the collector can't start."""
+    CREDENTIALS.use(os.environ)
     collector = CollectorProgram(path)
     privileges.limit(collector.user)
     await program.run(collector)

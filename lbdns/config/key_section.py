@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from lbdns.config.service_credentials import credential_or
+from lbdns.config.service_credentials import CREDENTIALS
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import domain_name
 
@@ -38,7 +38,7 @@ def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
             table.wrong("name", "must not be the root domain; use the same name on both servers, such as 'secondary.'")
         algorithm = table.one_of("algorithm", ALGORITHMS[0], ALGORITHMS)
         file = table.string("secret_file")
-        path = credential_or(table.folder / file) if file else None
+        path = CREDENTIALS.copy_or(table.folder / file) if file else None
         secret, warnings = _read_secret(table, path)
         keys.append(KeyConfig(name, algorithm, secret, tuple(warnings), path))
         table.end()

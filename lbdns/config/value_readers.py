@@ -9,7 +9,7 @@ from dataclasses import MISSING, field, fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from lbdns.config.service_credentials import credential_or
+from lbdns.config.service_credentials import CREDENTIALS
 from lbdns.config.toml_reader import TomlTable
 from lbdns.text.times import LONGEST, format_duration, parse_duration
 from lbdns_shared.endpoint import DNS_PORT, Endpoint, address_fault, parse_endpoint
@@ -100,7 +100,7 @@ def optional_path() -> Path | None:
 def secret_path() -> Path | None:
     """Return a field for the path of a file that holds a secret. A credential replaces the file, if there is one."""
     return key(
-        lambda table, name, _: credential_or(table.folder / text) if (text := table.string(name)) else None, None
+        lambda table, name, _: CREDENTIALS.copy_or(table.folder / text) if (text := table.string(name)) else None, None
     )
 
 

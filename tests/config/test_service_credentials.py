@@ -7,28 +7,32 @@ from pathlib import Path
 import pytest
 
 from lbdns.config import load_config
-from lbdns.config.service_credentials import credential_or
+from lbdns.config.service_credentials import CREDENTIALS, ServiceCredentials
 from tests.server.running import write_config
+
+
+def credentials_in(folder: Path | str) -> ServiceCredentials:
+    found = ServiceCredentials()
+    found.use({"CREDENTIALS_DIRECTORY": str(folder)})
+    return found
 
 
 def test_the_credential_of_that_folder_and_file_is_taken(tmp_path: Path) -> None:
     path = Path("/etc/lbdns/keys/report.key")
-    environment = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
-    assert credential_or(path, environment) == path
+    assert credentials_in(tmp_path).copy_or(path) == path
     (tmp_path / "report.key").write_text("of another folder")
-    assert credential_or(path, environment) == path
+    assert credentials_in(tmp_path).copy_or(path) == path
     (tmp_path / "keys_report.key").write_text("its own")
-    assert credential_or(path, environment) == tmp_path / "keys_report.key"
-    assert credential_or(path, {}) == path
-    assert credential_or(path, {"CREDENTIALS_DIRECTORY": ""}) == path
+    assert credentials_in(tmp_path).copy_or(path) == tmp_path / "keys_report.key"
+    assert credentials_in("").copy_or(path) == path
+    assert ServiceCredentials().copy_or(path) == path
 
 
 def test_a_relative_path_has_a_folder_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lbdns").mkdir()
     monkeypatch.chdir(tmp_path / "lbdns")
     (tmp_path / "lbdns_report.key").touch()
-    found = credential_or(Path("report.key"), {"CREDENTIALS_DIRECTORY": str(tmp_path)})
-    assert found == tmp_path / "lbdns_report.key"
+    assert credentials_in(tmp_path).copy_or(Path("report.key")) == tmp_path / "lbdns_report.key"
 
 
 def test_every_file_of_secrets_may_be_a_credential(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +41,7 @@ def test_every_file_of_secrets_may_be_a_credential(tmp_path: Path, monkeypatch: 
     names = ["report", "cookies", "password", "token", "steer", "cert", "tls", "tsig"]
     for name in names:
         (credentials / f"keys_{name}").write_text("c2VjcmV0c2VjcmV0c2VjcmV0")
-    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(credentials))
+    monkeypatch.setattr(CREDENTIALS, "_folder", credentials)
     path = write_config(tmp_path)
     text = path.read_text().replace("[collector]", '[collector]\nkey_file = "keys/report"')
     web = 'user = "u"\npassword_file = "keys/password"\ntoken_file = "keys/token"\nsteer = true\n'

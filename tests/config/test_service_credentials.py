@@ -8,7 +8,8 @@ import pytest
 
 from lbdns.config import load_config
 from lbdns.config.service_credentials import CREDENTIALS, ServiceCredentials
-from tests.server.running import write_config
+from lbdns_shared.keys import new_master_key
+from tests.server.running import serving, write_config
 
 
 def credentials_in(folder: Path | str) -> ServiceCredentials:
@@ -56,3 +57,15 @@ def test_every_file_of_secrets_may_be_a_credential(tmp_path: Path, monkeypatch: 
         f"keys_{name}" for name in names
     )
     assert config.query_log.file == tmp_path / "keys/report", "a file that lbdns writes is none"
+
+
+async def test_a_server_reads_its_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "credentials").mkdir(mode=0o700)
+    credential = tmp_path / "credentials" / "keys_report.key"
+    credential.touch(0o600)
+    credential.write_text(new_master_key().line())
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(credential.parent))
+    path = write_config(tmp_path)
+    path.write_text(path.read_text().replace("[collector]", '[collector]\nkey_file = "keys/report.key"'))
+    async with serving(path) as server:
+        assert server.logged("reports are accepted if their tag matches a key in the key file")

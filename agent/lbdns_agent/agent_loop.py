@@ -22,6 +22,7 @@ from lbdns_agent.host_sampler import HostSampler
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.report_sender import RECOVERY_TIME, ReportSender
 from lbdns_agent.sensor import open_host
+from lbdns_agent.service_state import ServiceState
 from lbdns_agent.webserver.status_page import TIMEOUT
 from lbdns_agent.webserver.web_server_watch import LOOK_INTERVAL, WebServerWatch
 from lbdns_shared.errors import KeyFileError, LbdnsError
@@ -144,6 +145,7 @@ class ReportingAgent:
         self._watch = WebServerWatch(watched.is_listening, watched.port) if watched else None
         recovery_time = max(RECOVERY_TIME, 2 * options.interval)
         self._sender = ReportSender(options.collectors, recovery_time, options.addresses)
+        self._state = ServiceState(time.monotonic())
         self._boot = random.getrandbits(64)
         self._seq = 0
         token = os.environ.get(TOKEN_VARIABLE, "").strip()
@@ -170,11 +172,15 @@ class ReportingAgent:
         # A random offset, so that the agents of many hosts don't all report at the same moment
         schedule = ReportSchedule(time.monotonic() + random.random() * options.interval, options.interval)
         due = check = look = schedule.first  # check is never later than due
+        state = self._state
+        state.ready()
         while True:
             # Each wake-up costs more than a look: alarm checks wait for the next look, if the web server is watched
-            if self._tasks.wait(min(due, look if self._watch else check)) and self._handle_signals():
+            wake = min(due, look if self._watch else check, state.alive_due)
+            if self._tasks.wait(wake) and self._handle_signals():
                 return 0
             now = time.monotonic()
+            state.alive(now)
             if now >= due:
                 self._report()
                 due = schedule.next_report(time.monotonic())
@@ -189,6 +195,7 @@ class ReportingAgent:
     def _handle_signals(self) -> bool:
         for number in self._signals.take():
             if number in STOP:
+                self._state.stopping()
                 self._send("bye", {})
                 self._sender.close()
                 if self._agent_check:
@@ -282,6 +289,7 @@ class ReportingAgent:
 
         If the key file is invalid, the agent keeps its old key.
         """
+        self._state.reloading()
         self._sender.resolve_again()
         try:
             self._key = load_signing_key(self._options.key_file, self._options.name)
@@ -289,6 +297,7 @@ class ReportingAgent:
             log.error("keeping the old key, because the key file could not be reloaded: %s", error)
         else:
             log.info("reloaded")
+        self._state.ready()
 
 
 def run(options: AgentOptions) -> int:

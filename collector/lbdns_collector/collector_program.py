@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.config.service_credentials import CREDENTIALS
 from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import CheckedConfiguration
@@ -21,7 +22,7 @@ from lbdns.model.joined_members import JoinedMembers
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import Planner
-from lbdns.process import privileges, program, service_manager
+from lbdns.process import privileges, program
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
 from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.text.counts import counted
@@ -33,6 +34,7 @@ from lbdns_collector.status.stat_file import StatFile
 from lbdns_collector.status.status_document import ShadowStatistics
 from lbdns_collector.status.status_source import NOT_SERVING
 from lbdns_collector.web.web_interface import WebInterface
+from lbdns_shared import service_manager
 from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
 from lbdns_shared.log_writer import lost_lines
 
@@ -286,6 +288,7 @@ def load_collector(path: Path, joined: JoinedMembers | None = None) -> CheckedCo
 
 async def run(path: Path) -> None:
     """Run until SIGTERM or SIGINT; SIGHUP reloads the configuration. Raises LbdnsError if the collector can't start."""
+    CREDENTIALS.use(os.environ)
     collector = CollectorProgram(path)
     privileges.limit(collector.user)
     await program.run(collector)

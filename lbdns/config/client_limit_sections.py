@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from lbdns.config.value_readers import LOOPBACK, Network, each, integer, optional_path, parse_network
+from lbdns.config.value_readers import LOOPBACK, Network, each, integer, parse_network, secret_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class RateLimitConfig:
 class CookiesConfig:
     """DNS cookies (RFC 7873), which prove that a client owns its source address."""
 
-    secret_file: Path | None = optional_path()  # secrets that servers behind one address share; None: create one
+    secret_file: Path | None = secret_path()  # secrets that servers behind one address share; None: create one
     udp_without: int = integer(512, 512, 1232)  # bytes; longer UDP answers require a cookie, against amplification
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lbdns.config.toml_reader import TomlTable
-from lbdns.config.value_readers import each, flag, number, optional_path, read_section, string
+from lbdns.config.value_readers import each, flag, number, optional_path, read_section, secret_path, string
 from lbdns.scores import DEFAULT_SCORE, SCORES
 from lbdns.text.suggestions import nearest
 from lbdns_shared.endpoint import REPORT_PORT, Endpoint, parse_listen
@@ -19,7 +19,7 @@ class CollectorConfig:
     listen: tuple[Endpoint, ...] = each(
         (Endpoint("0.0.0.0", REPORT_PORT),), lambda text: parse_listen(text, REPORT_PORT)
     )
-    key_file: Path | None = optional_path()
+    key_file: Path | None = secret_path()
     stale_after: float = number(3.0, 1.0, 1000.0)  # report intervals
     max_interval: float = number(60.0, 0.1, 86400.0)  # s; a report that declares a longer interval counts as this
     score: str = string(DEFAULT_SCORE)
@@ -28,7 +28,7 @@ class CollectorConfig:
     adapt_factor: float = number(2.0, 1.0, 100.0)  # how far a weight may move from the configured one, up or down
     adapt_period: float = number(60.0, 5.0, 86400.0)  # s that each trial of weights lasts
     connect: str = string()  # URL of a collector to follow instead of listening for reports
-    connect_token_file: Path | None = optional_path()  # the token that the followed collector requires, if any
+    connect_token_file: Path | None = secret_path()  # the token that the followed collector requires, if any
     stat_file: Path | None = optional_path()
 
 

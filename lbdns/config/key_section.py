@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from lbdns.config.service_credentials import CREDENTIALS
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import domain_name
 
@@ -36,26 +37,26 @@ def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
         elif not name and table.values.get("name"):
             table.wrong("name", "must not be the root domain; use the same name on both servers, such as 'secondary.'")
         algorithm = table.one_of("algorithm", ALGORITHMS[0], ALGORITHMS)
-        secret, warnings = _read_secret(table)
         file = table.string("secret_file")
-        keys.append(KeyConfig(name, algorithm, secret, tuple(warnings), table.folder / file if file else None))
+        path = CREDENTIALS.copy_or(table.folder / file) if file else None
+        secret, warnings = _read_secret(table, path)
+        keys.append(KeyConfig(name, algorithm, secret, tuple(warnings), path))
         table.end()
     return tuple(keys)
 
 
-def _read_secret(table: TomlTable) -> tuple[bytes, list[str]]:
-    """Return two values: one key's secret (from the table or a secret file), and any warnings. Messages never quote a
+def _read_secret(table: TomlTable, file: Path | None) -> tuple[bytes, list[str]]:
+    """Return two values: one key's secret (from the table or from ``file``), and any warnings. Messages never quote a
     secret."""
     value = table.values.get("secret", "")
     inline = table.get("secret", type(value), value, "")  # of any type: an error must not quote it
-    file = table.string("secret_file")
     if bool(inline) == bool(file):
         what = (
             "must not be set together with secret_file" if file else 'is missing; set secret = "BASE64" or secret_file'
         )
         table.wrong("secret", what)
         return b"", []
-    key, path = ("secret_file", table.folder / file) if file else ("secret", table.findings.path)
+    key, path = ("secret_file", file) if file else ("secret", table.findings.path)
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         secret = _decode(_file_text(path) if file else inline)

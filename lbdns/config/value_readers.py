@@ -9,6 +9,7 @@ from dataclasses import MISSING, field, fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from lbdns.config.service_credentials import CREDENTIALS
 from lbdns.config.toml_reader import TomlTable
 from lbdns.text.times import LONGEST, format_duration, parse_duration
 from lbdns_shared.endpoint import DNS_PORT, Endpoint, address_fault, parse_endpoint
@@ -94,6 +95,13 @@ def path(default: str) -> Path:
 
 def optional_path() -> Path | None:
     return key(lambda table, name, _: table.folder / text if (text := table.string(name)) else None, None)
+
+
+def secret_path() -> Path | None:
+    """Return a field for the path of a file that holds a secret. A credential replaces the file, if there is one."""
+    return key(
+        lambda table, name, _: CREDENTIALS.copy_or(table.folder / text) if (text := table.string(name)) else None, None
+    )
 
 
 def read_fields(kind: Callable[..., T], table: TomlTable) -> T:

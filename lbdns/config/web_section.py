@@ -16,8 +16,8 @@ from lbdns.config.value_readers import (
     flag,
     integer,
     key,
-    optional_path,
     parse_network,
+    secret_path,
     string,
 )
 from lbdns_shared.endpoint import HTTP_PORT, Endpoint, address_fault, parse_listen
@@ -89,12 +89,12 @@ class WebConfig:
     names: tuple[str, ...] = each((), _name)  # host names of this server, besides addresses and localhost
     connections_per_client: int = integer(64, 4, 132)  # from one address (this machine excepted)
     user: str = string()  # with ``password_file``: HTTP basic authentication (RFC 7617)
-    password_file: Path | None = optional_path()
-    token_file: Path | None = optional_path()  # a bearer token (RFC 6750), accepted as well
+    password_file: Path | None = secret_path()
+    token_file: Path | None = secret_path()  # a bearer token (RFC 6750), accepted as well
     steer: bool = flag(False)  # whether clients with credentials may drain, force and weight members
-    steer_token_file: Path | None = optional_path()  # bearer tokens; if set, only these may steer
-    tls_cert: Path | None = optional_path()  # the server's certificate, then its issuers (PEM); with it, only HTTPS
-    tls_key: Path | None = optional_path()  # the certificate's private key (PEM)
+    steer_token_file: Path | None = secret_path()  # bearer tokens; if set, only these may steer
+    tls_cert: Path | None = secret_path()  # the server's certificate, then its issuers (PEM); with it, only HTTPS
+    tls_key: Path | None = secret_path()  # the certificate's private key (PEM)
     scaler: str = key(_scaler, "")  # URL of a running lbdns-scaler, whose status the page shows; empty: none
     max_member_series: int = integer(2000, 0, 10**6)  # above this number, /metrics has no series for single members
 

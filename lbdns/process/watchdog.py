@@ -8,31 +8,10 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping
-from typing import Final
 
-from lbdns.process.service_manager import manager_address
+from lbdns_shared.service_manager import ALIVE, manager_address, watchdog_period
 
 log = logging.getLogger("lbdns")
-
-ALIVE: Final = b"WATCHDOG=1"
-#: s; used by a program that has taken over, because only its predecessor was told the period. A message costs little.
-UNTOLD_PERIOD: Final = 1.0
-
-
-def watchdog_period(environment: Mapping[str, str] = os.environ, *, took_over: bool = False) -> float | None:
-    """Return the period between messages in seconds: half the service manager's timeout (sd_watchdog_enabled(3)).
-
-    Returns None if no service manager expects messages. ``took_over`` is true if this program has replaced the program
-    that the service manager started.
-    """
-    if manager_address(environment) is None:
-        return None
-    usec, pid = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
-    if took_over and not usec:
-        return UNTOLD_PERIOD
-    if not usec.isdecimal() or not int(usec) or (pid not in ("", str(os.getpid())) and not took_over):
-        return None
-    return int(usec) / 2e6
 
 
 class Watchdog:
@@ -68,7 +47,7 @@ class Watchdog:
                 log.info("healthy again")
         if not fault and self._address:
             with contextlib.suppress(OSError):
-                self._sock.sendto(ALIVE, self._address)
+                self._sock.sendto(ALIVE.encode(), self._address)
         self._timer = self._loop.call_later(self._period, self._feed)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm
 from lbdns.model.joined_members import JoinedMembers
-from lbdns.process import privileges, service_manager
+from lbdns.process import privileges
 from lbdns.process.apply_configuration import Part, apply
 from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.server.control.control_commands import OverrideSteering, override_commands, server_commands
@@ -37,11 +37,13 @@ from lbdns.server.server_status import ServerStatus
 from lbdns.server.workers.fork_server import ForkServer
 from lbdns.server.workers.worker_pool import WorkerPool
 from lbdns.sockets.inherited_sockets import InheritedSocket, by_address, take_one
+from lbdns.sockets.socket_store import SocketStore
 from lbdns_collector.reports.collector import Collector
 from lbdns_collector.reports.membership import Membership
 from lbdns_collector.status.history_sampler import HistorySampler
 from lbdns_collector.status.stat_file import StatFile
 from lbdns_collector.web.web_interface import WebInterface, open_web_socket
+from lbdns_shared import service_manager
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
 
@@ -89,6 +91,7 @@ class DnsServer:
             self._status.counters.follower.on_overrides = self._overrides.follow
         self._status.steering = OverrideSteering(self._overrides)
         self._watchdog: Watchdog | None = None
+        self._store = SocketStore()
         self._changing = asyncio.Lock()  # held by a reload or a take-over
         self._predecessor: Predecessor | None = None
         self._control = ControlSocket(
@@ -160,11 +163,13 @@ class DnsServer:
         await self._history.start()
         plane = self._current.value.table.plane.name
         self._record(f"ready: {self.farm.size}, {plane} plane")
+        await self._store_sockets()
         service_manager.notify(service_manager.ready(os.getpid()))
         self._watchdog = start_watchdog(lambda: self._status.program.fault, took_over=self._options.take_over)
 
     async def _open(self) -> None:
         config = self.farm.config
+        self._store.holds(each.sock for each in self._inherited)
         await self._overrides.restore()
         await self._dns.start(self._current.value, self._inherited)
         if self._collector:
@@ -182,6 +187,7 @@ class DnsServer:
         config = self.farm.config
         self._predecessor = predecessor = await Predecessor.meet(config.server.control)
         inherited = predecessor.inherited
+        self._store.holds(each.sock for each in inherited if each.purpose != "control")
         self._dns.own_secrets = predecessor.secrets or self._dns.own_secrets
         if self._collector:
             self._collector.open({each.asked: each.sock for each in inherited if each.purpose == "reports"})
@@ -240,6 +246,7 @@ class DnsServer:
                 await apply(self._parts, new)
                 if isinstance(self._membership, FollowedMembers):
                     self._membership.apply_again()
+                await self._store_sockets()
             finally:
                 service_manager.notify(service_manager.READY)
 
@@ -313,6 +320,22 @@ class DnsServer:
                 each.sock.close()
             raise LbdnsError(f"the sockets cannot be duplicated: {error.strerror}") from None
         return found
+
+    async def _store_sockets(self) -> None:
+        """Store the sockets in the service manager, which passes them to the next process if it restarts this one."""
+        if not self._store.is_on:
+            return
+        try:
+            found = self._duplicate_sockets()
+        except LbdnsError as error:
+            log.warning("the service manager does not store the sockets: %s; a restart may lose queries", error)
+            return
+        try:
+            # The next process cannot find the control socket by an address and port
+            await self._store.update([each.sock for each in found if each.purpose != "control"])
+        finally:
+            for each in found:
+                each.sock.close()
 
     async def _end(self) -> None:
         """Answer the queries that have been read, and then close everything except the control socket."""

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from lbdns.config.service_credentials import CREDENTIALS
 from lbdns.process import privileges, program
 from lbdns.server.dns_server import DnsServer
 from lbdns.server.server_configuration import ServeOptions, read_settings
@@ -26,6 +27,7 @@ SWITCH_INTERVAL: Final = 0.0005
 
 def run(path: Path, options: ServeOptions) -> None:
     """Run the DNS server until a signal stops it. Raises LbdnsError if the server cannot start or fails."""
+    CREDENTIALS.use(os.environ)
     config = read_settings(path, options)
     inherited = sockets_from_service_manager(config, os.environ)
     log_writer.end_threads()  # warnings about the configuration may have started one

@@ -74,11 +74,24 @@ def _listen_error(endpoint: Endpoint, kind: socket.SocketKind, purpose: str, key
 
 
 def enlarge(sock: socket.socket, size: int) -> None:
-    """Set the receive buffer of ``sock`` to ``size`` bytes, or to the system's limit if that is lower."""
+    """Enlarge the receive buffer of ``sock`` to ``size`` bytes, or to the system's limit if that is lower.
+
+    A buffer that is already larger, such as that of an inherited socket, keeps its size.
+    """
+    if _receive_buffer(sock) >= size:
+        return
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size)
     except OSError:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+            if _receive_buffer(trial) > _receive_buffer(sock):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+
+
+def _receive_buffer(sock: socket.socket) -> int:
+    """Return the size of a receive buffer in bytes, as a program sets it: Linux doubles it, and returns the double."""
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
 
 
 def overflows(sock: socket.socket) -> int:

@@ -11,6 +11,7 @@ from typing import Final
 
 from lbdns.config import Config
 from lbdns.sockets.binding import bound_endpoint
+from lbdns.sockets.socket_store import forget, stored_name
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError
 
@@ -39,16 +40,18 @@ def adopt(descriptor: int) -> socket.socket:
 def sockets_from_service_manager(
     config: Config, environment: MutableMapping[str, str], first: int = _FIRST
 ) -> list[InheritedSocket]:
-    """Return the sockets that the service manager opened for this process.
+    """Return the sockets that the service manager opened for this process, or has stored since this program's last run.
 
-    The variables that announce the sockets are removed from ``environment``, so that no child process uses them. Raises
-    ConfigError if the configuration leaves any of the sockets unused.
+    The variables that announce the sockets are removed from ``environment``, so that no child process uses them. Stored
+    sockets that the configuration does not use are closed. Raises ConfigError if the configuration leaves any other
+    socket unused.
     """
     variables = {key: environment.pop(key, "") for key in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     if variables["LISTEN_PID"] != str(os.getpid()) or not variables["LISTEN_FDS"].isdecimal():
         return []
     found: list[InheritedSocket] = []
     unknown: list[str] = []
+    names = dict(enumerate(variables["LISTEN_FDNAMES"].split(":"), first))
     for descriptor in range(first, first + int(variables["LISTEN_FDS"])):
         try:
             sock = adopt(descriptor)
@@ -59,7 +62,10 @@ def sockets_from_service_manager(
         if purpose:
             found.append(InheritedSocket(purpose, bound_endpoint(sock), sock))
         else:
-            unknown.append(what)
+            if names.get(descriptor) == stored_name(sock):
+                forget(sock, environment)
+            else:
+                unknown.append(what)
             sock.close()
     if unknown:
         for unused in found:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lbdns.process.watchdog import UNTOLD_PERIOD, Watchdog, watchdog_period
+from lbdns.process.watchdog import Watchdog
 from tests.server.clients import until
 from tests.shortage import no_descriptors_left
 
@@ -43,26 +42,6 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
     found = Manager(tmp_path / "notify")
     yield found
     found.sock.close()
-
-
-@pytest.mark.parametrize(
-    ("environment", "took_over", "period"),
-    [
-        ({}, False, None),
-        ({"WATCHDOG_USEC": "30000000"}, False, None),
-        ({"NOTIFY_SOCKET": "/n"}, False, None),
-        ({"NOTIFY_SOCKET": "/n", "WATCHDOG_USEC": "30000000"}, False, 15.0),
-        ({"NOTIFY_SOCKET": "@n", "WATCHDOG_USEC": "500000", "WATCHDOG_PID": str(os.getpid())}, False, 0.25),
-        ({"NOTIFY_SOCKET": "/n", "WATCHDOG_USEC": "500000", "WATCHDOG_PID": "1"}, False, None),
-        ({"NOTIFY_SOCKET": "/n", "WATCHDOG_USEC": "500000", "WATCHDOG_PID": "1"}, True, 0.25),
-        ({"NOTIFY_SOCKET": "/n"}, True, UNTOLD_PERIOD),
-        ({}, True, None),
-        ({"NOTIFY_SOCKET": "/n", "WATCHDOG_USEC": "soon"}, False, None),
-        ({"NOTIFY_SOCKET": "/n", "WATCHDOG_USEC": "0"}, False, None),
-    ],
-)
-def test_half_of_what_the_manager_waits_for(environment: dict[str, str], took_over: bool, period: float | None) -> None:
-    assert watchdog_period(environment, took_over=took_over) == period
 
 
 async def test_it_is_fed_only_while_healthy(manager: Manager, caplog: pytest.LogCaptureFixture) -> None:

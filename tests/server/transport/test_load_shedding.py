@@ -8,7 +8,7 @@ import pytest
 
 from lbdns.answering.plane import Plane
 from lbdns.counting.response_times import ResponseTimes
-from lbdns.server.transport.load_shedding import HOLD, PATIENCE, SPARED, LoadShedder
+from lbdns.server.transport.load_shedding import FIRST_PATIENCE, HOLD, PATIENCE, SPARED, LoadShedder
 from lbdns.server.transport.udp import UdpServer
 from lbdns.sockets.dns_sockets import open_udp
 from lbdns_shared.endpoint import Endpoint
@@ -32,12 +32,26 @@ def test_a_burst_that_ends_soon_is_no_overload() -> None:
 
 def test_a_socket_that_stays_full_is_one_for_a_while() -> None:
     shedder = LoadShedder()
+    shedder.note(True, 99.0)
     for step in range(4):
         shedder.note(False, 100.0 + step * PATIENCE)
     assert shedder.until > 101.0
     shedder.note(True, 101.0)
     assert shedder.until > 100.0 + HOLD
     assert shedder.until <= 100.0 + 3 * PATIENCE + HOLD
+
+
+def test_queries_that_waited_for_the_start_are_no_overload() -> None:
+    shedder = LoadShedder()
+    shedder.note(False, 100.0)
+    shedder.note(False, 100.0 + FIRST_PATIENCE)
+    assert shedder.until == 0.0
+    shedder.note(False, 100.1 + FIRST_PATIENCE)
+    assert shedder.until > 100.1 + FIRST_PATIENCE, "they are too many"
+    shedder.note(True, 120.0)
+    shedder.note(False, 120.1)
+    shedder.note(False, 120.2 + PATIENCE)
+    assert shedder.until > 120.2
 
 
 def test_of_each_batch_some_are_spared() -> None:

@@ -57,11 +57,18 @@ class QueryTally:
 class QueryLoad:
     """Sends at least ``queries`` queries, continues while ``goes_on`` is set, and then awaits the last answers."""
 
-    def __init__(self, port: int, queries: int, rate: float) -> None:
-        """``rate`` is in queries/s; if ``rate`` is 0, each answer triggers the next query."""
+    def __init__(
+        self, port: int, queries: int, rate: float, window: int = WINDOW, give_up: float = GIVE_UP, query: bytes = QUERY
+    ) -> None:
+        """``rate`` is in queries/s; if ``rate`` is 0, each answer triggers the next query.
+
+        ``window`` is the number of queries in flight from each client port. A query is lost if no answer arrives within
+        ``give_up`` seconds. The first two bytes of ``query`` are replaced by a number.
+        """
         self.tally = QueryTally()
         self.goes_on = threading.Event()
-        self._queries, self._rate = queries, rate
+        self._queries, self._rate, self._window, self._give_up = queries, rate, window, give_up
+        self._query = query[2:]
         self._sockets: dict[int, socket.socket] = {}  # by descriptor
         for _ in range(PORTS):
             sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -82,7 +89,7 @@ class QueryLoad:
                 self._send(descriptor, now, now - began)
             for descriptor, _ in poll.poll(5):
                 self._receive(descriptor)
-            if now - swept > GIVE_UP / 10:
+            if now - swept > self._give_up / 10:
                 swept = now
                 self._sweep(now)
         self.tally.seconds = time.monotonic() - began
@@ -95,13 +102,13 @@ class QueryLoad:
 
     def _send(self, descriptor: int, now: float, elapsed: float) -> None:
         tally, in_flight, sock = self.tally, self._in_flight[descriptor], self._sockets[descriptor]
-        while len(in_flight) < WINDOW and self._has_more():
+        while len(in_flight) < self._window and self._has_more():
             if self._rate and tally.sent > self._rate * elapsed:
                 return
             tally.sent += 1
             number = (tally.sent & 0xFFFF).to_bytes(2, "big")
             try:
-                sock.send(number + QUERY[2:])
+                sock.send(number + self._query)
             except OSError:
                 tally.lost += 1  # refused: no socket is bound to the port
                 continue
@@ -121,7 +128,7 @@ class QueryLoad:
 
     def _sweep(self, now: float) -> None:
         for in_flight in self._in_flight.values():
-            for number in [number for number, sent in in_flight.items() if now - sent > GIVE_UP]:
+            for number in [number for number, sent in in_flight.items() if now - sent > self._give_up]:
                 del in_flight[number]
                 self.tally.lost += 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Final
 import click
 
 from lbdns.command_line.common_options import log_options
+from lbdns.config.service_credentials import CREDENTIALS
 from lbdns_shared import log
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools.scaler.running.scaler_loop import ScalerLoop
@@ -61,6 +63,7 @@ def run(config: Path, dry_run: bool, log_format: str, log_level: str) -> None:
       lbdns-scaler run --dry-run
     """
     log.set_up(log_format, log_level)
+    CREDENTIALS.use(os.environ)
     program = ScalerProgram(settings_of(config), dry_run)
     if sys.stdout.isatty():
         print(f"    time  {PROGRESS_HEADING}", flush=True)

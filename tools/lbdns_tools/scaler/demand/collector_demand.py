@@ -21,7 +21,7 @@ class CollectorDemandConfig:
 
     pool: str = read.string("web")
     url: str = collector_url_key()
-    token_file: Path | None = read.optional_path()
+    token_file: Path | None = read.secret_path()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class LbdnsConfig:
     pool: str = read.string("web")
     url: str = collector_url_key()  # the collector's HTTP interface
     control: Path | None = read.optional_path()  # the collector's control socket; None: steer over HTTP
-    token_file: Path | None = read.optional_path()  # a token that permits steering
+    token_file: Path | None = read.secret_path()  # a token that permits steering
     dns_servers: tuple[str, ...] = read.each((), http_url)  # HTTP interfaces of the DNS servers that follow it
 
 

@@ -34,7 +34,7 @@ class AgentConfig:
 
     collectors: tuple[Endpoint, ...] = read.each((LOCAL_COLLECTOR,), _collector)
     pool: str = read.key(_pool, "")  # empty: the only pool that a host with this name may join
-    key_file: Path | None = read.optional_path()  # the collector's master key
+    key_file: Path | None = read.secret_path()  # the collector's master key
     interval: float = read.duration(1.0, 0.1)  # s between two reports
 
     def options(self) -> list[str]:

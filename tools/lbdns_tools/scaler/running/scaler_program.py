@@ -11,6 +11,8 @@ import signal
 from pathlib import Path
 from typing import Final
 
+from lbdns.process.watchdog import Watchdog, start_watchdog
+from lbdns_shared import service_manager
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.scaler.demand.shared_readers import SharedReaders
 from lbdns_tools.scaler.life_cycle.fleet import Fleet
@@ -45,6 +47,7 @@ class ScalerProgram:
         fleet = Fleet(self._provider, front_end, actions, settings.times, settings.benchmark, servers, dry_run=dry_run)
         self._rounds = RoundsFile(scaler.state_dir / scaler.csv, dry_run) if scaler.csv else None
         self.loop = ScalerLoop(scaler, settings.policy, fleet, demand, self._rounds, dry_run)
+        self._watchdog: Watchdog | None = None
         self._status = StatusServer(self.loop, scaler.listen) if scaler.listen and not dry_run else None
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -53,12 +56,17 @@ class ScalerProgram:
             if self._status:
                 await self._status.start()
             log.info("scaling the farm %s with policy %s", self.settings.scaler.farm, self.settings.scaler.policy)
+            service_manager.notify(service_manager.ready(os.getpid()))
+            self._watchdog = start_watchdog(lambda: "")
             await self.loop.run(stop)
         finally:
             await self.close()
 
     async def close(self) -> None:
         """Wait for requests in progress, and release everything. The servers continue to run."""
+        service_manager.notify(service_manager.STOPPING)
+        if self._watchdog:
+            self._watchdog.stop()
         if self._status:
             await self._status.stop()
         await self.loop.fleet.close()

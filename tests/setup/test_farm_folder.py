@@ -68,3 +68,8 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LbdnsError, match=r"cannot write the file: .*nothing has been written"):
         write(tmp_path / "file" / "lbdns")
+
+
+def test_how_the_package_s_example_begins() -> None:
+    packaged = Path(__file__).parents[2] / "packaging" / "etc" / "lbdns" / "lbdns" / "lbdns.toml"
+    assert packaged.read_text().startswith(EXAMPLE_BEGINS)

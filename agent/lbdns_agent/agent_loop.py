@@ -9,8 +9,8 @@ import os
 import random
 import signal
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +18,11 @@ from lbdns_agent.agent_check.agent_check import AgentCheck
 from lbdns_agent.agent_options import DEFAULT_MAX_INTERVAL, AgentOptions
 from lbdns_agent.alarm_conditions import ALARM_CHECK_INTERVAL, alarm_reason
 from lbdns_agent.collector_status import TOKEN_VARIABLE, CollectorStatus
+from lbdns_agent.configured_sensors import configured_sensors
 from lbdns_agent.host_sampler import HostSampler
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.report_sender import RECOVERY_TIME, ReportSender
-from lbdns_agent.sensor import open_host
+from lbdns_agent.sensor import open_host, reopen_host
 from lbdns_agent.service_state import ServiceState
 from lbdns_agent.webserver.status_page import TIMEOUT
 from lbdns_agent.webserver.web_server_watch import LOOK_INTERVAL, WebServerWatch
@@ -33,6 +34,8 @@ LONGEST_WAIT: Final = 0.25  # seconds, and share of the interval, for which a re
 NAME_TIMEOUT: Final = 1.0  # seconds that the first report waits for the lookups of the collectors' names
 STOP: Final = (signal.SIGTERM, signal.SIGINT)
 RELOAD: Final = signal.SIGHUP
+#: Options that SIGHUP does not change
+RESTART_ONLY: Final = ("agent_check", "agent_check_file", "cgroup", "gateway")
 
 log = logging.getLogger("lbdns.agent")
 
@@ -133,35 +136,53 @@ class SignalPipe:
 class ReportingAgent:
     """A running agent, from startup until the final ``bye`` report."""
 
-    def __init__(self, options: AgentOptions, signals: SignalPipe) -> None:
-        """Raises LbdnsError if the key file or the cgroup is unusable, or if the operating system isn't supported."""
-        self._options = options
+    def __init__(
+        self, options: AgentOptions, signals: SignalPipe, reread: Callable[[], AgentOptions] | None = None
+    ) -> None:
+        """``reread`` returns the options after a change of the configuration file, or raises LbdnsError.
+
+        Raises LbdnsError if the key file or the cgroup is unusable, or if the operating system isn't supported.
+        """
         self._signals = signals
-        self._key = load_signing_key(options.key_file, options.name)
-        self._tasks = SensorTasks(signals.fd)
-        host = open_host(options)
-        self._sampler = HostSampler(host, self._tasks)
-        watched = host.web if options.alarms else None
-        self._watch = WebServerWatch(watched.is_listening, watched.port) if watched else None
-        recovery_time = max(RECOVERY_TIME, 2 * options.interval)
-        self._sender = ReportSender(options.collectors, recovery_time, options.addresses)
+        self._reread = reread
         self._state = ServiceState(time.monotonic())
         self._boot = random.getrandbits(64)
         self._seq = 0
+        self._metrics: dict[str, float] = {}
+        self._alarm = self._overload = ""
+        key = load_signing_key(options.key_file, options.name)
+        self._host = open_host(options)
+        self._agent_check: AgentCheck | None = None
+        if options.agent_check:
+            self._agent_check = AgentCheck(options.agent_check, options.agent_check_file, lambda: self._alarm)
+        self._use(options, key)
+
+    def _use(self, options: AgentOptions, key: AgentKey | None) -> None:
+        """Measure ``self._host`` and send reports as the options say."""
+        self._options = options
+        self._key = key
+        self._tasks = SensorTasks(self._signals.fd)
+        self._sampler = HostSampler(self._host, self._tasks, configured_sensors(options)[0])
+        watched = self._host.web if options.alarms else None
+        self._watch = WebServerWatch(watched.is_listening, watched.port) if watched else None
+        recovery_time = max(RECOVERY_TIME, 2 * options.interval)
+        self._sender = ReportSender(options.collectors, recovery_time, options.addresses)
         token = os.environ.get(TOKEN_VARIABLE, "").strip()
         for url in options.collector_urls:
             status = CollectorStatus(url, options.name, self._boot, options.interval, lambda: self._key, token)
             self._tasks.add(status.poll, TIMEOUT, awaited=False)
-        self._metrics: dict[str, float] = {}
-        self._alarm = self._overload = ""
         self._watched = frozenset(condition.metric for condition in options.alarms)
-        self._agent_check: AgentCheck | None = None
-        if options.agent_check:
-            self._agent_check = AgentCheck(options.agent_check, options.agent_check_file, lambda: self._alarm)
+        if self._agent_check:
             self._tasks.service = self._agent_check.server
 
     def run(self) -> int:
         """Send reports until a signal stops the agent. Return the exit status."""
+        while not self._run_until_changed():
+            pass
+        return 0
+
+    def _run_until_changed(self) -> bool:
+        """Send reports until a signal stops the agent or changes its options. Return whether the agent must stop."""
         options = self._options
         self._log_start()
         self._sample()  # the first report computes differences from this sample
@@ -177,8 +198,11 @@ class ReportingAgent:
         while True:
             # Each wake-up costs more than a look: alarm checks wait for the next look, if the web server is watched
             wake = min(due, look if self._watch else check, state.alive_due)
-            if self._tasks.wait(wake) and self._handle_signals():
-                return 0
+            if self._tasks.wait(wake):
+                if self._handle_signals():
+                    return True
+                if self._options is not options:
+                    return False
             now = time.monotonic()
             state.alive(now)
             if now >= due:
@@ -285,25 +309,50 @@ class ReportingAgent:
         self._sender.send(encode(report, self._key))
 
     def _reload(self) -> None:
-        """Read the key file again, and resolve the collectors' names again.
+        """Read the configuration file and the key file again, and resolve the collectors' names again.
 
-        If the key file is invalid, the agent keeps its old key.
+        If a file is invalid, the agent keeps its old options and its old key.
         """
         self._state.reloading()
         self._sender.resolve_again()
         try:
-            self._key = load_signing_key(self._options.key_file, self._options.name)
+            options = self._changed_options()
+        except LbdnsError as error:
+            what = "; ".join(str(error).splitlines())
+            log.error("keeping the old configuration, because it could not be reloaded: %s", what)
+            options = self._options
+        try:
+            key = load_signing_key(options.key_file, options.name)
         except LbdnsError as error:
             log.error("keeping the old key, because the key file could not be reloaded: %s", error)
         else:
+            if options == self._options:
+                self._key = key
+            else:
+                self._host = reopen_host(self._host, self._options, options)
+                self._sender.close()
+                self._use(options, key)
             log.info("reloaded")
         self._state.ready()
 
+    def _changed_options(self) -> AgentOptions:
+        """Return the options in the configuration file, except those that need a restart. Raises LbdnsError."""
+        if self._reread is None:
+            return self._options
+        options = self._reread()
+        for name in RESTART_ONLY:
+            if getattr(options, name) != getattr(self._options, name):
+                log.warning("a change of %s takes effect after a restart", name.replace("_", "-"))
+        return replace(options, **{name: getattr(self._options, name) for name in RESTART_ONLY})
 
-def run(options: AgentOptions) -> int:
-    """Run an agent and return its exit status. Raises LbdnsError if the agent can't start."""
+
+def run(options: AgentOptions, reread: Callable[[], AgentOptions] | None = None) -> int:
+    """Run an agent and return its exit status. Raises LbdnsError if the agent can't start.
+
+    On SIGHUP, the agent calls ``reread`` for its new options.
+    """
     signals = SignalPipe()
     try:
-        return ReportingAgent(options, signals).run()
+        return ReportingAgent(options, signals, reread).run()
     finally:
         signals.close()

@@ -1,4 +1,4 @@
-"""The agent's command-line options as one immutable object, and the functions that parse them. Pure."""
+"""The agent's options as one immutable object, and the functions that parse them. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns_agent.alarm_conditions import AlarmCondition
+from lbdns_agent.alarm_conditions import MAX_REASON_LENGTH, AlarmCondition
 from lbdns_agent.gateway.default_route import Gateway
+from lbdns_agent.sources.metric_definition import MetricDefinition
 from lbdns_agent.webserver.status_page import StatusUrl
+from lbdns_agent.webserver.web_server_options import WEB_SERVER_METRICS, WebServerOptions
 from lbdns_shared.endpoint import Endpoint, parse_listen
+from lbdns_shared.errors import ConfigError
+from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_shared.report import Report, encode
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.1, 3600.0  # seconds between two reports
@@ -42,6 +46,9 @@ class AgentOptions:
     agent_check: Endpoint | None = None  # where to answer HAProxy's agent checks; empty host: on all addresses
     agent_check_file: Path | None = None  # contains an administrator's order
     addresses: tuple[str, ...] = ()  # of this host in the pool; empty: the address from which it sends reports
+    finds_web_server: bool = False  # whether another web server than Apache at ``status`` may be measured
+    web_server: WebServerOptions | None = None  # measured instead of the page at ``status``
+    metrics: tuple[MetricDefinition, ...] = ()  # of the configuration file
 
 
 def default_name() -> str:
@@ -54,6 +61,25 @@ def parse_name(text: str) -> str:
     name = text.strip().lower().rstrip(".")
     encode(Report(name, 0, 1, 0.0, 1.0, {}))  # checks the name
     return name
+
+
+def check_report_size(options: AgentOptions) -> None:
+    """Raise ConfigError if a report with all own metrics and the longest alarm could exceed a datagram."""
+    if not options.metrics:
+        return
+    own = WEB_SERVER_METRICS[options.web_server.kind] if options.web_server else ()
+    names = [*CATALOGUE, *own, *(metric.name for metric in options.metrics)]
+    report = Report(
+        options.name, 2**64 - 1, 2**32, 1e9, options.interval, dict.fromkeys(names, 0.5), "alarm",
+        "x" * MAX_REASON_LENGTH, options.pool, options.addresses,
+    )  # fmt: skip
+    try:
+        encode(report)
+    except ValueError as error:
+        raise ConfigError(
+            f"the metrics of the configuration file do not fit into a report: {error}; "
+            "define fewer metrics, or give them shorter names"
+        ) from None
 
 
 def parse_pool(text: str) -> str:

@@ -40,6 +40,7 @@ class BackgroundResolver:
         self._look_up = look_up
         self._requested = threading.Event()
         self._first = threading.Event()
+        self._is_closed = False
         if endpoint.is_address:
             self._first.set()
         else:
@@ -62,9 +63,14 @@ class BackgroundResolver:
         """Wait up to ``longest`` seconds for the first lookup to finish."""
         self._first.wait(longest)
 
+    def close(self) -> None:
+        """End the thread, after the lookup in progress."""
+        self._is_closed = True
+        self._requested.set()
+
     def _run(self) -> None:
         pause = threading.Event()
-        while True:
+        while not self._is_closed:
             try:
                 self._addresses = tuple(self._look_up(self.endpoint))
                 self.error = ""

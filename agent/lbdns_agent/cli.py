@@ -5,7 +5,6 @@ the arguments to the subcommand ``record`` or ``plot``.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,8 +14,10 @@ from typing import Any, Final
 
 from lbdns_agent.agent_loop import only_host, run
 from lbdns_agent.agent_options import (
+    AUTO,
     OFF,
     AgentOptions,
+    check_report_size,
     default_name,
     parse_address,
     parse_agent_check,
@@ -26,22 +27,19 @@ from lbdns_agent.agent_options import (
 )
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS, parse_alarm_condition
 from lbdns_agent.collector_status import parse_collector_url
-from lbdns_agent.command_options import add_log_options, add_sensor_options, add_version, argument_type
-from lbdns_agent.host_sampler import HostSample, HostSampler
-from lbdns_agent.non_blocking_sensors import SensorTasks
-from lbdns_agent.sensor import open_host
+from lbdns_agent.command_options import add_log_options, add_sensor_options, add_version, argument_type, status_page_url
+from lbdns_agent.configuration.config_file import DEFAULT_PATH, AgentConfig, merge
+from lbdns_agent.single_sample import sample_as_json, sample_as_table, take_single_sample
 from lbdns_shared import log
 from lbdns_shared.endpoint import REPORT_PORT, parse_endpoint
-from lbdns_shared.errors import LbdnsError
+from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_shared.report import MAX_ADDRESSES
-
-LONGEST_GAP: Final = 0.5  # maximum seconds between the two readings, because a person is waiting
-TIMEOUT: Final = 0.4  # seconds to wait for the web server and the gateway
 
 EXAMPLES = """examples:
   lbdns-agent --collector ns1.example.net --collector ns2.example.net --key-file /etc/lbdns/agent.key
   lbdns-agent --collector 192.0.2.53 --key-file /etc/lbdns/agent.key --pool web       join pool web
+  lbdns-agent --config /etc/lbdns/agent.conf  take options and metrics of your own from a file
   lbdns-agent --agent-check 7778              answer HAProxy's agent checks, without a collector
   lbdns-agent --once                          show what this host would report
   lbdns-agent --collector 192.0.2.53 --server-status http://127.0.0.1:8080/server-status --alarm 'run_queue>100'
@@ -65,6 +63,13 @@ def build_parser() -> argparse.ArgumentParser:
     add_sensor_options(parser.add_argument)
     _add_agent_check_options(parser.add_argument)
     add = parser.add_argument
+    add(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="read options and metrics from this file; the command line takes precedence "
+        f"(default: {DEFAULT_PATH}, if it exists)",
+    )
     add("--once", action="store_true", help="print one sample and send nothing")
     add("--json", action="store_true", help="with --once: print the sample as JSON")
     add_log_options(add)
@@ -147,34 +152,35 @@ def _add_agent_check_options(add: Callable[..., Any]) -> None:
     )
 
 
-def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> AgentOptions:
-    """Return the options. If the arguments are invalid or contradict each other, the program exits with status 2."""
+def read_options(arguments: argparse.Namespace, config: AgentConfig) -> AgentOptions:
+    """Return the options. Raises ConfigError if the arguments are invalid or contradict each other."""
     if arguments.json and not arguments.once:
-        parser.error("--json needs --once")
+        raise ConfigError("--json needs --once")
     if not (arguments.collector or arguments.agent_check or arguments.once):
         what = "add one with --collector HOST[:PORT], answer HAProxy with --agent-check PORT"
-        parser.error(f"no collector given; {what}, or print a sample with --once")
+        raise ConfigError(f"no collector given; {what}, or print a sample with --once")
     if arguments.agent_check_file and not arguments.agent_check:
-        parser.error("--agent-check-file needs --agent-check")
+        raise ConfigError("--agent-check-file needs --agent-check")
     if len(arguments.address) > MAX_ADDRESSES:
-        parser.error(f"--address can be given at most {MAX_ADDRESSES} times")
+        raise ConfigError(f"--address can be given at most {MAX_ADDRESSES} times")
     alarms = arguments.alarm or list(DEFAULT_CONDITIONS)
     if OFF in alarms and len(alarms) > 1:
-        parser.error("--alarm off can't be combined with alarm conditions")
+        raise ConfigError("--alarm off can't be combined with alarm conditions")
     try:
-        conditions = tuple(parse_alarm_condition(text, CATALOGUE) for text in alarms if text != OFF)
+        known = [*CATALOGUE, *(metric.name for metric in config.metrics)]
+        conditions = tuple(parse_alarm_condition(text, known) for text in alarms if text != OFF)
     except ValueError as error:
-        parser.error(f"argument --alarm: {error}")
+        raise ConfigError(f"argument --alarm: {error}") from None
     try:
         name = arguments.name or only_host(arguments.key_file) or parse_name(default_name())
     except ValueError as error:
-        parser.error(f"set a host name with --name, because this host's own name can't be used: {error}")
-    return AgentOptions(
+        raise ConfigError(f"set a host name with --name, because this host's own name can't be used: {error}") from None
+    options = AgentOptions(
         name=name,
         collectors=tuple(dict.fromkeys(arguments.collector)),
         interval=arguments.interval,
         gateway=arguments.gateway,
-        status=arguments.server_status,
+        status=None if config.web_server else status_page_url(arguments.server_status),
         key_file=arguments.key_file,
         cgroup=arguments.cgroup,
         alarms=conditions,
@@ -183,51 +189,12 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
         agent_check=arguments.agent_check,
         agent_check_file=arguments.agent_check_file,
         addresses=tuple(dict.fromkeys(arguments.address)),
+        finds_web_server=arguments.server_status == AUTO,
+        web_server=config.web_server,
+        metrics=config.metrics,
     )
-
-
-def take_single_sample(options: AgentOptions) -> tuple[HostSample, float]:
-    """Return two values: a sample, and the length in seconds of the period that its rates cover.
-
-    Raises LbdnsError if the host can't be measured.
-    """
-    sampler = HostSampler(open_host(options), SensorTasks())
-    start = time.monotonic()
-    sampler.sample(TIMEOUT, TIMEOUT)
-    gap = min(options.interval, LONGEST_GAP)
-    time.sleep(max(0.0, start + gap - time.monotonic()))
-    span = time.monotonic() - start
-    return sampler.sample(TIMEOUT, TIMEOUT), span
-
-
-def sample_as_json(options: AgentOptions, sample: HostSample, span: float, now: float) -> str:
-    """Return the sample as a JSON object, in which ``unavailable`` maps each missing metric to the reason. Pure."""
-    return json.dumps(
-        {
-            "host": options.name,
-            "time": round(now, 3),
-            "interval": options.interval,
-            "span": round(span, 3),
-            "metrics": dict(sample.metrics),
-            "unavailable": dict(sample.missing),
-        },
-        indent=2,
-    )
-
-
-def sample_as_table(options: AgentOptions, sample: HostSample, span: float) -> str:
-    """Return the sample as text, with one metric per line in the order of the metric catalogue. Pure."""
-    lines = [f"{options.name}, measured over {span:.2f} s"]
-    for name, metric in CATALOGUE.items():
-        if name in sample.metrics:
-            lines.append(f"{name:<18} {_number(sample.metrics[name]):>12}  {metric.unit}")
-        else:
-            lines.append(f"{name:<18} {'-':>12}  {sample.missing.get(name, '')}")
-    return "\n".join(lines)
-
-
-def _number(value: float) -> str:
-    return f"{value:.0f}" if value == int(value) else f"{value:.2f}"
+    check_report_size(options)
+    return options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -238,22 +205,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         return subcommand(words[1:])
     parser = build_parser()
     try:
-        arguments = parser.parse_args(words)
-        options = read_options(parser, arguments)
+        arguments, config = merge(parser, words)
+        options = read_options(arguments, config)
     except SystemExit as ended:  # argparse has printed why
         return int(ended.code or 0)
+    except ConfigError as error:
+        return _fail(error)
     log.set_up(arguments.log_format, "error" if arguments.once else arguments.log_level)
     try:
         if not arguments.once:
-            return run(options)
-        sample, span = take_single_sample(options)
-        as_json = arguments.json
-        print(sample_as_json(options, sample, span, time.time()) if as_json else sample_as_table(options, sample, span))
+            return run(options, lambda: read_options(*merge(parser, words)))
+        single = take_single_sample(options)
+        print(sample_as_json(options, single, time.time()) if arguments.json else sample_as_table(options, single))
         return 0
     except KeyboardInterrupt:  # during a single sample
         return 1
     except LbdnsError as error:
-        print(f"lbdns-agent: {error}", file=sys.stderr)
-        return error.exit_status
+        return _fail(error)
     finally:
         log.finish()
+
+
+def _fail(error: LbdnsError) -> int:
+    for line in str(error).splitlines():
+        print(f"lbdns-agent: {line}", file=sys.stderr)
+    return error.exit_status

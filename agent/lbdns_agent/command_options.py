@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from lbdns_agent.agent_options import OFF, parse_gateway
-from lbdns_agent.webserver.status_page import DEFAULT_URL, parse_status_url
+from lbdns_agent.agent_options import AUTO, OFF, parse_gateway
+from lbdns_agent.webserver.status_page import DEFAULT_URL, StatusUrl, parse_status_url
 from lbdns_shared import __version__, log
 
 
@@ -26,14 +26,26 @@ def argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
     return parse_argument
 
 
+def parse_server_status(text: str) -> StatusUrl | str | None:
+    """Parse the argument of ``--server-status``: AUTO for ``auto``, and None for ``off``. Raises ValueError."""
+    if text in (AUTO, OFF):
+        return AUTO if text == AUTO else None
+    return parse_status_url(text)
+
+
+def status_page_url(argument: StatusUrl | str | None) -> StatusUrl | None:
+    """Return the URL of Apache's status page for the argument of ``--server-status``."""
+    return parse_status_url(DEFAULT_URL) if isinstance(argument, str) else argument
+
+
 def add_sensor_options(add: Callable[..., Any]) -> None:
     """Add the options that select what the sensors read: ``--server-status``, ``--gateway`` and ``--cgroup``."""
     add(
         "--server-status",
-        default=parse_status_url(DEFAULT_URL),
-        type=argument_type(lambda text: None if text == OFF else parse_status_url(text)),
-        metavar="URL|off",
-        help=f"URL of the web server's status page (default: {DEFAULT_URL})",
+        default=AUTO,
+        type=argument_type(parse_server_status),
+        metavar="auto|URL|off",
+        help=f"URL of Apache's status page (auto: {DEFAULT_URL}, or nginx's page if nginx runs instead of Apache)",
     )
     add(
         "--gateway",

@@ -55,6 +55,9 @@ class KernelFile:
         self.path = str(path)
         self._fd = -1
 
+    def __del__(self) -> None:
+        self.close()
+
     def read(self) -> bytes:
         """Return the current content of the file. Raises OSError."""
         if self._fd >= 0:

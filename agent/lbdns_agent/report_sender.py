@@ -137,5 +137,7 @@ class ReportSender:
             collector.resolver.refresh()
 
     def close(self) -> None:
+        """Close all sockets, and end the lookups of the collectors' names."""
         for collector in self._collectors:
             collector.close()
+            collector.resolver.close()

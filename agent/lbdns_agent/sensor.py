@@ -5,12 +5,14 @@ The sources are the kernel's files or psutil, the limiting cgroup, the web serve
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, Union
 
 from lbdns_agent.agent_options import AgentOptions
+from lbdns_agent.background_resolver import BackgroundResolver
 from lbdns_agent.cgroup.find_cgroup import find_cgroup
 from lbdns_agent.cgroup.limiting_cgroup import LimitingCgroup
 from lbdns_agent.gateway.default_route import Gateway, find_gateway
@@ -18,7 +20,7 @@ from lbdns_agent.gateway.gateway_pinger import GatewayPinger
 from lbdns_agent.kernel_files import ProcFiles
 from lbdns_agent.non_blocking_sensors import ReadingSteps
 from lbdns_agent.webserver.monitored_web_server import MonitoredWebServer
-from lbdns_agent.webserver.status_page import ServerStatusPage
+from lbdns_agent.webserver.status_page import ServerStatusPage, packed_addresses
 from lbdns_shared.errors import LbdnsError
 
 T = TypeVar("T")
@@ -67,12 +69,29 @@ def open_host(options: AgentOptions, proc: str = "/proc") -> MeasuredHost:
     if gateway is not None:
         pinger = GatewayPinger((lambda: gateway) if isinstance(gateway, Gateway) else find_gateway)
     return MeasuredHost(
-        proc=files,
-        group=find_cgroup(options.cgroup),
-        status=status,
-        web=MonitoredWebServer(lambda: status.addresses, status.url.endpoint.port) if status else None,
-        pinger=pinger,
+        proc=files, group=find_cgroup(options.cgroup), status=status, web=watched_server(options, status), pinger=pinger
     )
+
+
+def reopen_host(host: MeasuredHost, before: AgentOptions, options: AgentOptions) -> MeasuredHost:
+    """Return ``host``, which was opened with the options ``before``, with the web server in ``options``."""
+    if (before.status, before.web_server) == (options.status, options.web_server):
+        return host
+    status = ServerStatusPage(options.status) if options.status else None
+    web = watched_server(options, status) if host.psutil is None else None
+    return replace(host, status=status, web=web)
+
+
+def watched_server(options: AgentOptions, status: ServerStatusPage | None) -> MonitoredWebServer | None:
+    """Return the web server whose processes and sockets the agent measures, or None if the options name none."""
+    resolver = None
+    if options.web_server is not None:
+        resolver = BackgroundResolver(options.web_server.watch)
+    elif status is not None:
+        resolver = status.resolver
+    if resolver is None:
+        return None
+    return MonitoredWebServer(functools.partial(packed_addresses, resolver), resolver.endpoint.port)
 
 
 def _import_psutil(proc: str) -> Any:

@@ -26,6 +26,14 @@ class MetricDescription:
     sensor: str
 
 
+#: Names that no agent may use for a metric: the server computes or records its own values under them
+RESERVED: Final = frozenset(
+    {
+        "run_queue_per_core", "idle_worker_share", "capacity_used",
+        "answers", "score", "usable", "age_s", "interval", "reports", "state", "gone",
+    }
+)  # fmt: skip
+
 CATALOGUE: Final[Mapping[str, MetricDescription]] = {
     "run_queue": MetricDescription("tasks", "runnable tasks, excluding the agent itself", "low", "run_queue"),
     "cpu_idle": MetricDescription("%", "percentage of CPU time that was idle", "high", "cpu_time"),

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from lbdns_agent.missing_values import SwitchedOffError
 from lbdns_agent.non_blocking_sensors import ReadingSteps
-from lbdns_agent.sensor import MeasuredHost, MetricValues, NonBlockingSensor
+from lbdns_agent.sensor import MeasuredHost, NonBlockingSensor
 from lbdns_agent.webserver.status_page import TIMEOUT
+from lbdns_agent.webserver.worker_status import WorkerStatus, worker_metrics
 
 # The names in Apache 2, then in 1.3
 _TOTAL: Final = (b"Total Accesses",)
 _BUSY: Final = (b"BusyWorkers", b"BusyServers")
 _IDLE: Final = (b"IdleWorkers", b"IdleServers")
-
-
-@dataclass(frozen=True)
-class WorkerStatus:
-    """The values on a status page: requests since the server started, and the numbers of busy and idle workers.
-
-    Without ExtendedStatus, the number of requests is None.
-    """
-
-    total: float | None
-    busy: float
-    idle: float
 
 
 def parse(page: bytes) -> WorkerStatus:
@@ -61,20 +49,4 @@ def read(host: MeasuredHost) -> ReadingSteps[WorkerStatus]:
     return parse((yield from host.status.fetch()))
 
 
-def values(before: WorkerStatus | None, now: WorkerStatus, seconds: float) -> MetricValues:
-    """Return the metrics for the time between two readings.
-
-    The request rate is computed from the increase in Total Accesses, which a server restart resets to 0.
-    """
-    found: dict[str, float | str] = {"busy_workers": now.busy, "idle_workers": now.idle}
-    if now.total is None:
-        why = "the status page has no 'Total Accesses'; set 'ExtendedStatus On'"
-        found["requests_total"] = found["requests_per_s"] = why
-        return found
-    found["requests_total"] = now.total
-    if before is not None and before.total is not None and now.total >= before.total and seconds > 0:
-        found["requests_per_s"] = (now.total - before.total) / seconds
-    return found
-
-
-SENSOR: Final = NonBlockingSensor("server-status", read, values, TIMEOUT)
+SENSOR: Final = NonBlockingSensor("server-status", read, worker_metrics, TIMEOUT)

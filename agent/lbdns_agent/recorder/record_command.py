@@ -13,7 +13,7 @@ from typing import Final
 
 from lbdns_agent.agent_loop import SignalPipe
 from lbdns_agent.agent_options import AgentOptions, default_name, parse_interval
-from lbdns_agent.command_options import add_log_options, add_sensor_options, add_version, argument_type
+from lbdns_agent.command_options import add_log_options, add_sensor_options, add_version, argument_type, status_page_url
 from lbdns_agent.kernel_files import KernelFile
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.recorder.csv_file import CsvFile
@@ -144,7 +144,7 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
             name=default_name(),
             interval=arguments.interval,
             gateway=arguments.gateway,
-            status=arguments.server_status,
+            status=status_page_url(arguments.server_status),
             cgroup=arguments.cgroup,
         ),
     )

@@ -11,6 +11,7 @@ import ipaddress
 import os
 import re
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,11 +28,17 @@ DEFAULT_URL: Final = "http://127.0.0.1/server-status?auto"
 _PORTS: Final = {"http": 80, "https": 443}
 TIMEOUT: Final = 5.0  # seconds for the whole exchange
 LARGEST: Final = 256 * 1024  # bytes: the scoreboard has one letter for each worker, 20,000 at most
+#: What to do about an HTTP status of Apache's status page
+APACHE_ADVICE: Final[Mapping[int, str]] = {
+    401: "the page must not require a password ('Require local')",
+    403: "allow this host to read the page ('Require local')",
+    404: "check that mod_status is loaded ('a2enmod status') and that the path is correct",
+}
 
 
 @dataclass(frozen=True)
 class StatusUrl:
-    """The URL of a status page; ``target`` is the URL's path and query, including ``auto``."""
+    """The URL of a status page; ``target`` is the URL's path and query."""
 
     scheme: str
     endpoint: Endpoint
@@ -48,15 +55,27 @@ class StatusUrl:
 
 
 def parse_status_url(text: str) -> StatusUrl:
-    """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``.
+    """Parse the URL of Apache's status page, ``http[s]://HOST[:PORT][/PATH][?QUERY]``.
 
     Raises ValueError. The default path is /server-status. The function adds ``auto``, which selects mod_status's
     machine-readable form, to a query that lacks it.
     """
+    url = parse_page_url(text, DEFAULT_URL)
+    path, _, query = url.target.partition("?")
+    if "auto" not in query.split("&"):
+        query = f"{query}&auto" if query else "auto"
+    return StatusUrl(url.scheme, url.endpoint, f"{path}?{query}")
+
+
+def parse_page_url(text: str, example: str) -> StatusUrl:
+    """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``. Without a path, the URL gets the path of ``example``.
+
+    Raises ValueError, with ``example`` in the message.
+    """
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
     if not separator or scheme not in _PORTS:
-        raise ValueError(f"{text!r} is not the URL of a status page; write, for example, {DEFAULT_URL}")
+        raise ValueError(f"{text!r} is not the URL of a status page; write, for example, {example}")
     rest = rest.partition("#")[0]
     authority, mark, query = rest.partition("?")
     host, slash, path = authority.partition("/")
@@ -65,20 +84,26 @@ def parse_status_url(text: str) -> StatusUrl:
             f"{text!r}: must not contain a user name or password; allow this host to read the page without a password "
             "('Require local')"
         )
-    target = f"/{path}" if slash else "/server-status"
+    default = example.partition("://")[2].partition("?")[0].partition("/")[2]
+    target = f"/{path if slash else default}"
     if any(not 33 <= ord(character) < 127 for character in target + query):
         raise ValueError(f"{text!r} contains a character that must be written as %XX")
-    if "auto" not in query.split("&"):
-        query = f"{query}&auto" if mark and query else "auto"
-    return StatusUrl(scheme, parse_endpoint(host, _PORTS[scheme]), f"{target}?{query}")
+    return StatusUrl(scheme, parse_endpoint(host, _PORTS[scheme]), f"{target}{mark}{query}")
 
 
 class ServerStatusPage:
     """A web server's status page at one URL."""
 
-    def __init__(self, url: StatusUrl, headers: str = "") -> None:
-        """``headers`` contains additional header lines for the request, each ending with CR LF."""
+    def __init__(
+        self, url: StatusUrl, headers: str = "", advice: Mapping[int, str] = APACHE_ADVICE, largest: int = LARGEST
+    ) -> None:
+        """``headers`` contains additional header lines for the request, each ending with CR LF.
+
+        ``advice`` maps HTTP statuses to what an administrator can do about them. ``largest`` limits the length of the
+        response in bytes.
+        """
         self.url = url
+        self._advice, self._largest = advice, largest
         self._request = (
             f"GET {url.target} HTTP/1.0\r\nHost: {url.host_header}\r\n"
             f"User-Agent: lbdns-agent/{__version__}\r\n{headers}Connection: close\r\n\r\n"
@@ -89,7 +114,7 @@ class ServerStatusPage:
     @property
     def addresses(self) -> tuple[bytes, ...]:
         """The server's addresses in network byte order, or an empty tuple until its name has been resolved."""
-        return tuple(_address(where[0]).packed for _, where in self.resolver.addresses or ())
+        return packed_addresses(self.resolver)
 
     def fetch(self) -> ReadingSteps[bytes]:
         """Return the text of the status page. Raises MissingValueError."""
@@ -100,7 +125,7 @@ class ServerStatusPage:
         except OSError as error:
             self.resolver.refresh()
             raise MissingValueError(f"{self.url}: {error.strerror or error}") from None
-        return status_page_body(answer, str(self.url))
+        return status_page_body(answer, str(self.url), self._advice, self._largest)
 
     def exchange(self) -> ReadingSteps[bytes]:
         """Return the server's whole response, including the head. Raises OSError."""
@@ -109,7 +134,7 @@ class ServerStatusPage:
             connection.send(self._request)
             parts: list[bytes] = []
             length = 0
-            expected = LARGEST
+            expected = self._largest
             while length < expected:
                 part = yield from _receive(connection)
                 if not part:
@@ -117,7 +142,7 @@ class ServerStatusPage:
                 parts.append(part)
                 length += len(part)
                 if len(parts) == 1:
-                    expected = min(expected, _whole_length(part))
+                    expected = min(expected, _whole_length(part, self._largest))
             return b"".join(parts)
 
     def _connect(self) -> ReadingSteps[socket.socket]:
@@ -166,6 +191,11 @@ class ServerStatusPage:
                 return secured
 
 
+def packed_addresses(resolver: BackgroundResolver) -> tuple[bytes, ...]:
+    """Return the addresses of a host in network byte order, or an empty tuple until its name has been resolved."""
+    return tuple(_address(where[0]).packed for _, where in resolver.addresses or ())
+
+
 def _receive(connection: socket.socket) -> ReadingSteps[bytes]:
     while True:
         try:
@@ -183,25 +213,25 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     return ipaddress.ip_address(text.partition("%")[0])
 
 
-def _whole_length(beginning: bytes) -> int:
-    """Return the length of the whole response, or LARGEST if the header doesn't state it.
+def _whole_length(beginning: bytes, unknown: int) -> int:
+    """Return the length of the whole response, or ``unknown`` if the header doesn't state it.
 
     If the length is known, the reader need not wait until the connection closes.
     """
     head, blank, _ = beginning.partition(b"\r\n\r\n")
     length = _content_length(head) if blank else None
-    return LARGEST if length is None else len(head) + len(blank) + length
+    return unknown if length is None else len(head) + len(blank) + length
 
 
 def _content_length(head: bytes) -> int | None:
     """Return the length of the body according to the header, or None if the header doesn't state it.
 
-    If the length is invalid, the result is LARGEST.
+    If the length is invalid, the result is larger than any permitted length.
     """
     text = _field(head, b"content-length")
     if text is None:
         return None
-    return int(text) if text.isdigit() and len(text) < 16 else LARGEST
+    return int(text) if text.isdigit() and len(text) < 16 else 10**15
 
 
 def _field(head: bytes, name: bytes) -> bytes | None:
@@ -212,8 +242,10 @@ def _field(head: bytes, name: bytes) -> bytes | None:
     return None
 
 
-def status_page_body(answer: bytes, where: str) -> bytes:
-    """Return the body of an HTTP response.
+def status_page_body(
+    answer: bytes, where: str, advice: Mapping[int, str] = APACHE_ADVICE, largest: int = LARGEST
+) -> bytes:
+    """Return the body of an HTTP response of less than ``largest`` bytes.
 
     Raises MissingValueError if the response is malformed, is incomplete or reports an error. Pure.
     """
@@ -223,17 +255,13 @@ def status_page_body(answer: bytes, where: str) -> bytes:
         raise MissingValueError(f"{where}: the response is not HTTP, or is incomplete")
     status = int(words[1])
     if status != 200:
-        hint = {
-            401: "; the page must not require a password ('Require local')",
-            403: "; allow this host to read the page ('Require local')",
-            404: "; check that mod_status is loaded ('a2enmod status') and that the path is correct",
-        }.get(status, "")
+        hint = f"; {advice[status]}" if status in advice else ""
         if 300 <= status < 400:
             hint = f"; use {(_field(head, b'location') or b'the new address').decode('ascii', 'replace')} instead"
         raise MissingValueError(f"{where}: HTTP status {status}{hint}")
-    if len(answer) >= LARGEST:
+    if len(answer) >= largest:
         raise MissingValueError(
-            f"{where}: the page is larger than {LARGEST // 1024} KiB; check that this is the URL of a status page"
+            f"{where}: the page is larger than {largest // 1024} KiB; check that this is the URL of a status page"
         )
     length = _content_length(head)
     if length is not None and len(body) < length:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.free_ports import free_port
 from lbdns_tools.scaler.demand import nginx_status
-from lbdns_tools.scaler.demand.nginx_status import StubStatus, StubStatusPage, parse_stub_status
+from lbdns_shared.nginx_stub_status import StubStatus
+from lbdns_tools.scaler.demand.nginx_status import StubStatusPage
 
 PAGE = """\
 Active connections: 291 

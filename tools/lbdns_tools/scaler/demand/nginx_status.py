@@ -1,37 +1,21 @@
-"""Reads and parses nginx's ``stub_status`` page."""
+"""Reads nginx's ``stub_status`` page."""
 
 from __future__ import annotations
 
 import asyncio
 import http.client
-import re
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from typing import Final
 
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import key
 from lbdns_shared.errors import LbdnsError
+from lbdns_shared.nginx_stub_status import StubStatus, parse_stub_status
 
 DEFAULT_URL: Final = "http://127.0.0.1/nginx_status"
 TIMEOUT: Final = 5.0  # seconds
 MAX_PAGE: Final = 4096  # bytes: the page has fewer than 200
-_PAGE: Final = re.compile(
-    r"Active connections: (?P<active>\d+)\s+"
-    r"server accepts handled requests\s+"
-    r"\d+ \d+ (?P<requests>\d+)\s+"
-    r"Reading: (?P<reading>\d+) Writing: (?P<writing>\d+) Waiting: (?P<waiting>\d+)\s*\Z",
-    re.ASCII,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class StubStatus:
-    """The figures on nginx's ``stub_status`` page."""
-
-    requests: int  # since nginx started
-    in_progress: int  # requests that nginx reads, waits for or answers, including the request for this page
 
 
 def url_key(default: str) -> str:
@@ -45,14 +29,6 @@ def url_key(default: str) -> str:
         return default
 
     return key(read, default)
-
-
-def parse_stub_status(text: str) -> StubStatus:
-    """Return the figures of a ``stub_status`` page. Raises ValueError if the text is not such a page."""
-    match = _PAGE.match(text.strip())
-    if not match:
-        raise ValueError("not a page of nginx's stub_status")
-    return StubStatus(int(match["requests"]), int(match["reading"]) + int(match["writing"]))
 
 
 class StubStatusPage:

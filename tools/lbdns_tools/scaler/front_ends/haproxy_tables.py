@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from lbdns_shared.haproxy_statistics import parse_statistics
 
 # Bits of srv_admin_state (HAProxy's management guide, "show servers state"). The bit for "disabled in the configuration
 # file" (0x04) remains set after the server has been enabled, so it says nothing about the present
@@ -88,13 +89,8 @@ def parse_servers_state(text: str) -> Mapping[str, HaproxyServer]:
 
 def parse_stat(text: str) -> Mapping[str, StatRow]:
     """Return the rows of one backend in the output of ``show stat``, by name. Raises ValueError if it is malformed."""
-    head, _, rest = text.partition("\n")
-    if not head.startswith("# pxname,"):
-        raise ValueError("not a table of statistics")
-    columns = head[2:].split(",")
     found = {}
-    for values in csv.reader(line for line in rest.splitlines() if line.strip()):
-        row = dict(zip(columns, values, strict=False))
+    for row in parse_statistics(text):
         try:
             found[row["svname"]] = StatRow(
                 name=row["svname"],

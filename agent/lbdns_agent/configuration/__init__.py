@@ -1,0 +1,1 @@
+"""Reads the agent's configuration file, /etc/lbdns/agent.conf."""

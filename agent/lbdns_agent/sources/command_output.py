@@ -1,0 +1,98 @@
+"""Runs a program and returns what it prints, within limits on time and size and without blocking the agent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from typing import Final
+
+from lbdns_agent.missing_values import MissingValueError
+from lbdns_agent.non_blocking_sensors import READABLE, DescriptorWait, ReadingSteps
+from lbdns_agent.sources.metric_definition import CommandSource
+from lbdns_agent.webserver.status_page import TIMEOUT
+
+LARGEST: Final = 1024 * 1024  # bytes of output
+EXIT_TIME: Final = 0.1  # seconds between closing its output and exiting that a program may take
+QUOTED: Final = 200  # characters of a program's error message
+
+
+class CommandOutput:
+    """The output of one program, which is started anew for every reading."""
+
+    def __init__(self, source: CommandSource) -> None:
+        self._source = source
+        self._killed: list[subprocess.Popen[bytes]] = []  # programs that may not have exited yet
+
+    def read(self) -> ReadingSteps[bytes]:
+        """Return what the program prints. Raises MissingValueError.
+
+        If time is up, the program and the processes of its process group are killed.
+        """
+        self._killed = [process for process in self._killed if process.poll() is None]
+        process = self._start()
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            output = yield from _read_all(process.stdout.fileno())
+            errors = yield from _read_all(process.stderr.fileno())
+            status = process.wait(EXIT_TIME)
+        except TimeoutError:
+            raise MissingValueError(f"{self._source}: did not finish within {TIMEOUT:g} s") from None
+        except subprocess.TimeoutExpired:
+            raise MissingValueError(f"{self._source}: closed its output, but did not exit") from None
+        except OverflowError:
+            raise MissingValueError(f"{self._source}: printed more than {LARGEST // 1024} KiB") from None
+        finally:
+            self._end(process)
+        if status:
+            raise MissingValueError(f"{self._source}: {_failure(status, errors)}")
+        return output
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                self._source.words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise MissingValueError(f"{self._source}: can't be started: {error.strerror}") from None
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+        if process.returncode is None:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if process.poll() is None:
+                self._killed.append(process)
+
+
+def _read_all(fd: int) -> ReadingSteps[bytes]:
+    """Return everything up to the end of a pipe. Raises OverflowError if it is too much."""
+    os.set_blocking(fd, False)
+    parts: list[bytes] = []
+    length = 0
+    while True:
+        try:
+            part = os.read(fd, 65_536)
+        except BlockingIOError:
+            yield DescriptorWait(fd, READABLE)
+            continue
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+        length += len(part)
+        if length > LARGEST:
+            raise OverflowError
+
+
+def _failure(status: int, errors: bytes) -> str:
+    lines = errors.decode("utf-8", "replace").strip().splitlines()
+    text = f": {lines[-1][:QUOTED]}" if lines else ""
+    return f"killed by signal {-status}{text}" if status < 0 else f"exit status {status}{text}"

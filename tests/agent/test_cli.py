@@ -13,6 +13,7 @@ import pytest
 from lbdns_agent import cli
 from lbdns_agent.agent_options import AgentOptions
 from lbdns_agent.alarm_conditions import AlarmCondition
+from lbdns_agent.configuration.config_file import merge
 from lbdns_shared import __version__
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.metric_catalogue import CATALOGUE
@@ -21,7 +22,7 @@ from tests.agent.web import answer, counting, hanging, web_server
 
 def options(*arguments: str) -> AgentOptions:
     parser = cli.build_parser()
-    return cli.read_options(parser, parser.parse_args(arguments))
+    return cli.read_options(*merge(parser, arguments, Path("/nonexistent")))
 
 
 def test_the_defaults() -> None:
@@ -127,7 +128,7 @@ def test_one_sample_as_json() -> None:
         end = time.time()
     assert (run.returncode, run.stderr) == (0, "")
     sample = json.loads(run.stdout)
-    assert list(sample) == ["host", "time", "interval", "span", "metrics", "unavailable"]
+    assert list(sample) == ["host", "time", "interval", "span", "web_server", "metrics", "unavailable"]
     assert (sample["host"], sample["interval"]) == ("gandalf", 0.4)
     assert start <= sample["time"] <= end
     assert 0.4 <= sample["span"] < 5.0

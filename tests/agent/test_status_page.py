@@ -53,6 +53,7 @@ def test_a_page_is_fetched_and_the_request_is_well_formed() -> None:
         [b"HTTP/1.1 200 OK\r\n\r\npage\n"],  # without a length: until the end of the connection
         [b"HTTP/1.1 200 OK\r\nContent-", b"Length: 5\r\n", b"\r\npa", b"ge\n"],
         [b"HTTP/1.0 200\r\nCONTENT-LENGTH:5\r\n\r\npage\n"],
+        [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\npag\r\n2;x=y\r\ne\n\r\n0\r\n\r\n"],
     ],
 )
 def test_ways_to_send_a_page(parts: list[bytes]) -> None:
@@ -65,6 +66,9 @@ def test_ways_to_send_a_page(parts: list[bytes]) -> None:
     [
         ([], "is not HTTP, or is incomplete"),
         ([b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhalf"], "the page is incomplete"),
+        ([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\npa"], "the page is incomplete"),
+        ([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\npage\n0\r\n"], "the page is incomplete"),
+        ([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\npage"], "the page is incomplete"),
         ([b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\npage"], "the page is incomplete"),
         ([b"HTTP/1.1 200 OK\r\nContent-"], "is not HTTP, or is incomplete"),
         ([b"SSH-2.0-OpenSSH_9.2\r\n"], "is not HTTP"),

@@ -43,7 +43,8 @@ def parse_config(text: str, path: str, parser: argparse.ArgumentParser) -> tuple
     values: dict[str, Any] = {}
     web_server = None
     metrics: dict[str, MetricDefinition] = {}
-    for section in parse_ini(text, findings):
+    read = parse_ini(text, findings)
+    for section in read:
         kind, _, name = section.name.partition(" ")
         if section.name == AGENT:
             values = _read_agent(section, parser)
@@ -58,8 +59,9 @@ def parse_config(text: str, path: str, parser: argparse.ArgumentParser) -> tuple
         else:
             known = (AGENT, WEB_SERVER, f"{METRIC} NAME")
             findings.add(section.line, f"unknown section [{section.name}]{suggestion(section.name, known, 'sections')}")
-        if section.name == WEB_SERVER and "server_status" in values:
-            findings.add(section.line, "[web-server] can't be combined with server-status in [agent]; remove one")
+    sections = {section.name: section for section in read}
+    if WEB_SERVER in sections and "server_status" in values:
+        sections[AGENT].wrong("server-status", "can't be combined with the section [web-server]; remove one")
     return AgentConfig(values, web_server, tuple(metrics.values())), findings
 
 

@@ -44,7 +44,8 @@ def read_metric(section: IniSection, name: str) -> MetricDefinition | None:
         what = "gives more than one source" if given else "lacks a source"
         section.findings.add(section.line, f"[{section.name}] {what}; write one of {', '.join(SOURCES)}")
         return None
-    source = section.read(given[0], lambda text: _source(given[0], text, section), None)
+    max_age = section.read("max-age", _parse_age, None)
+    source = section.read(given[0], lambda text: _source(given[0], text, max_age), None)
     selector = _selector(section, given[0])
     is_rate = section.read("rate", parse_flag, False)
     if "max-age" in section.texts and given[0] != "file":
@@ -54,13 +55,13 @@ def read_metric(section: IniSection, name: str) -> MetricDefinition | None:
     return MetricDefinition(name, source, selector, is_rate)
 
 
-def _source(kind: str, text: str, section: IniSection) -> MetricSource:
+def _source(kind: str, text: str, max_age: float | None) -> MetricSource:
     if kind == "command":
         return CommandSource(_words(text))
     if kind == "file":
         if not text.startswith("/"):
             raise ValueError(f"must be an absolute path, not {text!r}")
-        return FileSource(text, section.read("max-age", _parse_age, None))
+        return FileSource(text, max_age)
     example = "http://127.0.0.1:2019/metrics" if kind == "prometheus" else "http://127.0.0.1:9000/"
     return UrlSource(parse_page_url(text, example))
 

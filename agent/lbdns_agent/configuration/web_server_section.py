@@ -20,13 +20,13 @@ MAX_WORKERS: Final = 1e9
 def read_web_server(section: IniSection) -> WebServerOptions | None:
     """Return the web server, or None after adding errors to the section's findings."""
     section.check_keys(KEYS)
+    workers = section.read("workers", _parse_workers, None)
+    watch = section.read("watch", _parse_watch, None)
     given = any_of(KINDS, section.texts)
     if len(given) != 1:
         what = "names more than one web server" if given else "names no web server"
         section.findings.add(section.line, f"[web-server] {what}; write one of {', '.join(KINDS)}")
         return None
-    workers = section.read("workers", _parse_workers, None)
-    watch = section.read("watch", _parse_watch, None)
     if given[0] == "nginx":
         if "proxies" in section.texts:
             section.wrong("proxies", "applies only to 'haproxy'")

@@ -1,7 +1,7 @@
 """Fetches the web server's status page within limits on time and size, and parses its URL.
 
 Each request opens a new connection, because an idle connection occupies a web server worker between samples. Requests
-use HTTP/1.0, which has no chunked responses.
+use HTTP/1.0, so that most servers send no chunked responses (HAProxy's statistics are chunked all the same).
 """
 
 from __future__ import annotations
@@ -266,4 +266,28 @@ def status_page_body(
     length = _content_length(head)
     if length is not None and len(body) < length:
         raise MissingValueError(f"{where}: the page is incomplete")
+    if (_field(head, b"transfer-encoding") or b"").lower() == b"chunked":
+        try:
+            return join_chunks(body)
+        except ValueError:
+            raise MissingValueError(f"{where}: the page is incomplete") from None
     return body
+
+
+def join_chunks(body: bytes) -> bytes:
+    """Return the content of a chunked body (RFC 9112 section 7.1). Raises ValueError if it is malformed. Pure."""
+    parts: list[bytes] = []
+    position = 0
+    while True:
+        end = body.index(b"\r\n", position)
+        digits = body[position:end].partition(b";")[0].strip()
+        if not re.fullmatch(rb"[0-9a-fA-F]{1,8}", digits):
+            raise ValueError("a chunk must begin with its length")
+        position = end + 2
+        length = int(digits, 16)
+        if length == 0:
+            return b"".join(parts)
+        parts.append(body[position : position + length])
+        position += length + 2
+        if body[position - 2 : position] != b"\r\n":
+            raise ValueError("a chunk is incomplete")

@@ -1,4 +1,4 @@
-"""Metrics of the configuration file: one reading per source, rates, failures, and metrics that replace standard ones."""
+"""Metrics of the configuration file: one reading per source, rates, failures, and replaced standard metrics."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from lbdns_agent.agent_options import (
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS, parse_alarm_condition
 from lbdns_agent.collector_status import parse_collector_url
 from lbdns_agent.command_options import add_log_options, add_sensor_options, add_version, argument_type, status_page_url
-from lbdns_agent.configuration.config_file import DEFAULT_PATH, AgentConfig, merge
+from lbdns_agent.configuration.config_file import DEFAULT_PATH, NO_CONFIG, AgentConfig, merge
 from lbdns_agent.single_sample import sample_as_json, sample_as_table, take_single_sample
 from lbdns_shared import log
 from lbdns_shared.endpoint import REPORT_PORT, parse_endpoint
@@ -152,7 +152,7 @@ def _add_agent_check_options(add: Callable[..., Any]) -> None:
     )
 
 
-def read_options(arguments: argparse.Namespace, config: AgentConfig) -> AgentOptions:
+def read_options(arguments: argparse.Namespace, config: AgentConfig = NO_CONFIG) -> AgentOptions:
     """Return the options. Raises ConfigError if the arguments are invalid or contradict each other."""
     if arguments.json and not arguments.once:
         raise ConfigError("--json needs --once")

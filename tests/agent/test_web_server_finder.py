@@ -8,6 +8,8 @@ import pytest
 
 from lbdns_agent.missing_values import MissingValueError
 from lbdns_agent.non_blocking_sensors import ReadingSteps
+from lbdns_agent.webserver.nginx_workers import NginxWorkers
+from lbdns_agent.webserver.status_page import parse_page_url
 from lbdns_agent.webserver.web_server_finder import (
     NGINX_URLS,
     PATIENCE,
@@ -19,6 +21,8 @@ from lbdns_agent.webserver.web_server_finder import (
 )
 from lbdns_agent.webserver.worker_status import WorkerStatus
 from tests.agent.waiting import run_to_end
+from tests.agent.web_programs import nginx
+from tests.needs import needs
 
 
 class Page:
@@ -114,6 +118,16 @@ def test_a_server_that_stays_away_is_searched_again() -> None:
     for _ in range(PATIENCE):
         assert host.read() == "no page of nginx"
     assert host.read() == "Apache, page of Apache"
+
+
+@needs(programs=("nginx",))
+def test_a_real_nginx_is_found(tmp_path: Path) -> None:
+    with nginx(tmp_path) as port:
+        url = f"http://127.0.0.1:{port}/nginx_status"
+        place = FoundServer("nginx", url, NginxWorkers(parse_page_url(url, "")))
+        finder = WebServerFinder(Page("Apache", False).place, places=lambda: [place])
+        assert run_to_end(finder.read(), 5.0).busy == 1.0
+        assert finder.description() == f"nginx, {url}"
 
 
 def test_the_programs_that_run(tmp_path: Path) -> None:

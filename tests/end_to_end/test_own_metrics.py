@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.error
 from pathlib import Path
 
 from tests.agent.agents import agent
@@ -45,8 +46,11 @@ def test_a_metric_of_the_configuration_file_is_scored_shown_and_recorded(tmp_pat
         assert explained["gandalf"]["metrics"]["queue_length"] == 9.0
 
         def recorded() -> bool:
-            found = json.loads(site.page("/api/v1/history?pool=web&metric=queue_length"))
-            return 9.0 in found["series"]["gandalf"]
+            try:
+                found = json.loads(site.page("/api/v1/history?pool=web&metric=queue_length"))
+            except urllib.error.HTTPError:  # nothing has been recorded yet
+                return False
+            return 9.0 in found["series"].get("gandalf", [])
 
         eventually(recorded, "the history has it")
         assert running.stop() == 0

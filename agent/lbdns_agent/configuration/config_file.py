@@ -34,6 +34,9 @@ class AgentConfig:
     metrics: tuple[MetricDefinition, ...] = ()
 
 
+NO_CONFIG: Final = AgentConfig()
+
+
 def parse_config(text: str, path: str, parser: argparse.ArgumentParser) -> tuple[AgentConfig, Findings]:
     """Return two values: the configuration in ``text``, and all errors in it.
 
@@ -97,7 +100,7 @@ def merge(
     given = vars(parser.parse_args(words, argparse.Namespace(**unset)))
     given = {name: value for name, value in given.items() if value is not unset.get(name, _UNSET)}
     path = given.get("config") or (default_path if default_path.exists() else None)
-    config = read_config(path, parser) if path else AgentConfig()
+    config = read_config(path, parser) if path else NO_CONFIG
     if "server_status" in given:
         config = AgentConfig(config.values, None, config.metrics)
     merged = {**vars(parser.parse_args([])), **config.values, **given}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns_agent.metrics import web_server_requests
-from lbdns_agent.metrics.web_server_requests import WorkerStatus
 from lbdns_agent.missing_values import SwitchedOffError
+from lbdns_agent.webserver.worker_status import NO_LIMIT, WorkerStatus, worker_metrics
 from tests.agent.fixtures import STATUS, host_with_kernel
 from tests.agent.waiting import run_to_end
 
@@ -73,7 +73,14 @@ WHY = "the status page has no 'Total Accesses'; set 'ExtendedStatus On'"
     ],
 )
 def test_values(before: WorkerStatus | None, now: WorkerStatus, expected: dict[str, float]) -> None:
-    assert web_server_requests.values(before, now, 2.0) == {"busy_workers": 2, "idle_workers": 3, **expected}
+    assert worker_metrics(before, now, 2.0) == {"busy_workers": 2, "idle_workers": 3, **expected}
+
+
+def test_a_server_without_a_limit_and_with_a_metric_of_its_own() -> None:
+    now = WorkerStatus(7.0, 2.0, None, {"nginx_waiting": 4.0})
+    assert worker_metrics(None, now, 0.0) == {
+        "busy_workers": 2.0, "nginx_waiting": 4.0, "idle_workers": NO_LIMIT, "requests_total": 7.0,
+    }  # fmt: skip
 
 
 def test_switched_off() -> None:

@@ -135,14 +135,14 @@ def test_the_agent_understands_it() -> None:
     command = agent_command(DnsServerFiles(Path("/lab/dns"), "198.18.0.53"), place, hub, farm)
     assert command[:3] == (sys.executable, "-m", "lbdns_agent")
     parser = build_parser()
-    options = read_options(parser, parser.parse_args(command[3:]))
+    options = read_options(parser.parse_args(command[3:]))
     assert options.name == "frodo"
     assert [str(collector) for collector in options.collectors] == ["198.18.0.53:7777"]
     assert options.interval == 0.5
     assert options.key_file == Path("/lab/dns/frodo.key")
     assert options.alarms
     silent = agent_command(DnsServerFiles(Path("/lab/dns"), "198.18.0.53"), place, hub, replace(farm, alarms=False))
-    assert read_options(parser, parser.parse_args(silent[3:])).alarms == ()
+    assert read_options(parser.parse_args(silent[3:])).alarms == ()
     assert str(options.status) == "http://198.18.1.1/server-status?auto"
     assert options.gateway == Gateway("198.18.0.1")
     assert options.cgroup == "/sys/fs/cgroup/lbdns-lab/1/frodo"

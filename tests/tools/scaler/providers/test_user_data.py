@@ -60,7 +60,7 @@ def started_agent(launcher: str) -> AgentOptions:
     words = shlex.split(launcher.splitlines()[-1])
     assert words[:2] == ["exec", "/opt/lbdns-agent/bin/lbdns-agent"]
     parser = build_parser()
-    return read_options(parser, parser.parse_args(words[2:]))
+    return read_options(parser.parse_args(words[2:]))
 
 
 def test_the_default_script_installs_and_starts_web_server_and_agent(agent: AgentConfig, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from lbdns_agent.non_blocking_sensors import ReadingSteps
 from lbdns_agent.sensor import MeasuredHost, MetricValues, NonBlockingSensor, Sensor
 from lbdns_agent.sources.metric_definition import CommandSource, FileSource, MetricDefinition, MetricSource
 from lbdns_agent.sources.short_file import read_short_file
-from lbdns_agent.webserver.haproxy_workers import HaproxyWorkers
 from lbdns_agent.webserver.nginx_workers import NginxWorkers
 from lbdns_agent.webserver.status_page import TIMEOUT, ServerStatusPage
 from lbdns_agent.webserver.web_server_finder import FoundServer, WebServerFinder, WorkerReader
@@ -64,6 +63,8 @@ def configured_sensors(options: AgentOptions) -> tuple[dict[str, AnySensor], Cal
 def open_web_server(options: WebServerOptions) -> WorkerReader:
     """Return the reader for a web server."""
     if options.kind == "haproxy":
+        from lbdns_agent.webserver.haproxy_workers import HaproxyWorkers  # loads csv, which nothing else needs
+
         return HaproxyWorkers(options.place, options.workers, options.proxies)
     assert not isinstance(options.place, str)
     return NginxWorkers(options.place, options.workers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -73,6 +72,8 @@ def suggestion(word: str, known: Iterable[str], what: str) -> str:
 
 def parse_ini(text: str, findings: Findings) -> list[IniSection]:
     """Return the sections of an INI file, and add errors of syntax and duplicates to ``findings``."""
+    import configparser  # not loaded unless there is a file
+
     parser = configparser.ConfigParser(
         interpolation=None,
         strict=False,

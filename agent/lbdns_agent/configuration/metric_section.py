@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from typing import Final
 
 from lbdns_agent.configuration.ini_file import IniSection, any_of
@@ -87,6 +86,8 @@ def _selector(section: IniSection, kind: str) -> ValueSelector | None:
 
 
 def _words(text: str) -> tuple[str, ...]:
+    import shlex  # not loaded unless needed
+
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:

@@ -30,6 +30,7 @@ from lbdns_agent.collector_status import parse_collector_url
 from lbdns_agent.command_options import add_log_options, add_sensor_options, add_version, argument_type, status_page_url
 from lbdns_agent.configuration.config_file import DEFAULT_PATH, NO_CONFIG, AgentConfig, merge
 from lbdns_agent.single_sample import sample_as_json, sample_as_table, take_single_sample
+from lbdns_agent.webserver.web_server_options import WEB_SERVER_METRICS
 from lbdns_shared import log
 from lbdns_shared.endpoint import REPORT_PORT, parse_endpoint
 from lbdns_shared.errors import ConfigError, LbdnsError
@@ -167,7 +168,8 @@ def read_options(arguments: argparse.Namespace, config: AgentConfig = NO_CONFIG)
     if OFF in alarms and len(alarms) > 1:
         raise ConfigError("--alarm off can't be combined with alarm conditions")
     try:
-        known = [*CATALOGUE, *(metric.name for metric in config.metrics)]
+        own = WEB_SERVER_METRICS[config.web_server.kind] if config.web_server else ()
+        known = [*CATALOGUE, *own, *(metric.name for metric in config.metrics)]
         conditions = tuple(parse_alarm_condition(text, known) for text in alarms if text != OFF)
     except ValueError as error:
         raise ConfigError(f"argument --alarm: {error}") from None

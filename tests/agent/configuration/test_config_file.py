@@ -263,5 +263,7 @@ def test_metrics_must_fit_into_a_report(tmp_path: Path) -> None:
 
 
 def test_alarms_may_use_metrics_of_the_file_only(tmp_path: Path) -> None:
+    found = options(tmp_path / "agent.conf", EVERYTHING, "--alarm", "nginx_waiting > 500")
+    assert found.alarms == (AlarmCondition("nginx_waiting", ">", 500),)
     with pytest.raises(ConfigError, match=r"unknown metric 'queue_lenth'\. Perhaps you meant 'queue_length'"):
         options(tmp_path / "agent.conf", EVERYTHING, "--alarm", "queue_lenth > 5")

@@ -258,6 +258,7 @@ class FakeServer:
         self.is_down = False  # whether connections are reset
         self.history_allowed = asyncio.Event()  # responses with history wait for this event
         self.history_allowed.set()
+        self.failing_sparklines = 0  # how many of the next requests for sparklines fail
         self.streams: dict[web.StreamResponse, asyncio.Transport] = {}
         self.sent = 0  # status documents
         self.url = ""
@@ -335,6 +336,9 @@ class FakeServer:
         parameters = request.query
         if not self.farm.has_history:
             return web.json_response({"error": "history is off"}, status=404)
+        if self.failing_sparklines and parameters["step"] == "2":
+            self.failing_sparklines -= 1
+            return web.json_response({"error": "too busy"}, status=503)
         await self.history_allowed.wait()
         return web.json_response(
             self.farm.plots(

@@ -135,9 +135,10 @@ async def update_delay(site: Site, page: BrowserPage) -> float:
 
 
 async def events(site: Site, page: BrowserPage) -> tuple[list[str], list[str]]:
-    """Return the texts of all events, newest first: those from the API, and those on the page."""
+    """Return the texts of all events, newest first: those from the API, without the pool, and those on the page."""
     logged = json.loads(await asyncio.to_thread(site.page, "/api/v1/log"))["events"]
-    return [event["text"] for event in reversed(logged)], await page.texts(".events p")
+    texts = [event["text"].removeprefix("pool web: ") for event in reversed(logged)]
+    return texts, await page.texts(".events p")
 
 
 @needs(programs=("chromium",))

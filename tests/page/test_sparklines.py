@@ -87,6 +87,16 @@ async def test_one_request_fetches_the_lines_of_all_rows(browser: Browser) -> No
         assert page.errors == []
 
 
+async def test_a_request_that_failed_is_repeated(browser: Browser) -> None:
+    async with fake_server(demo_farm(), 0.5) as server, browser.page(width=1400) as page:
+        server.failing_sparklines = 1
+        await page.open(f"{server.url}/")
+        await page.until(f"({STARTS}).filter(column => column <= 8).length >= 3")
+        assert server.failing_sparklines == 0
+        assert len(line_requests(page)) == 2
+        assert ["503" in error for error in page.errors] == [True]
+
+
 async def test_lines_that_nobody_sees_are_not_fetched(browser: Browser) -> None:
     async with fake_server(demo_farm(), 0.3) as server, browser.page(width=1400) as page:
         await page.open(f"{server.url}/")

@@ -196,7 +196,7 @@ def test_as_a_program_of_its_own() -> None:
     told = subprocess.run(
         [sys.executable, "-m", "lbdns_tools.lab", "--version"], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (told.returncode, told.stdout) == (0, f"lbdns-lab, version {__version__}\n")
+    assert (told.returncode, told.stdout) == (0, f"lbdns-lab {__version__}\n")
 
 
 each_preset = pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)

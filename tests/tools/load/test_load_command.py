@@ -176,4 +176,4 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "lbdns-load http://best.hobbit:8080/ --resolver 127.0.0.1:5300" in out
     assert "Exit status: 0 on success, 1 if a threshold is violated" in out
-    assert load("--version") == (0, f"lbdns-load, version {__version__}\n", "")
+    assert load("--version") == (0, f"lbdns-load {__version__}\n", "")

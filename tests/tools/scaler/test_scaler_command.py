@@ -36,4 +36,4 @@ def test_unknown_commands_get_a_suggestion(capsys: pytest.CaptureFixture[str]) -
 def test_the_program() -> None:
     line = [sys.executable, "-m", "lbdns_tools.scaler", "--version"]
     done = subprocess.run(line, check=True, capture_output=True, text=True)
-    assert done.stdout == f"lbdns-scaler, version {__version__}\n"
+    assert done.stdout == f"lbdns-scaler {__version__}\n"

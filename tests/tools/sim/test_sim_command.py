@@ -213,7 +213,7 @@ def test_help_and_version() -> None:
     assert "Examples:" in help_text
     assert all(name in help_text for name in command.commands)
     assert "Examples:" in runner.invoke(command, ["record", "--help"]).output
-    assert runner.invoke(command, ["--version"]).output.strip() == f"lbdns-sim, version {__version__}"
+    assert runner.invoke(command, ["--version"]).output.strip() == f"lbdns-sim {__version__}"
 
 
 def test_the_page_names_every_option_and_preset() -> None:

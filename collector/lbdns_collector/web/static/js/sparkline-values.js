@@ -5,6 +5,7 @@ import { fetchJsonIfPresent } from "./fetch-api.js";
 
 const MAX_MEMBERS = 50;  // of one request; the server allows no more
 const STEP = 2;  // seconds; the server has values of each second, but a line is only 64 pixels wide
+const RETRY_DELAY = 5000;  // milliseconds after a request that failed, for example because the server was busy
 const MAX_REPEATED = 15;  // seconds between the newest recorded value, which is a few seconds old, and the first received
 
 export class SparklineValues {
@@ -26,7 +27,10 @@ export class SparklineValues {
     if (!missing.length) return;
     for (const name of missing) members.set(name, {});
     const end = this.openedAt - now + serverTime + statusAge;  // by the server's clock
-    this.fetch(pool, missing, metrics, end, members).catch(() => {});  // the lines then begin when the page was opened
+    this.fetch(pool, missing, metrics, end, members).catch(() => {
+      // Until a later request succeeds, the lines begin when the page was opened
+      setTimeout(() => missing.forEach(name => members.delete(name)), RETRY_DELAY);
+    });
   }
 
   async fetch(pool, names, metrics, end, members) {

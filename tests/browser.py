@@ -176,9 +176,21 @@ class BrowserPage:
         return found
 
     async def click(self, selector: str) -> None:
-        """Click the centre of an element with the mouse, after scrolling it into view."""
+        """Click the centre of an element with the mouse, after scrolling it into view.
+
+        If the element moves before the mouse button is released, the click misses it and is repeated.
+        """
+        start = time.monotonic()
+        while not await self._click_reaches(selector):
+            assert time.monotonic() - start < PATIENCE, f"no click reaches {selector}; {await self.description()}"
+            await asyncio.sleep(_POLL_INTERVAL)
+
+    async def _click_reaches(self, selector: str) -> bool:
+        """Click where the element is, and return whether the element received the click."""
         position = await self.run(
             f"(() => {{ const found = document.querySelector({json.dumps(selector)}); if (!found) return null;"
+            "window.wasClicked = false; found.addEventListener('click', () => { window.wasClicked = true; }, "
+            "{ once: true, capture: true });"
             "found.scrollIntoView({ block: 'center', behavior: 'instant' }); const box = found.getBoundingClientRect();"
             "return [box.x + box.width / 2, box.y + box.height / 2]; })()"
         )
@@ -188,6 +200,7 @@ class BrowserPage:
             await self.call(
                 "Input.dispatchMouseEvent", type=kind, x=position[0], y=position[1], button="left", clickCount=1
             )
+        return await self._is_true("window.wasClicked !== false")  # undefined: the click has opened another page
 
     async def point(self, x: float, y: float) -> None:
         """Move the pointer to a position in CSS pixels."""

@@ -92,17 +92,20 @@ class FakeFarm:
         known = {"answers": self.rate(member, at), "score": float(THESIS.of(metrics)), "usable": 1.0, "age_s": 0.5}
         return known.get(metric, metrics.get(metric))
 
-    def member(self, pool: str, name: str) -> dict[str, Any]:
-        """Return the member's entry in the status."""
-        members = self.pools[pool]
-        total = sum(map(self.answers, members)) or 1
+    def members(self, pool: str) -> list[dict[str, Any]]:
+        """Return the entries of a pool's members in the status."""
+        names = self.pools[pool]
+        answers, cores = sum(map(self.answers, names)), sum(map(self.cores, names))
+        return [self._member(name, number, answers or 1, cores) for number, name in enumerate(names)]
+
+    def _member(self, name: str, number: int, pool_answers: int, pool_cores: int) -> dict[str, Any]:
         metrics = self.metrics(name, self.time)
         capacity = 21.0 * self.cores(name)
         is_silent = name in self.silent
         entry: dict[str, Any] = {
-            "name": name, "addresses": [f"192.0.2.{1 + members.index(name) % 250}"],
+            "name": name, "addresses": [f"192.0.2.{1 + number % 250}"],
             "state": "silent" if is_silent else "usable", "guard": "", "answers": self.answers(name),
-            "share": round(self.answers(name) / total, 4), "score": THESIS.of(metrics),
+            "share": round(self.answers(name) / pool_answers, 4), "score": THESIS.of(metrics),
             "age_s": 14.2 if is_silent else round(0.9 * (self.time + _phase(name)) % 0.9, 3),
             "interval_s": 1.0, "metrics": metrics, "alarm": "", "gone": False,
         }  # fmt: skip
@@ -110,7 +113,7 @@ class FakeFarm:
             entry |= {
                 "reason": "no report for 14 s" if is_silent else "", "overrides": [], "capacity": capacity,
                 "score_parts": {key: round(part, 2) for key, part in THESIS.parts(metrics).items()},
-                "capacity_share": round(self.cores(name) / sum(map(self.cores, members)), 4),
+                "capacity_share": round(self.cores(name) / pool_cores, 4),
             }  # fmt: skip
         return entry | self.replaced.get(name, {})
 
@@ -122,9 +125,9 @@ class FakeFarm:
                 {
                     "name": pool, "zone": "hobbit" if pool == "web" else f"{pool}.example", "policies": NAMES,
                     "fail_open": False, "fail_open_reason": "", "shadow": [],
-                    "members": [self.member(pool, name) for name in members],
+                    "members": self.members(pool),
                 }
-                for pool, members in self.pools.items()
+                for pool in self.pools
             ],
             "server": {"version": "0.1.0", "uptime_s": round(uptime, 3), "queries": queries, "workers": 1},
         }  # fmt: skip

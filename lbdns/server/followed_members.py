@@ -62,7 +62,9 @@ class FollowedMembers:
                 await self._apply(joined)
             except Exception as error:
                 is_known = isinstance(error, LbdnsError)
-                log.error("the collector's joined members cannot be applied yet: %s", error, exc_info=not is_known)
+                log.error(
+                    "the collector's list of joined members cannot be applied yet: %s", error, exc_info=not is_known
+                )
                 self._wake.set()
                 await asyncio.sleep(RETRY)
                 continue

@@ -71,7 +71,7 @@ def sockets_from_service_manager(
         for unused in found:
             unused.sock.close()
         raise ConfigError(
-            f"{config.path}: sockets from the service manager (LISTEN_FDS): the configuration does not use "
+            f"{config.path}: the service manager passed sockets (LISTEN_FDS) that the configuration does not use: "
             f"{'; '.join(unknown)}. Each socket must listen on an address in [server] listen (UDP and TCP), "
             "[collector] listen (UDP) or [web] listen (TCP)"
         )

@@ -82,7 +82,7 @@ class SocketStore:
                         await self._tell(manager, f"FDSTORE=1\nFDNAME={name}\nFDPOLL=0", wanted[name])
                         self._stored.add(name)
         except OSError as error:  # TimeoutError is one
-            why = error.strerror or "it does not read its messages"
+            why = error.strerror or "it does not read the messages sent to it"
             log.warning("the service manager does not store the sockets: %s; a restart may lose queries", why)
 
     async def _tell(self, manager: socket.socket, state: str, stored: socket.socket | None = None) -> None:

@@ -44,8 +44,8 @@ _COMPRESSED: Final = {dns.rdatatype.NS, dns.rdatatype.CNAME, dns.rdatatype.PTR, 
 #: The types at the apex of a zone file that a signer has written
 _SIGNED: Final = {dns.rdatatype.RRSIG, dns.rdatatype.DNSKEY, dns.rdatatype.NSEC, dns.rdatatype.NSEC3PARAM}
 _UNSIGNED: Final = (
-    "the zone is signed (DNSSEC), but lbdns sends no signatures: if the parent zone contains DS records for this zone,"
-    " validating resolvers reject every answer; remove the DS records"
+    "the zone is signed (DNSSEC), but lbdns sends no signatures. If the parent zone contains DS records for this zone,"
+    " remove them: otherwise, validating resolvers reject every answer"
 )
 #: Errors of dnspython that do not name the solution, and what to say instead
 _CLEARER: Final = {

@@ -72,7 +72,9 @@ PARTS = {"wheels": build_wheels, "native": build_native, "packages": build_packa
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m lbdns_packaging", description=__doc__)
-    parser.add_argument("part", choices=sorted(PARTS), help="what to build; check: install and run everything")
+    parser.add_argument(
+        "part", choices=sorted(PARTS), help="what to build, or 'check' to install and run the artefacts"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder for the artefacts (default: dist)")
     options = parser.parse_args(arguments)
     out: Path = options.out.resolve()

@@ -42,7 +42,7 @@ def msgpack_files() -> dict[str, bytes]:
             files[file.as_posix()] = file.locate().read_bytes()  # type: ignore[attr-defined]
         elif file.name in ("COPYING", "LICENSE"):
             files["msgpack/LICENSE"] = file.locate().read_bytes()  # type: ignore[attr-defined]
-    assert "msgpack/fallback.py" in files, "msgpack contains its implementation in Python"
+    assert "msgpack/fallback.py" in files, "msgpack must contain an implementation in pure Python"
     return files
 
 

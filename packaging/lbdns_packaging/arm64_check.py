@@ -39,4 +39,6 @@ def check_arm64(release: DebianRelease, out: Path, work: Path, version: str) -> 
     command = ["chroot", str(root), "/qemu", "-0", *python, "-I", "-c", _PROGRAM]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
     if result.returncode or result.stdout.strip() != "aarch64":
-        raise PackagingError(f"the package for arm64 on {release.codename} fails:\n{result.stdout}{result.stderr}")
+        raise PackagingError(
+            f"the arm64 package for {release.codename} failed its check:\n{result.stdout}{result.stderr}"
+        )

@@ -24,7 +24,7 @@ def build_empty_native_wheel(source: Path, out: Path, epoch: int, version: str) 
         "Metadata-Version: 2.4\n"
         "Name: lbdns-native\n"
         f"Version: {version}\n"
-        "Summary: Empty: there is no compiled fast path of lbdns for this platform, where lbdns answers in Python\n"
+        "Summary: Empty package: lbdns has no compiled fast path for this platform and answers in Python instead\n"
         "Author: The lbdns authors\n"
         "License-Expression: MIT\n"
         "License-File: LICENSE\n"

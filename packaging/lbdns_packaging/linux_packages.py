@@ -68,7 +68,9 @@ class PackageBuilder:
     def _wheel(self, pattern: str) -> Path:
         found = sorted(self._out.glob(pattern.replace("*", self._version, 1)))
         if len(found) != 1:
-            raise PackagingError(f"{self._out} has {len(found)} wheels {pattern}, not one: run 'make dist' first")
+            raise PackagingError(
+                f"{self._out} must contain one wheel {pattern}, but contains {len(found)}; run 'make dist' first"
+            )
         return found[0]
 
     def _package(self, description: PackageDescription, form: str, stage: Path) -> Path:

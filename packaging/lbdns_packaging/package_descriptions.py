@@ -24,10 +24,10 @@ def agent_package() -> PackageDescription:
     """Return the description of the agent's package, the same for Debian and RPM."""
     return PackageDescription(
         "lbdns-agent",
-        "Agent of lbdns, which reports the load of a web server\n"
-        "lbdns is a DNS server that answers with the web server that is best at the moment.\n"
-        "The agent runs on every web server. Once a second, it sends one small datagram with\n"
-        "the load of the host to the server.",
+        "Agent that reports the load of a web server to lbdns\n"
+        "lbdns is a DNS server that answers with the currently best web server of a farm. The\n"
+        "agent runs on every web server. Once a second, it sends the server one small datagram\n"
+        "that contains the load of its host.",
         {"deb": ("python3 (>= 3.9)", "python3-msgpack"), "rpm": ("python3 >= 3.9", "python3-msgpack")},
     )
 
@@ -37,9 +37,9 @@ def server_package(release: DebianRelease, architecture: str) -> PackageDescript
     return PackageDescription(
         "lbdns",
         "Load-aware authoritative DNS server\n"
-        "lbdns answers with the web server that is best at the moment. Agents on the web servers\n"
+        "lbdns answers with the currently best web server of a farm. Agents on the web servers\n"
         "report the load of their hosts. This package contains the server, the collector of the\n"
-        "agents' reports, and the compiled fast path, in a Python environment of their own.",
+        "agents' reports, and the compiled fast path, in a separate Python environment.",
         {"deb": (*_python(release), "libc6 (>= 2.17)", "passwd", "systemd | systemd-standalone-sysusers")},
         architecture,
         _release(release),
@@ -53,7 +53,7 @@ def tools_package(release: DebianRelease, version: str) -> PackageDescription:
     return PackageDescription(
         "lbdns-tools",
         "Tools for lbdns: load generator, simulator, calibration, scaler and lab\n"
-        "lbdns is a DNS server that answers with the web server that is best at the moment. These\n"
+        "lbdns is a DNS server that answers with the currently best web server of a farm. These\n"
         "tools put web servers under load, simulate farms, calibrate scores, and start and stop\n"
         "web servers as the load requires.",
         {"deb": (f"lbdns (= {version}-{own})",)},

@@ -56,18 +56,18 @@ class RootFileSystem:
             "mmdebstrap", "--quiet", f"--variant={self.variant}", f"--include={','.join(self.packages)}",
             f"--architectures={','.join(self.architectures)}", self.release, str(unfinished), MIRROR,
         ]  # fmt: skip
-        print(f"making a root file system of {self.release} with {', '.join(self.packages)} ...", flush=True)
+        print(f"creating a root file system for {self.release} with {', '.join(self.packages)} ...", flush=True)
         result = subprocess.run(command, check=False, capture_output=True, text=True)
         if result.returncode:
             unfinished.unlink(missing_ok=True)
-            raise PackagingError(f"mmdebstrap cannot make a root file system of {self.release}:\n{result.stderr}")
+            raise PackagingError(f"mmdebstrap cannot create a root file system for {self.release}:\n{result.stderr}")
         unfinished.rename(archive)
 
 
 def require_root() -> None:
     """Raise PackagingError unless this process may make and enter root file systems."""
     if os.geteuid() != 0:
-        raise PackagingError("making a root file system of Debian needs root: run make as root")
+        raise PackagingError("creating a root file system of Debian requires root privileges; run make as root")
     if missing := [program for program in _PROGRAMS if not shutil.which(program)]:
         raise PackagingError(f"{' and '.join(missing)} not found: run 'make deps-packaging' as root")
 

@@ -85,7 +85,9 @@ def unpack_wheel(wheel: Path, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(wheel) as archive:
         if elsewhere := [name for name in archive.namelist() if name.split("/")[0].endswith(".data")]:
-            raise PackagingError(f"{wheel.name} has files for other folders, which is not supported: {elsewhere[0]}")
+            raise PackagingError(
+                f"{wheel.name} contains files for other folders, such as {elsewhere[0]}; this is not supported"
+            )
         archive.extractall(target)
 
 

@@ -55,5 +55,5 @@ def test_commands_are_scripts_with_links(tmp_path: Path) -> None:
 
 def test_a_wheel_with_files_for_other_folders_is_refused(tmp_path: Path) -> None:
     path = wheel(tmp_path / "w.whl", **{"x_dot_py": "", "x-1_dot_data__scripts__x": ""})
-    with pytest.raises(PackagingError, match=r"w\.whl has files for other folders.*x-1\.data/scripts/x"):
+    with pytest.raises(PackagingError, match=r"w\.whl contains files for other folders, such as x-1\.data/scripts/x"):
         unpack_wheel(path, tmp_path / "out")

@@ -151,8 +151,8 @@ www RRSIG NSEC 13 2 300 20300101000000 20200101000000 1 hobbit. AAAA
         assert set(found.nodes[names.from_text("www.hobbit")]) == {CNAME, 46, 47}
         (warning,) = found.warnings
         assert warning == (
-            "hobbit.zone: zone hobbit: the zone is signed (DNSSEC), but lbdns sends no signatures: if the parent zone "
-            "contains DS records for this zone, validating resolvers reject every answer; remove the DS records"
+            "hobbit.zone: zone hobbit: the zone is signed (DNSSEC), but lbdns sends no signatures. If the parent zone "
+            "contains DS records for this zone, remove them: otherwise, validating resolvers reject every answer"
         )
 
     def test_keys_alone_are_a_signed_zone_too_but_not_the_ds_records_of_delegations(self) -> None:

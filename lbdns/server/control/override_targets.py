@@ -59,7 +59,7 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
     names = tuple(dict.fromkeys(member.full_name for member in found))
     if len({member.addresses for member in found}) > 1:
         raise UnknownNameError(
-            f"member: {request.member!r} is a different host in each zone: {', '.join(names)}; use the full name"
+            f"member: {request.member!r} is a different host in each zone ({', '.join(names)}); use the full name"
         )
     return OverrideTargets(names, tuple(pool for pool in pools if any(m.full_name in names for m in pool.members)))
 
@@ -78,7 +78,9 @@ def _joinable(farm: Farm, pools: Iterable[Pool], wanted: str) -> tuple[str, ...]
         else:
             found[f"{name}.{pool.zone.name}" if pool.zone.name else name] = None
     if not found:
-        raise UnknownNameError(f"member: no pool has {wanted!r}, and it cannot join: {join_some(reasons, '; ')}")
+        raise UnknownNameError(
+            f"member: no pool has {wanted!r}, and it cannot join any of them: {join_some(reasons, '; ')}"
+        )
     return tuple(found)
 
 
@@ -204,10 +206,11 @@ def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrid
     names = " and ".join(targets.full_names)
     if everywhere := [o for o in slot if not o.pool]:
         raise LbdnsError(
-            f"{names}: {everywhere[0].text()!r} applies to every pool and can't be ended for pool "
-            f"{request.pool} alone. End this override without --pool, then set it again for the pools that must keep it"
+            f"{names}: {everywhere[0].text()!r} applies to every pool and can't be ended for "
+            f"pool {request.pool} alone. To end it everywhere, omit --pool; then set it again for the "
+            "pools that must keep it"
         )
     states = {"drain": "not drained", "force": "not forced up or down", "weight": "not weighted"}
     where = f" in pool {request.pool}" if request.pool else ""
     there = join_some((f"{o.text()}{f' (pool {o.pool})' if o.pool else ''}" for o in ours), "; ")
-    raise LbdnsError(f"{names} is {states[request.slot]}{where}; in force: {there or 'nothing'}")
+    raise LbdnsError(f"{names} is {states[request.slot]}{where}; overrides in force: {there or 'none'}")

@@ -135,7 +135,7 @@ class _LogThread:
         try:
             lines = [line for sample in samples if (line := line_of(sample, self._members, self._pid))]
         except Exception:  # a bug costs these lines, not the log
-            log.exception("query log: formatting lines failed")
+            log.exception("query log: cannot format the sampled queries")
             self.unwritten += len(samples)
             return
         if lines:
@@ -204,7 +204,7 @@ class _LogFile:
         if not self._failed:
             self._failed = True
             log.warning(
-                "query log: %s: %s; sampled queries are counted as lost until the file can be written",
+                "query log: %s: %s; sampled queries are lost, and counted, until the file can be written",
                 self.path,
                 error.strerror,
             )

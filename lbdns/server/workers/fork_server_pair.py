@@ -131,7 +131,7 @@ class ForkServerPair:
         if not connection.pid:
             return  # it was never there; tried again with the next heartbeat
         if self._connections:
-            then = "the other such process takes over"
+            then = "a second process takes over this task"
         else:
             then = "dead workers can't be replaced until the server is restarted"
         self._report(f"the process that starts workers (process {connection.pid}) {how}; {then}")

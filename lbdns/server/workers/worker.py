@@ -133,7 +133,9 @@ class _Worker:
             if self._answerer:
                 self._answerer.override(value)
         elif what == "other_answers":
-            assert self._answerer is not None, "a worker receives other workers' answers only after its first switch"
+            assert self._answerer is not None, (
+                "a worker must switch to an assignment before it receives other workers' answers"
+            )
             self._answerer.planner.count_elsewhere(value)
         elif what == "counters":
             self._send_counters(value)

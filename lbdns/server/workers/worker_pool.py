@@ -221,14 +221,14 @@ class WorkerPool:
             worker.replied = max(worker.replied, number)
         elif what == "upcoming":
             if not isinstance(state, dict):
-                raise ValueError("the next answers must be a map")
+                raise ValueError("a worker must send its upcoming answers as a map")
             self._upcoming.take(number, state)
             return
         elif what == "answers":
             self._sharing.take(worker.number, read_answers(state))
         elif what == "explain":
             if state is not None and not isinstance(state, dict):
-                raise ValueError("an explanation must be a map")
+                raise ValueError("a worker must send an explanation as a map")
             oldest = self._requests - KEPT_EXPLANATIONS
             self._explanations = {n: kept for n, kept in self._explanations.items() if n > oldest}
             self._explanations[number] = state

@@ -97,7 +97,9 @@ async def test_a_machine_in_several_pools_is_drained_in_all_or_in_one(tmp_path: 
     async with desk(tmp_path, TWO_POOLS) as server:
         await server.say("drain", pool="mail")
         assert (server.order(), server.order("mail")) == (["bilbo", "frodo", "gandalf"], ["gandalf"])
-        with pytest.raises(LbdnsError, match=r"is not drained in pool web; in force: drained by root \(pool mail\)"):
+        with pytest.raises(
+            LbdnsError, match=r"is not drained in pool web; overrides in force: drained by root \(pool mail\)"
+        ):
             await server.say("undrain", pool="web")
         answer = await server.say("drain", "bilbo")
         assert answer["in_force"][0]["pools"] == ["web"]

@@ -35,17 +35,17 @@ from tests.server.control.desk import desk
         ("drain", {"force": 1}, "drain: 'force' must be true or false"),
         ("drain", {"reasn": "x"}, "drain: there is no field 'reasn'. Perhaps you meant 'reason'?"),
         ("undrain", {"for_s": 5}, "undrain: there is no field 'for_s'"),
-        ("undrain", {}, "frodo.hobbit is not drained; in force: nothing"),
+        ("undrain", {}, "frodo.hobbit is not drained; overrides in force: none"),
         ("force", {}, "force: 'to' must be one of up, down, auto, not 'None'"),
         ("force", {"to": "sideways"}, "must be one of up, down, auto"),
         ("force", {"to": "auto", "for_s": 5}, "force: 'for_s' must be omitted"),
-        ("force", {"to": "auto"}, "frodo.hobbit is not forced up or down; in force: nothing"),
+        ("force", {"to": "auto"}, "frodo.hobbit is not forced up or down; overrides in force: none"),
         ("weight", {}, "weight: 'factor' must be a number from 0.01 to 100, not 'None'"),
         ("weight", {"factor": True}, "must be a number"),
         ("weight", {"factor": 10**400}, "must be a number"),
         ("weight", {"factor": -(10**400)}, "must be a number"),
         ("weight", {"factor": 0.001}, "must be a number"),
-        ("weight", {"factor": 1}, "frodo.hobbit is not weighted; in force: nothing"),
+        ("weight", {"factor": 1}, "frodo.hobbit is not weighted; overrides in force: none"),
     ],
 )
 async def test_invalid_fields(tmp_path: Path, command: str, words: dict[str, object], said: str) -> None:
@@ -83,7 +83,7 @@ async def test_one_name_in_two_zones(tmp_path: Path) -> None:
         assert (server.order(), server.order("shire")) == (["bilbo", "gandalf"], ["bilbo", "frodo", "gandalf"])
     other = make_farm({"hobbit": HOBBIT, "shire": HOBBIT.replace("127.0.0.17", "127.0.0.27")}, pools)
     async with desk(tmp_path / "other", other) as server:
-        with pytest.raises(LbdnsError, match=r"a different host in each zone: frodo\.hobbit, frodo\.shire; use"):
+        with pytest.raises(LbdnsError, match=r"a different host in each zone \(frodo\.hobbit, frodo\.shire\); use"):
             await server.say("drain")
         assert (await server.say("drain", pool="shire"))["members"] == ["frodo.shire"]
         assert replace(server.manager.overrides.items[0], since=0.0) == Override(

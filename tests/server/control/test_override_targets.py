@@ -80,7 +80,7 @@ def test_a_host_that_may_join_can_be_drained_ahead(tmp_path: Path, name: str) ->
     ],
 )
 def test_a_host_that_cannot_join_cannot_be_drained_ahead(tmp_path: Path, name: str, why: str) -> None:
-    with pytest.raises(UnknownNameError, match=f"no pool has '{name}', and it cannot join: {why}"):
+    with pytest.raises(UnknownNameError, match=f"no pool has '{name}', and it cannot join any of them: {why}"):
         find_targets(joinable(tmp_path), drain_of(name))
 
 

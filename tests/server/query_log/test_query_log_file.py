@@ -50,7 +50,7 @@ async def test_a_disk_that_is_full_costs_lines_and_one_line_of_the_log(
         await until(lambda: log.lost)
         await until(lambda: log.lost + file.read_bytes().count(b"\n") == 100)  # all are written or lost
     assert [record.message for record in caplog.records] == [
-        f"query log: {file}: File too large; sampled queries are counted as lost until the file can be written"
+        f"query log: {file}: File too large; sampled queries are lost, and counted, until the file can be written"
     ]
     assert file.stat().st_size == 999, "the last line is torn"
     taken(log, 3)

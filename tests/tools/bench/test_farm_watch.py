@@ -105,7 +105,7 @@ def test_the_first_answer_that_names_another_server(farm: WatchedFarm, monkeypat
 
 def test_a_process_that_ends_and_a_condition_that_never_holds(farm: WatchedFarm) -> None:
     watch = FarmWatch(farm)  # type: ignore[arg-type]
-    with pytest.raises(LbdnsError, match=r"not within 0.01 s: it rains"):
+    with pytest.raises(LbdnsError, match=r"still not true after 0.01 s: it rains"):
         watch.until(lambda: False, "it rains", 0.01)
     farm.ending = "the scaler exited with status 1"
     with pytest.raises(LbdnsError, match="the scaler exited with status 1 before this happened: it rains"):

@@ -63,7 +63,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         found, errors = run_all(options.only or list(BENCHMARKS))
         rows, worse = compared(found, kept)
         console = Console(width=None if sys.stdout.isatty() else WIDTH)
-        console.print(table(f"short forms; load average before the run: {load}", HEADS, rows))
+        console.print(table(f"short forms of the benchmarks; load average before the run: {load}", HEADS, rows))
         if load > BUSY:
             console.print("Other programs were running. Repeat the run on an idle machine before comparing figures.")
         for name, error in errors.items():

@@ -82,7 +82,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "page": Benchmark(
         "page_reader_cost", "latency of DNS answers while HTTP clients read the live page",
         "--farms 0x0 --rounds 2 --seconds 2",
-        Headline("p99 with readers / without", "ratio", ("farms", "3 members", "kernel_p99_ratio"), 0.5),
+        Headline("p99, readers of lbdns / of a dummy server", "ratio", ("farms", "3 members", "kernel_p99_ratio"), 0.5),
     ),
     "plots": Benchmark(
         "plot_speed", "time from a click on a time range in the live page until the plots are drawn",
@@ -145,6 +145,6 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "dns.coherence": Benchmark(
         "dns.address_family_affinity", "CPU time per query with and without address family affinity",
         "--rounds 2 --seconds 1 --plane python",
-        Headline("A and AAAA: on / off", "ratio", ("planes", "python", "A and AAAA", "ratio"), 0.1),
+        Headline("A and AAAA, affinity on / off", "ratio", ("planes", "python", "A and AAAA", "ratio"), 0.1),
     ),
 }  # fmt: skip

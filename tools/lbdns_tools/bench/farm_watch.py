@@ -95,4 +95,4 @@ class FarmWatch:
             if ending := self._farm.programs.first_end():
                 raise LbdnsError(f"{ending} before this happened: {what}")
             time.sleep(LOOK)
-        raise LbdnsError(f"not within {seconds:g} s: {what}; the scaler's status: {self.status}")
+        raise LbdnsError(f"still not true after {seconds:g} s: {what}; the scaler's status: {self.status}")

@@ -175,7 +175,7 @@ def tables(results: command.Results) -> command.Tables:
     questions = {
         "keep-alive off": "1 kB, keep-alive off",
         "keep-alive on": "1 kB, keep-alive on",
-        "cgi": "CGI at the server's limit",
+        "cgi": "CGI at the server's maximum rate",
         "rate": f"CGI at {rate:g}/s",
         "sleep": f"page that sleeps for 0.2 s, at {rate / 2:g}/s",
     }

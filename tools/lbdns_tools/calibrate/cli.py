@@ -47,7 +47,12 @@ arguments."""
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("--simulate", is_flag=True, help="Calibrate on a simulated farm instead of the live farm in FILE.")
-@click.option("--servers", default="T3", show_default=True, help="Simulated servers: SPEEDxCORES,..., T3, H10 or U10.")
+@click.option(
+    "--servers",
+    default="T3",
+    show_default=True,
+    help="Simulated servers: a list SPEEDxCORES,... or a named farm (T3, H10 or U10).",
+)
 @click.option("--workload", default="mix", show_default=True, help="Simulated workload: html, cgi, mix or lognormal.")
 @click.option(
     "--clients", default="caches:20", show_default=True, help="Simulated clients: closed:N[:RESOLVE_S] or caches:N."

@@ -117,11 +117,13 @@ def soak_lines(outcome: SoakOutcome) -> list[str]:
     losses = ", ".join(f"{name} {count}" for name, count in outcome.lost_by_event.items() if count)
     rows = {
         "duration, seed": f"{outcome.seconds / 60:g} min, seed {outcome.seed}",
-        "load": f"{outcome.rate:g} queries/s (half of {outcome.maximum:g}, at most {MOST:g}), {outcome.sent} queries",
-        "events": events or "none",
-        "queries lost (still lost after one retry), answered wrongly": (
-            f"{outcome.lost} ({outcome.lost_after_retry}), {outcome.wrong}"
+        "load": (
+            f"{outcome.rate:g} queries/s (half of the maximum of {outcome.maximum:g} queries/s, but at most {MOST:g}); "
+            f"{outcome.sent} queries in total"
         ),
+        "events": events or "none",
+        "queries lost (lost again after one retry)": f"{outcome.lost} ({outcome.lost_after_retry})",
+        "wrong answers": str(outcome.wrong),
         "lost, by event": losses or "none",
         "lost or wrong outside any event": str(outcome.unexplained),
         "median memory in the first and last quarter (maximum)": f"{memory[0]:g}, {memory[1]:g} ({memory[2]:g}) MB",

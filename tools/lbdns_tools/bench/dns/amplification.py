@@ -101,7 +101,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         }
     worst = max(flow.ratio for flow in flows.values())
     return {
-        "note": f"{server.note}; highest ratio: {worst}; ratio with all kinds in turn: {flows['all in turn'].ratio}",
+        "note": f"{server.note}; highest ratio: {worst} (all kinds in turn: {flows['all in turn'].ratio})",
         "worst_ratio": worst,
         "kinds": {kind: asdict(flow) | {"ratio": flow.ratio} for kind, flow in flows.items()},
     }

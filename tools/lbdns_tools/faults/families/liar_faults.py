@@ -136,7 +136,8 @@ def _judge_lies(bed: FaultBed, watch: PoolWatch, before: tuple[float, float], ly
         share = watch.share(pool, liar, *lying)
         bed.notes[f"share of {pool}"] = round(share, 3)
         bed.expect(
-            share <= most, f"{pool}: the lying member receives {share:.0%} of the answers; the limit is {most:.0%}"
+            share <= most,
+            f"{pool}: the misreporting member receives {share:.0%} of the answers; the limit is {most:.0%}",
         )
         for other in _members(pool)[:liar]:
             was, now = watch.capacity(other, *before), watch.capacity(other, *lying)
@@ -154,7 +155,7 @@ def _judge_return(bed: FaultBed, watch: PoolWatch, after: tuple[float, float]) -
         off = abs(share * MEMBERS_EACH - 1)
         bed.expect(
             off <= MOST_MOVED + 3 * NOISE,
-            f"{pool}: 30 s after its last lie, the lying member's share is {share:.0%}, not 33 %",
+            f"{pool}: 30 s after its last false report, the member's share is {share:.0%}, not 33 %",
         )
 
 
@@ -181,8 +182,8 @@ def long_interval(bed: FaultBed) -> None:
 
 FAULTS: Final = (
     Fault("liar.absurd", f"in each of {len(LIES) + 1} pools, one member sends a different kind of absurd report",
-          "other members' capacities change by at most 10 %; the lying member receives at most 1.5 times an idle "
-          "member's share; 30 s after its last lie, the lying member receives an equal share", all_lies,
+          "other members' capacities change by at most 10 %; the misreporting member receives at most 1.5 times an "
+          "idle member's share; 30 s after its last absurd report, it receives an equal share", all_lies,
           Limits(recover_s=60, log_lines=120), FARM, quick=True),
     Fault("liar.interval", "a member reports an interval of one day and sends no more reports (max_interval = 2)",
           "the member becomes silent within 8 s; a member whose agent is killed becomes silent as usual", long_interval,

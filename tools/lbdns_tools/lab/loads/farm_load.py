@@ -145,8 +145,8 @@ class CarriedRates(dict[str, float]):
         return max(self.values()) if self else self[""]
 
     def __missing__(self, selection: str) -> float:
-        which = f"the farm sustains with {selection!r}" if selection else "the farm sustains"
-        raise LbdnsError(f"cannot determine the load, because the rate that {which} was not measured")
+        condition = f" with {selection!r}" if selection else ""
+        raise LbdnsError(f"cannot determine the load: the farm's sustained rate{condition} was not measured")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,6 @@ def run_check(check: InstallCheck, source: Path, out: Path, work: Path, version:
             command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_LONGEST
         )
     except subprocess.TimeoutExpired as error:
-        raise PackagingError(f"{check.name} takes longer than {_LONGEST} s:\n{error.stdout!r}") from None
+        raise PackagingError(f"{check.name} took longer than {_LONGEST} s:\n{error.stdout!r}") from None
     if result.returncode:
-        raise PackagingError(f"{check.name} fails:\n{result.stdout}")
+        raise PackagingError(f"{check.name} failed:\n{result.stdout}")

@@ -113,7 +113,7 @@ class SerialFile:
         except OSError as error:
             self._fail(f"{path}: cannot read the file: {error.strerror}")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            self._fail(f"{path}: not a valid serial file; it will be replaced")
+            self._fail(f"{path}: not a valid file of zone serials; it will be replaced")
         return {}
 
     def write(self, farm: Farm, serials: ServedSerials) -> None:

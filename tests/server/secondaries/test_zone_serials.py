@@ -153,7 +153,9 @@ class TestFile:
         assert SerialFile().read(in_folder(tmp_path, farm(7))) == {}
         (record,) = caplog.records
         assert record.levelno == logging.WARNING
-        assert record.getMessage().startswith(f"{tmp_path}/{FILE_NAME}: not a valid serial file; it will be replaced")
+        assert record.getMessage().startswith(
+            f"{tmp_path}/{FILE_NAME}: not a valid file of zone serials; it will be replaced"
+        )
 
     def test_a_folder_that_can_not_be_used_costs_one_warning(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture

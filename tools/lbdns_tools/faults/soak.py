@@ -223,9 +223,12 @@ class _Soak:
         outcome.memory_mb = (*memory, round(max(sample.memory for sample in samples) / 1e6, 1))
         outcome.descriptors = (*descriptors, max(sample.descriptors for sample in samples))
         if memory[1] - memory[0] > GROWTH_MB:
-            outcome.problems.append(f"memory grew from {memory[0]:g} to {memory[1]:g} MB")
+            outcome.problems.append(f"memory grew by {memory[1] - memory[0]:g} MB; the limit is {GROWTH_MB:g} MB")
         if descriptors[1] - descriptors[0] > GROWTH_DESCRIPTORS:
-            outcome.problems.append(f"descriptors grew from {descriptors[0]:g} to {descriptors[1]:g}")
+            outcome.problems.append(
+                f"the number of open descriptors grew by {descriptors[1] - descriptors[0]:g}; "
+                f"the limit is {GROWTH_DESCRIPTORS}"
+            )
 
 
 def quarters(samples: Sequence[tuple[float, float]]) -> tuple[float, float]:

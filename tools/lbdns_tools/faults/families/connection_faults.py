@@ -29,7 +29,7 @@ _QUERY: Final = query_wire("best.hobbit")
 def judge(bed: FaultBed, prober: Prober, what: str) -> None:
     """Record a problem unless nearly all probes succeeded in time."""
     late = sum(time > TIMELY_S for time in prober.times)
-    bed.expect(prober.count > 0, f"{what}: the prober made no attempt")
+    bed.expect(prober.count > 0, f"{what}: the prober made no attempts")
     bed.expect(
         late + prober.failures <= MISSED * prober.count,
         f"{what}: {prober.failures} of {prober.count} probes failed, {late} took longer than {TIMELY_S:g} s",
@@ -93,7 +93,7 @@ def http_out_of_descriptors(bed: FaultBed) -> None:
         bed.keep(3.0)
     bed.ease()
     logged = bed.farm.log().count("\n") - lines
-    bed.expect(logged <= 15, f"the server logged {logged} lines in 3 s")
+    bed.expect(logged <= 15, f"the server logged {logged} lines in 3 s; the limit is 15")
     bed.recovers(bed.is_healthy, "/healthz responds with 200")
     bed.recovers(bed.all_usable, "all members are usable")
 
@@ -104,7 +104,10 @@ def control_never_read(bed: FaultBed) -> None:
         bed.keep(HELD_S)
     waits = sorted(record.waited for record in bed.load.between(bed.began))
     p99_ms = 1000 * waits[len(waits) * 99 // 100]
-    bed.expect(p99_ms <= LATENCY_MS, f"the 99th percentile of the answers' latency is {p99_ms:.0f} ms")
+    bed.expect(
+        p99_ms <= LATENCY_MS,
+        f"the 99th percentile of the answers' latency is {p99_ms:.0f} ms; the limit is {LATENCY_MS:g} ms",
+    )
     bed.ease()
     bed.recovers(lambda: bed.farm.control("overrides")["ok"], "the control socket answers")
 

@@ -83,8 +83,10 @@ def worker_without_descriptors(bed: FaultBed) -> None:
         busy = (cpu_seconds(victim) - used) / seconds
         logged = bed.farm.log().count("\n") - lines
     bed.ease()
-    bed.expect(busy < 0.5, f"the worker used {busy:.0%} of a core while it could not accept connections")
-    bed.expect(logged <= 10, f"the server logged {logged} lines in {seconds:g} s")
+    bed.expect(
+        busy < 0.5, f"the worker used {busy:.0%} of a core while it could not accept connections; the limit is 50%"
+    )
+    bed.expect(logged <= 10, f"the server logged {logged} lines in {seconds:g} s; the limit is 10")
     bed.recovers(lambda: all(answers_over_tcp(bed.farm.port) for _ in range(8)), "TCP connections are answered")
     bed.recovers(bed.is_healthy, "/healthz responds with 200")
 

@@ -162,5 +162,5 @@ def test_a_server_refuses_sockets_that_it_has_no_use_for(tmp_path: Path) -> None
         check=False,
     )
     assert done.returncode == 2
-    assert "the configuration does not use TCP 127.0.0.1:" in done.stderr
+    assert "the configuration does not use: TCP 127.0.0.1:" in done.stderr
     assert "Traceback" not in done.stderr

@@ -149,7 +149,7 @@ class OverrideStore:
                     with contextlib.suppress(OSError):  # a later start in that folder would use the old file
                         before[0].unlink()
             if self.failure:
-                self._events.record(f"{self.path}: overrides survive restarts again")
+                self._events.record(f"{self.path}: overrides are saved again")
             self.failure = ""
         except OSError as error:
             failure = f"{self.path}: cannot write the file: {error.strerror}"

@@ -126,7 +126,7 @@ async def test_an_order_that_ends_what_could_not_be_written_is_kept_again(tmp_pa
         folder.unlink()
         answer = await server.say("undrain")
         assert (answer["kept"], answer["notes"]) == (True, [])
-        assert server.recorded()[-1].endswith("overrides survive restarts again")
+        assert server.recorded()[-1].endswith("overrides are saved again")
 
 
 async def test_overrides_that_cannot_be_written_hold_and_the_reply_says_so(
@@ -147,7 +147,7 @@ async def test_overrides_that_cannot_be_written_hold_and_the_reply_says_so(
         assert server.recorded().count(f"{where}; overrides stay in force only until the server stops") == 1
         (tmp_path / "file").unlink()
         await until(server.file.exists)
-        await until(lambda: server.recorded()[-1].endswith("overrides survive restarts again"))
+        await until(lambda: server.recorded()[-1].endswith("overrides are saved again"))
         assert (await server.say("overrides"))["kept"]
         assert len(override_file.read(server.file)[0].items) == 2
 

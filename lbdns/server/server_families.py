@@ -32,7 +32,7 @@ _NAMED: Final[Mapping[str, tuple[str, str]]] = {
     "repeated": ("lbdns_dns_repeated", "Retransmitted queries that were answered with the same member as before"),
     "coherent": (
         "lbdns_dns_coherent",
-        "Queries answered with the same member as the client's query of another type for the same lookup",
+        "Queries whose answers named the member already selected for the client's lookup",
     ),
     "query_log_lost": ("lbdns_query_log_lost", "Query log lines that could not be written"),
     "log_lines_lost": LOG_LINES_LOST,

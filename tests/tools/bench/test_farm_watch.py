@@ -88,6 +88,16 @@ def test_servers_in_service_and_the_first_demand_for_more(farm: WatchedFarm) -> 
     assert (watch.most, watch.wanted_at) == (2, first)
 
 
+def test_a_farm_has_shrunk_when_no_server_is_draining(farm: WatchedFarm) -> None:
+    watch = watch_states(farm, ("in service", 1), ("draining", 1))
+    assert watch.in_service == 1
+    assert not watch.has_shrunk
+    del farm.states["web-2"]  # it was stopped and deleted between two looks
+    watch.look()
+    assert watch.has_shrunk
+    assert watch.removals == []
+
+
 def test_the_first_answer_that_names_another_server(farm: WatchedFarm, monkeypatch: pytest.MonkeyPatch) -> None:
     address = "127.0.1.1"
 

@@ -22,7 +22,6 @@ def check(found: dict[str, Any]) -> None:
     assert (found["failed"], found["removed_with_connections"], found["met"]) == (0, 0, True)
     assert found["requests"] > 100
     assert found["most_servers"] >= 2
-    assert found["removed"] >= 1
     assert found["demand_to_answer_s"] >= found["wanted_to_answer_s"] > 0
 
 

@@ -47,13 +47,21 @@ class FarmWatch:
         """The number of servers in service now."""
         return int(self.status.get("counts", {}).get("in service", 0))
 
+    @property
+    def has_shrunk(self) -> bool:
+        """Whether one server is in service, and no other is being drained."""
+        return self.in_service == 1 and not self._draining
+
     def look(self) -> None:
         """Read the scaler's status, count the draining servers' connections, and query the DNS server."""
         with contextlib.suppress(LbdnsError):
             self.status = json.loads(self._farm.near(lambda: fetch(self._farm.scaler, STATUS_PATH)))
         self.most = max(self.most, self.in_service)
-        for server in self.status.get("servers", ()):
+        servers = self.status.get("servers", ())
+        for server in servers:
             self._look_at(server)
+        for name in self._draining.keys() - {server["name"] for server in servers}:
+            del self._draining[name]  # it was deleted between two looks, so its last connections are unknown
         if self.wanted_at is None and (self.status.get("wanted") or 0) > 1:
             self.wanted_at = time.time()
         if self.named_at is None:

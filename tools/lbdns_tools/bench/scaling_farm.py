@@ -24,7 +24,7 @@ TAKES: Final = "about 4 min"
 EXAMPLE: Final = "--seconds 90 --highest 30"
 TARGET_TEXT: Final = "no failed request, and no server stopped while it had connections"
 START: Final = 60.0  # seconds until the first server is in service
-AFTER: Final = 60.0  # seconds after the load until only the minimum is in service
+AFTER: Final = 120.0  # seconds after the load until only the minimum is in service
 FARMS: Final[Mapping[str, Callable[[float, float, Path], AbstractContextManager[ScaledFarm]]]] = {
     "processes": loopback_farm,
     "lab": lab_scaled_farm,
@@ -38,7 +38,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         with ChildProcesses() as load:
             load.start("the load", farm.load)
             watch.until(lambda: bool(load.first_end()), "the load ends", farm.plan.load_seconds + AFTER)
-        watch.until(lambda: watch.in_service == 1, "one server is left in service", AFTER)
+        watch.until(lambda: watch.has_shrunk, "one server is left in service, and none is draining", AFTER)
     return results(json.loads((folder / "load.json").read_text("utf-8")), watch, farm)
 
 

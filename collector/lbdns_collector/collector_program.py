@@ -24,6 +24,7 @@ from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import Planner
 from lbdns.process import privileges, program
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
+from lbdns.process.state_lock import StateLock
 from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.text.counts import counted
 from lbdns_collector.joining.joined_file import include_joined, joined_path, read_joined
@@ -163,6 +164,7 @@ class CollectorProgram:
             joined=configuration.joined,
         )
         self._current = configuration
+        self._state_lock = StateLock()
         self._changing = asyncio.Lock()  # held by a reload, and while members join or leave
         self._membership = Membership(self._collector, self._use_members, self.events)
         self._status = CollectorStatus(self._collector, self)
@@ -201,10 +203,11 @@ class CollectorProgram:
             log.warning(warning)
         if farm.config.web.listen is None and farm.config.collector.stat_file is None:
             log.warning("[web] listen is off and stat_file is not set: the collected data is not published anywhere")
+        server = farm.config.server
         try:
+            self._state_lock.take(server.state_dir, server.user)
             await self._collector.start(self._status.members.deliver)
-            privileges.own_folder(farm.config.server.state_dir, farm.config.server.user)
-            privileges.become(farm.config.server.user)
+            privileges.become(server.user)
             self.serving = True
             self._status.lag = EventLoopLag("main")
             await self._web.start(farm.config.web)
@@ -235,6 +238,7 @@ class CollectorProgram:
         await self._history_sampler.stop()
         await self._collector.stop()
         self._status.members.planner.stop()
+        self._state_lock.release()
 
     async def reload(self) -> None:
         """Read the configuration again and apply it. Reports and scores survive the reload.
@@ -249,7 +253,9 @@ class CollectorProgram:
                 new = await asyncio.to_thread(load_collector, self._path, self._current.joined)
                 if new.farm.config.server.user != self.user:
                     raise ConfigError(f"{self._path}: [server] user: changing it needs a restart")
-                await apply(self._parts, new)
+                server = new.farm.config.server
+                with self._state_lock.changing_to(server.state_dir, server.user):
+                    await apply(self._parts, new)
                 self._current = new
         finally:
             service_manager.notify(service_manager.READY)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ from lbdns.process import privileges, program
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
 from lbdns.process.state_lock import StateLock
 from lbdns.process.watchdog import Watchdog, start_watchdog
+from lbdns.sockets.inherited_sockets import by_address, sockets_from_service_manager
+from lbdns.sockets.socket_store import SocketStore
 from lbdns.text.counts import counted
 from lbdns_collector.joining.joined_file import include_joined, joined_path, read_joined
 from lbdns_collector.reports.collector import Collector
@@ -164,6 +167,8 @@ class CollectorProgram:
             joined=configuration.joined,
         )
         self._current = configuration
+        self._inherited = sockets_from_service_manager(configuration.farm.config, os.environ, serves_dns=False)
+        self._store = SocketStore(waiting="reports")
         self._state_lock = StateLock()
         self._changing = asyncio.Lock()  # held by a reload, and while members join or leave
         self._membership = Membership(self._collector, self._use_members, self.events)
@@ -206,11 +211,15 @@ class CollectorProgram:
         server = farm.config.server
         try:
             self._state_lock.take(server.state_dir, server.user)
+            self._store.holds(each.sock for each in self._inherited)
+            self._collector.open(by_address(self._inherited, "reports", farm.config.collector.listen))
             await self._collector.start(self._status.members.deliver)
             privileges.become(server.user)
             self.serving = True
             self._status.lag = EventLoopLag("main")
-            await self._web.start(farm.config.web)
+            listen = farm.config.web.listen
+            web = by_address(self._inherited, "web", [listen]).get(listen) if listen else None
+            await self._web.start(farm.config.web, web)
         except LbdnsError:
             await self.stop()
             raise
@@ -222,6 +231,7 @@ class CollectorProgram:
         self.events.record(
             "server", f"ready: {counted(len(farm.pools), 'pool')}, {counted(len(members), 'member')}", logger=log.name
         )
+        await self._store.update_and_close(self._duplicates())
         service_manager.notify(service_manager.ready(os.getpid()))
         self._watchdog = start_watchdog(lambda: self.fault)
 
@@ -257,10 +267,18 @@ class CollectorProgram:
                 with self._state_lock.changing_to(server.state_dir, server.user):
                     await apply(self._parts, new)
                 self._current = new
+                await self._store.update_and_close(self._duplicates())
         finally:
             service_manager.notify(service_manager.READY)
         for warning in new.farm.warnings:
             log.warning(warning)
+
+    def _duplicates(self) -> Iterator[socket.socket]:
+        """Yield a duplicate of each listening socket. Raises OSError if no descriptors are left."""
+        for _, reports in self._collector.duplicates():
+            yield reports
+        if web := self._web.duplicate():
+            yield web[1]
 
     async def _use_members(self, joined: JoinedMembers) -> None:
         """Accept reports from ``joined`` instead of the previous joined members. Raises LbdnsError."""

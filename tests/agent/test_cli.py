@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -184,3 +185,21 @@ def test_the_host_name_that_is_no_good_is_told(
 def test_nothing_heavy_is_loaded(module: str) -> None:
     code = f"import sys, lbdns_agent.cli; sys.exit({module!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--once", "--gateway", "off", "--server-status", "off"],
+        ["--once", "--json", "--gateway", "off", "--server-status", "off"],
+        ["--help"],
+    ],
+)
+def test_a_reader_that_has_gone_is_no_traceback(arguments: list[str]) -> None:
+    """As in ``lbdns-agent --once | head -1``."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with open(write_end, "wb") as pipe:
+        command = [sys.executable, "-m", "lbdns_agent", *arguments]
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")

@@ -342,9 +342,8 @@ def test_a_program_whose_standard_error_is_a_socket_of_the_journal() -> None:
 def test_a_verbose_interpreter_ends(finish: str) -> None:
     """``python -v`` writes to standard error while it ends, when no thread can be started any more."""
     code = f"from lbdns_shared import log; log.set_up(); import logging; logging.warning('last'); {finish}"
-    done = subprocess.run(
-        [sys.executable, "-v", "-c", code], stderr=subprocess.PIPE, text=True, check=True, timeout=120
-    )
+    command = [sys.executable, "-v", "-c", code]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=True, timeout=120)
     if finish:
         assert "root: last" in done.stderr
         assert "# cleanup" in done.stderr

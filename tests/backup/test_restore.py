@@ -6,6 +6,7 @@ import contextlib
 import errno
 import io
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -106,7 +107,7 @@ def test_a_damaged_archive_changes_nothing(archive: bytes, tmp_path: Path, at: i
 def test_files_that_exceed_the_free_space(archive: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = make_state(tmp_path, b"newer")
     before = content_of(state)
-    monkeypatch.setattr(restore.shutil, "disk_usage", lambda path: _Usage)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: _Usage)
     with pytest.raises(LbdnsError, match=r"the files need [0-9]+ bytes, but only 10 are free"):
         restored(archive, state)
     assert content_of(state) == before

@@ -88,7 +88,7 @@ def test_a_full_disk_leaves_no_file(config: Path) -> None:
         'mount -t tmpfs -o size=8k tmpfs "$1" && "$2" -m lbdns backup -c "$3" "$1/lbdns.tar.gz"; status=$?\n'
         'ls -A "$1"; exit $status'
     )
-    command = ["unshare", "--mount", "sh", "-c", script, "sh", disk, sys.executable, config]
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", str(disk), sys.executable, str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, ""), done
     assert "cannot write" in done.stderr

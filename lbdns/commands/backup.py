@@ -34,7 +34,7 @@ def backup(config: Path, no_history: bool, file: Path) -> None:
 
     The backup contains overrides, joined members, serial numbers of zones, sequence numbers of reports, and the
     history. An existing FILE is never overwritten. If FILE is -, the archive is written to standard output. Run this
-    command as root or as the server's user; only they may read FILE.
+    command as root or as the server's user; only root and this user can read FILE.
 
     The backup contains no keys or passwords. Keys, zones and the configuration are not in the state directory: back
     them up too. The backup shows names, addresses and the load of hosts, and the reasons given for overrides.

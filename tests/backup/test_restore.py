@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gzip
 import io
 import os
 import shutil
 import signal
 import socket
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lbdns.backup import restore
 from lbdns.backup.manifest import ArchiveError
@@ -189,3 +193,24 @@ def test_a_directory_in_the_place_of_a_file_is_an_error(archive: bytes, tmp_path
     with pytest.raises(LbdnsError, match="nothing has been changed"):
         restored(archive, state)
     assert content_of(state) == before
+
+
+@given(st.data())
+def test_a_manipulated_archive_is_restored_exactly_or_changes_nothing(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tar = bytearray(gzip.decompress(archive_of(make_state(folder / "old"))[0]))
+        for _ in range(data.draw(st.integers(1, 3))):
+            tar[data.draw(st.integers(0, len(tar) - 1))] = data.draw(st.integers(0, 255))
+        state = make_state(folder, b"newer")
+        before = content_of(state)
+        try:
+            kept = restored(gzip.compress(bytes(tar), 1), state)
+        except LbdnsError:
+            assert content_of(state) == before
+            assert sorted(os.listdir(state)) == sorted([*SMALL_FILES, "lock"])
+        else:
+            assert kept
+            assert {path.name: path.read_bytes() for path in state.iterdir() if path.name in SMALL_FILES} == {
+                name: content for name, (content, _) in SMALL_FILES.items()
+            }

@@ -185,16 +185,17 @@ def test_the_files_belong_to_the_servers_user(named_by: str) -> None:
 @needs(programs=("mount",), root=True, namespaces=True)
 def test_a_full_disk_loses_nothing(config: Path, tmp_path: Path) -> None:
     """The files fit on the disk by their sizes, but not by the blocks that they need."""
+    page = os.sysconf("SC_PAGE_SIZE")
     old, archive = make_state(tmp_path / "large"), tmp_path / "large.tar.gz"
     for name in SMALL:
-        (old / name).write_bytes(os.urandom(4097))
+        (old / name).write_bytes(os.urandom(page + 1))
     archive.write_bytes(archive_of(old)[0])
     disk = config.parent / "state"
     disk.mkdir()
     make_state(tmp_path / "current", b"newer")
     script = (
-        'mount -t tmpfs -o size=28k tmpfs "$1" && cp "$4"/* "$1" && "$2" -m lbdns restore -c "$3" "$5"; echo "$?"\n'
-        'cp -r "$1" "$1.after"'
+        f'mount -t tmpfs -o size={7 * page} tmpfs "$1" && cp "$4"/* "$1" && "$2" -m lbdns restore -c "$3" "$5"\n'
+        'echo "$?"; cp -r "$1" "$1.after"'
     )
     command = ["unshare", "--mount", "sh", "-c", script, "sh"]
     command += map(str, (disk, sys.executable, config, tmp_path / "current" / "state", archive))

@@ -29,6 +29,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "force": "Treat a member as up or down, regardless of its reports.",
     "weight": "Send a member more or less traffic than its measured capacity warrants.",
     "reload": "Make a running server reload its configuration.",
+    "backup": "Write everything that a server keeps to one file, while the server runs.",
+    "restore": "Put a backup into the state directory of a stopped server, or list a backup.",
     "init": "Write the configuration, the zone and the key of a new farm.",
     "keygen": "Generate a key and print it in key file format.",
     "demo": "Run a complete farm on the loopback interface and print commands to try.",

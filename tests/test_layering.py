@@ -44,6 +44,7 @@ LAYERS: Final = (
     "lbdns.server.query_log",
     "lbdns.server.transport",
     "lbdns.server",
+    "lbdns.backup",
     "lbdns.demo",
     "lbdns.commands",
     "lbdns",

@@ -5,6 +5,7 @@ the arguments to the subcommand ``record`` or ``plot``.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -210,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments, config = merge(parser, words)
         options = read_options(arguments, config)
     except SystemExit as ended:  # argparse has printed why
-        return int(ended.code or 0)
+        return int(ended.code or 0) or _printed("")
     except ConfigError as error:
         return _fail(error)
     log.set_up(arguments.log_format, "error" if arguments.once else arguments.log_level)
@@ -218,8 +219,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not arguments.once:
             return run(options, lambda: read_options(*merge(parser, words)))
         single = take_single_sample(options)
-        print(sample_as_json(options, single, time.time()) if arguments.json else sample_as_table(options, single))
-        return 0
+        return _printed(
+            f"{sample_as_json(options, single, time.time()) if arguments.json else sample_as_table(options, single)}\n"
+        )
     except KeyboardInterrupt:  # during a single sample
         return 1
     except LbdnsError as error:
@@ -232,3 +234,15 @@ def _fail(error: LbdnsError) -> int:
     for line in str(error).splitlines():
         print(f"lbdns-agent: {line}", file=sys.stderr)
     return error.exit_status
+
+
+def _printed(text: str) -> int:
+    """Print ``text`` and everything printed so far. Return 0, or 1 if the reader has gone (``| head``)."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter would try to write the rest when it ends, and print an error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return 0

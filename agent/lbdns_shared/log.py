@@ -185,9 +185,11 @@ class _Handler(logging.Handler):
         super().close()
 
     def finish(self) -> None:
-        """Wait for all lines to be written, but only for a limited time."""
+        """Wait a limited time for all lines to be written. Python then writes to standard error itself."""
         self.stream.flush()
         self._writer.close()
+        if sys.stderr is self.stream:
+            sys.stderr = self.stream.replaced
 
     def _report_later(self) -> None:
         self.acquire()

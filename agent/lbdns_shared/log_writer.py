@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import select
+import sys
 import threading
 import time
 import weakref
@@ -114,7 +115,8 @@ class LogWriter:
             self._start_thread()
 
     def _start_thread(self) -> None:
-        if self._thread is None and self._has_work:
+        # While the interpreter ends, a new thread never runs, and starting it would wait for it forever
+        if self._thread is None and self._has_work and not sys.is_finalizing():
             self._stopping = False
             # A daemon thread: a reader that has stopped must not keep the program from ending
             self._thread = threading.Thread(target=self._run, name="log", daemon=True)

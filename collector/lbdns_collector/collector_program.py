@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,10 @@ from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import Planner
 from lbdns.process import privileges, program
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
+from lbdns.process.state_lock import StateLock
 from lbdns.process.watchdog import Watchdog, start_watchdog
+from lbdns.sockets.inherited_sockets import by_address, sockets_from_service_manager
+from lbdns.sockets.socket_store import SocketStore
 from lbdns.text.counts import counted
 from lbdns_collector.joining.joined_file import include_joined, joined_path, read_joined
 from lbdns_collector.reports.collector import Collector
@@ -163,6 +167,9 @@ class CollectorProgram:
             joined=configuration.joined,
         )
         self._current = configuration
+        self._inherited = sockets_from_service_manager(configuration.farm.config, os.environ, serves_dns=False)
+        self._store = SocketStore(waiting="reports")
+        self._state_lock = StateLock()
         self._changing = asyncio.Lock()  # held by a reload, and while members join or leave
         self._membership = Membership(self._collector, self._use_members, self.events)
         self._status = CollectorStatus(self._collector, self)
@@ -201,13 +208,18 @@ class CollectorProgram:
             log.warning(warning)
         if farm.config.web.listen is None and farm.config.collector.stat_file is None:
             log.warning("[web] listen is off and stat_file is not set: the collected data is not published anywhere")
+        server = farm.config.server
         try:
+            self._state_lock.take(server.state_dir, server.user)
+            self._store.holds(each.sock for each in self._inherited)
+            self._collector.open(by_address(self._inherited, "reports", farm.config.collector.listen))
             await self._collector.start(self._status.members.deliver)
-            privileges.own_folder(farm.config.server.state_dir, farm.config.server.user)
-            privileges.become(farm.config.server.user)
+            privileges.become(server.user)
             self.serving = True
             self._status.lag = EventLoopLag("main")
-            await self._web.start(farm.config.web)
+            listen = farm.config.web.listen
+            web = by_address(self._inherited, "web", [listen]).get(listen) if listen else None
+            await self._web.start(farm.config.web, web)
         except LbdnsError:
             await self.stop()
             raise
@@ -219,6 +231,7 @@ class CollectorProgram:
         self.events.record(
             "server", f"ready: {counted(len(farm.pools), 'pool')}, {counted(len(members), 'member')}", logger=log.name
         )
+        await self._store.update_and_close(self._duplicates())
         service_manager.notify(service_manager.ready(os.getpid()))
         self._watchdog = start_watchdog(lambda: self.fault)
 
@@ -235,6 +248,7 @@ class CollectorProgram:
         await self._history_sampler.stop()
         await self._collector.stop()
         self._status.members.planner.stop()
+        self._state_lock.release()
 
     async def reload(self) -> None:
         """Read the configuration again and apply it. Reports and scores survive the reload.
@@ -249,12 +263,22 @@ class CollectorProgram:
                 new = await asyncio.to_thread(load_collector, self._path, self._current.joined)
                 if new.farm.config.server.user != self.user:
                     raise ConfigError(f"{self._path}: [server] user: changing it needs a restart")
-                await apply(self._parts, new)
+                server = new.farm.config.server
+                with self._state_lock.changing_to(server.state_dir, server.user):
+                    await apply(self._parts, new)
                 self._current = new
+                await self._store.update_and_close(self._duplicates())
         finally:
             service_manager.notify(service_manager.READY)
         for warning in new.farm.warnings:
             log.warning(warning)
+
+    def _duplicates(self) -> Iterator[socket.socket]:
+        """Yield a duplicate of each listening socket. Raises OSError if no descriptors are left."""
+        for _, reports in self._collector.duplicates():
+            yield reports
+        if web := self._web.duplicate():
+            yield web[1]
 
     async def _use_members(self, joined: JoinedMembers) -> None:
         """Accept reports from ``joined`` instead of the previous joined members. Raises LbdnsError."""

@@ -91,8 +91,7 @@ class PlanCursor:
     @property
     def taken(self) -> int:
         """The number of positions used so far in the current plan."""
-        at, passes = self._position()
-        return at + passes * (len(self.order) - self.plan.repeat_from)
+        return self.plan.taken(*self._position())
 
     @property
     def due(self) -> int:
@@ -108,14 +107,7 @@ class PlanCursor:
 
     def counts(self) -> Counter[int]:
         """Return how many times the current plan has selected each member."""
-        at, passes = self._position()
-        if not passes:
-            return Counter(self.order[:at])
-        repeated = self.plan.repeat_from
-        counts = Counter(self.order) + Counter(self.order[repeated:at])
-        for member, count in Counter(self.order[repeated:]).items():
-            counts[member] += count * (passes - 1)
-        return counts
+        return self.plan.counts(*self._position())
 
     def totals(self) -> list[int]:
         """Return how many times each member has been selected since the start."""

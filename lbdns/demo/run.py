@@ -113,6 +113,7 @@ def _answers(plan: DemoPlan) -> bool:
 def _what_to_try(plan: DemoPlan, config: Path, seconds: float) -> str:
     """Return the text to print when the demo is ready. ``seconds`` is the duration of the demo's startup."""
     program = _program()
+    reverse = f"ask -x {plan.hosts[0].addresses[0]} +short"
     first = plan.web_endpoints(plan.hosts[0])[0]
     urls = ("  ".join(f"http://{endpoint}/" for endpoint in plan.web_endpoints(host)) for host in plan.hosts)
     webs = "\n".join(f"    {host.name:<8} {text}" for host, text in zip(plan.hosts, urls, strict=True))
@@ -129,7 +130,7 @@ Try, in another terminal:
   export LBDNS_CONFIG={config}
   {program} ask best.hobbit                  the best server now
   {program} ask round.robin.hobbit +short    each member in turn
-  {program} ask -x {plan.hosts[0].addresses[0]} +short           the reverse zone
+  {program} {reverse:<32} the reverse zone
   {program} explain best.hobbit              why
   {program} status
   {program} top

@@ -52,7 +52,7 @@ def open_database(path: Path) -> Iterator[HistoryDatabase]:
             f"{path}: there is no history; 'lbdns serve' records a history unless [history] on = false"
         )
     try:
-        with closing(_connect(path)) as connection:
+        with closing(connect(path)) as connection:
             if not check_ours(connection, path):
                 raise NoHistoryError(f"{path}: nothing is recorded yet")
             connection.execute("BEGIN")
@@ -61,7 +61,8 @@ def open_database(path: Path) -> Iterator[HistoryDatabase]:
         raise LbdnsError(f"{path}: cannot read the history: {error}") from None
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the file for reading, even without write access to its directory. Raises sqlite3.Error."""
     name = f"file:{quote(str(path))}?mode=ro"
     connection = sqlite3.connect(name, uri=True, timeout=BUSY, isolation_level=None)
     try:

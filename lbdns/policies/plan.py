@@ -9,6 +9,7 @@ whatever the policy is.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -96,6 +97,19 @@ class Plan:
     credits: tuple[float, ...] = ()
     probes: int = 0
     light: bool = False
+
+    def taken(self, at: int, passes: int) -> int:
+        """Return the number of selections before index ``at``, after the end has been reached ``passes`` times."""
+        return at + passes * (len(self.order) - self.repeat_from)
+
+    def counts(self, at: int, passes: int) -> Counter[int]:
+        """Return how many times each member is among these selections."""
+        if not passes:
+            return Counter(self.order[:at])
+        counts = Counter(self.order) + Counter(self.order[self.repeat_from : at])
+        for member, count in Counter(self.order[self.repeat_from :]).items():
+            counts[member] += count * (passes - 1)
+        return counts
 
     def part(self, taken: int) -> Part:
         """Return the part of the plan that contains the selection at index ``taken``. This selection must not be a

@@ -49,3 +49,14 @@ def stop_signals() -> Iterator[StopSignals]:
         signal.set_wakeup_fd(wakeup_before)
         os.close(read_end)
         os.close(write_end)
+
+
+@contextlib.contextmanager
+def interrupting_stop_signals() -> Iterator[None]:
+    """Make every stop signal raise KeyboardInterrupt, so that the program removes its temporary files."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

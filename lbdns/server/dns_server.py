@@ -16,6 +16,7 @@ from lbdns.model.farm import Farm
 from lbdns.model.joined_members import JoinedMembers
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import Part, apply
+from lbdns.process.state_lock import StateLock
 from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.server.control.control_commands import OverrideSteering, override_commands, server_commands
 from lbdns.server.control.control_socket import ControlCommand, ControlSocket
@@ -91,6 +92,7 @@ class DnsServer:
             self._status.counters.follower.on_overrides = self._overrides.follow
         self._status.steering = OverrideSteering(self._overrides)
         self._watchdog: Watchdog | None = None
+        self._state_lock = StateLock()
         self._store = SocketStore()
         self._changing = asyncio.Lock()  # held by a reload or a take-over
         self._predecessor: Predecessor | None = None
@@ -147,7 +149,9 @@ class DnsServer:
         """
         for warning in self.farm.warnings:
             log.warning(warning)
+        server = self.farm.config.server
         try:
+            self._state_lock.take(server.state_dir, server.user)
             if self._options.take_over:
                 await self._take_over()
             else:
@@ -220,7 +224,6 @@ class DnsServer:
 
     async def _drop_root(self) -> None:
         user = self.farm.config.server.user
-        privileges.own_folder(self.farm.config.server.state_dir, user)
         if not privileges.will_become(user):
             privileges.become(user)
             return
@@ -243,7 +246,9 @@ class DnsServer:
                 # In a thread, so that queries are answered during the seconds that reading a large zone takes
                 serials, joined = self._current.value.serials, self._current.value.joined
                 new = await asyncio.to_thread(read_configuration, self._path, self._options, serials, joined)
-                await apply(self._parts, new)
+                server = new.farm.config.server
+                with self._state_lock.changing_to(server.state_dir, server.user):
+                    await apply(self._parts, new)
                 if isinstance(self._membership, FollowedMembers):
                     self._membership.apply_again()
                 await self._store_sockets()
@@ -349,6 +354,7 @@ class DnsServer:
         await self._feed.stop()
         await self._history.stop()
         await self._dns.stop()
+        self._state_lock.release()
 
     def _record(self, text: str, level: int = logging.INFO) -> None:
         self.events.record("server", text, level=level, logger=log.name)

@@ -38,13 +38,13 @@ def adopt(descriptor: int) -> socket.socket:
 
 
 def sockets_from_service_manager(
-    config: Config, environment: MutableMapping[str, str], first: int = _FIRST
+    config: Config, environment: MutableMapping[str, str], first: int = _FIRST, *, serves_dns: bool = True
 ) -> list[InheritedSocket]:
     """Return the sockets that the service manager opened for this process, or has stored since this program's last run.
 
     The variables that announce the sockets are removed from ``environment``, so that no child process uses them. Stored
-    sockets that the configuration does not use are closed. Raises ConfigError if the configuration leaves any other
-    socket unused.
+    sockets that the configuration does not use are closed. If ``serves_dns`` is false, the program uses no DNS sockets.
+    Raises ConfigError if the configuration leaves any other socket unused.
     """
     variables = {key: environment.pop(key, "") for key in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     if variables["LISTEN_PID"] != str(os.getpid()) or not variables["LISTEN_FDS"].isdecimal():
@@ -58,7 +58,7 @@ def sockets_from_service_manager(
         except OSError:
             unknown.append(f"descriptor {descriptor}, which is not a socket")
             continue
-        purpose, what = _use_of(config, sock)
+        purpose, what = _use_of(config, sock, serves_dns)
         if purpose:
             found.append(InheritedSocket(purpose, bound_endpoint(sock), sock))
         else:
@@ -72,13 +72,13 @@ def sockets_from_service_manager(
             unused.sock.close()
         raise ConfigError(
             f"{config.path}: the service manager passed sockets (LISTEN_FDS) that the configuration does not use: "
-            f"{'; '.join(unknown)}. Each socket must listen on an address in [server] listen (UDP and TCP), "
-            "[collector] listen (UDP) or [web] listen (TCP)"
+            f"{'; '.join(unknown)}. Each socket must listen on an address in "
+            f"{'[server] listen (UDP and TCP), ' if serves_dns else ''}[collector] listen (UDP) or [web] listen (TCP)"
         )
     return found
 
 
-def _use_of(config: Config, sock: socket.socket) -> tuple[str, str]:
+def _use_of(config: Config, sock: socket.socket, serves_dns: bool) -> tuple[str, str]:
     """Return two values: a socket's purpose (empty if the configuration does not use it), and its description for
     messages."""
     if sock.family not in (socket.AF_INET, socket.AF_INET6):
@@ -87,7 +87,7 @@ def _use_of(config: Config, sock: socket.socket) -> tuple[str, str]:
     kind = "UDP" if sock.type == socket.SOCK_DGRAM else "TCP"
     if sock.type != socket.SOCK_DGRAM and not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
         return "", f"{kind} {here}, which is not listening"
-    uses = {"dns": config.server.listen}
+    uses = {"dns": config.server.listen if serves_dns else ()}
     if kind == "TCP":
         uses["web"] = (config.web.listen,) if config.web.listen else ()
     elif not config.collector.connect:

@@ -1,7 +1,7 @@
 """Stores listening sockets in the service manager (FDSTORE=1 of sd_notify(3)), so that they survive a restart.
 
-While the program is restarted, queries wait in the sockets. The service manager passes the sockets to the new process
-with LISTEN_FDS, just like the sockets of a socket unit.
+While the program is restarted, queries and reports wait in the sockets. The service manager passes the sockets to the
+new process with LISTEN_FDS, just like the sockets of a socket unit.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class SocketStore:
     (systemd.exec(5)).
     """
 
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, environment: Mapping[str, str] = os.environ, waiting: str = "queries") -> None:
+        """``waiting`` is what a restart may lose without the store, for log messages."""
+        self._waiting = waiting
         self._address = manager_address(environment)
         room = environment.get("FDSTORE", "")
         self._room = int(room) if room.isdecimal() else 0
@@ -66,8 +68,8 @@ class SocketStore:
             return
         if len(sockets) > self._room:
             log.warning(
-                "the service manager stores %d of %d sockets; a restart may lose queries. "
-                "Set FileDescriptorStoreMax=%d in the unit", self._room, len(sockets), len(sockets),
+                "the service manager stores %d of %d sockets; a restart may lose %s. "
+                "Set FileDescriptorStoreMax=%d in the unit", self._room, len(sockets), self._waiting, len(sockets),
             )  # fmt: skip
         wanted = {stored_name(sock): sock for sock in sockets}
         try:
@@ -83,7 +85,27 @@ class SocketStore:
                         self._stored.add(name)
         except OSError as error:  # TimeoutError is one
             why = error.strerror or "it does not read the messages sent to it"
-            log.warning("the service manager does not store the sockets: %s; a restart may lose queries", why)
+            self._warn(why)
+
+    async def update_and_close(self, duplicates: Iterable[socket.socket]) -> None:
+        """Update the store like ``update``, and close ``duplicates``, an iterable that may raise OSError.
+
+        If descriptors are scarce, the method logs a warning.
+        """
+        if not self.is_on:
+            return
+        found: list[socket.socket] = []
+        try:
+            found.extend(duplicates)
+            await self.update(found)
+        except OSError as error:
+            self._warn(f"they cannot be duplicated: {error.strerror}")
+        finally:
+            for sock in found:
+                sock.close()
+
+    def _warn(self, why: str) -> None:
+        log.warning("the service manager does not store the sockets: %s; a restart may lose %s", why, self._waiting)
 
     async def _tell(self, manager: socket.socket, state: str, stored: socket.socket | None = None) -> None:
         """Send a message, with a descriptor if ``stored`` is given. Raises OSError."""

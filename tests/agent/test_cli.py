@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -131,15 +132,15 @@ def test_one_sample_as_json() -> None:
     assert list(sample) == ["host", "time", "interval", "span", "web_server", "metrics", "unavailable"]
     assert (sample["host"], sample["interval"]) == ("gandalf", 0.4)
     assert start <= sample["time"] <= end
-    assert 0.4 <= sample["span"] < 5.0
+    assert 0.4 <= sample["span"] <= end - start
     metrics = sample["metrics"]
     assert set(metrics) | set(sample["unavailable"]) == set(CATALOGUE)
     assert set(metrics).isdisjoint(sample["unavailable"])
     assert sample["unavailable"]["gateway_ping"] == "switched off by --gateway off"
     assert all(isinstance(value, float) for value in metrics.values())
     assert (metrics["requests_total"], metrics["busy_workers"], metrics["idle_workers"]) == (2.0, 2.0, 8.0)
-    # One request between two readings of the page, which a busy machine separates by more than the interval
-    assert 1 / 5.0 <= metrics["requests_per_s"] <= 1 / 0.3
+    # One request between two readings of the page; a busy machine separates them by more or less than the interval
+    assert metrics["requests_per_s"] >= 1 / (end - start)
     assert metrics["listen_queue"] == 0.0
     assert metrics["httpd_cpu_seconds"] > 0.0
     assert {"cpu_idle", "cpu_steal", "scan_rate", "net_rx", "net_tx", "run_queue", "load1", "cpu_count"} <= set(metrics)
@@ -184,3 +185,15 @@ def test_the_host_name_that_is_no_good_is_told(
 def test_nothing_heavy_is_loaded(module: str) -> None:
     code = f"import sys, lbdns_agent.cli; sys.exit({module!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["--once"], 1), (["--once", "--json"], 1), (["--help"], None)])
+def test_a_reader_that_has_gone_is_no_traceback(arguments: list[str], status: int | None) -> None:
+    """As in ``lbdns-agent --once | head -1``. Whether argparse notices it depends on the version of Python."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with open(write_end, "wb") as pipe:
+        command = [sys.executable, "-m", "lbdns_agent", *arguments, "--gateway", "off", "--server-status", "off"]
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr == ""
+    assert done.returncode in ((0, 1) if status is None else (status,))

@@ -76,10 +76,11 @@ def test_it_is_restarted_unless_its_configuration_is_wrong(service: Path) -> Non
     assert int(watchdog) >= 10, "the server needs time to replace a worker that hangs"
 
 
-def test_the_room_for_sockets_is_told_to_the_server() -> None:
-    server = PACKAGING / "systemd" / "lbdns" / "lbdns.service"
-    (room,) = values(server, "FileDescriptorStoreMax")
-    assert values(server, "Environment") == [f"FDSTORE={room}"]
+@pytest.mark.parametrize("name", ["lbdns.service", "lbdns-collector.service"])
+def test_the_room_for_sockets_is_told_to_the_program(name: str) -> None:
+    service = PACKAGING / "systemd" / "lbdns" / name
+    (room,) = values(service, "FileDescriptorStoreMax")
+    assert values(service, "Environment") == [f"FDSTORE={room}"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from typing import Any
 from aiohttp import web
 
 from tests.collector.web.fake_scaler import STATES, scaler_server, scaler_status
-from tests.page.fake_server import FakeFarm, FakeServer, demo_farm, fake_server
+from tests.page.fake_farm import FakeFarm, demo_farm
+from tests.page.fake_server import FakeServer, fake_server
 
 
 class ScalerPages(FakeServer):

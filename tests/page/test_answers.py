@@ -11,7 +11,8 @@ import pytest_asyncio
 
 from tests.browser import Browser, BrowserPage, browsing
 from tests.needs import needs
-from tests.page.fake_server import FakeFarm, FakeServer, demo_farm, fake_server, large_farm
+from tests.page.fake_farm import FakeFarm, demo_farm, large_farm
+from tests.page.fake_server import FakeServer, fake_server
 from tests.page.page_checks import faint_texts, overflow, read_until
 from tests.page.test_problems import troubled
 

@@ -12,7 +12,8 @@ import pytest_asyncio
 
 from tests.browser import Browser, BrowserPage, browsing
 from tests.needs import needs
-from tests.page.fake_server import STATIC, FakeFarm, FakeServer, demo_farm, fake_server, large_farm
+from tests.page.fake_farm import FakeFarm, demo_farm, large_farm
+from tests.page.fake_server import STATIC, FakeServer, fake_server
 from tests.page.page_checks import cells_script, faint_texts, overflow, read_until, unnamed_elements
 
 pytestmark = [needs(programs=("chromium",)), pytest.mark.asyncio(loop_scope="module")]

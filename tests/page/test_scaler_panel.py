@@ -13,7 +13,8 @@ import pytest_asyncio
 from tests.browser import Browser, BrowserPage, browsing
 from tests.collector.web.fake_scaler import STATES
 from tests.needs import needs
-from tests.page.fake_server import demo_farm, fake_server, large_farm
+from tests.page.fake_farm import demo_farm, large_farm
+from tests.page.fake_server import fake_server
 from tests.page.page_checks import faint_texts, overflow, read_until
 from tests.page.scaler_pages import ScalerPages, many_servers, scaler_pages, servers_of_all_stages, with_servers
 from tests.page.test_accessibility import violations

@@ -8,7 +8,8 @@ import pytest
 
 from tests.browser import browsing
 from tests.needs import needs
-from tests.page.fake_server import fake_server, large_farm
+from tests.page.fake_farm import large_farm
+from tests.page.fake_server import fake_server
 
 UPDATES = 4
 

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lbdns.policies.plan import Plan, Selections, rotation
 from tests.policies.views import member, view
@@ -52,3 +56,18 @@ def test_rotation_continues_after_the_member_selected_last(last: int | None, ord
 )
 def test_parts(plan: Plan, parts: list[str]) -> None:
     assert [plan.part(taken) for taken in range(len(parts))] == parts
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=8), st.integers(0, 30), st.data())
+def test_selections_are_counted(order: list[int], selections: int, data: st.DataObject) -> None:
+    """The counts are those of a walk through the plan."""
+    plan = Plan(tuple(order), repeat_from=data.draw(st.integers(0, len(order) - 1)))
+    at = passes = 0
+    walked: Counter[int] = Counter()
+    for _ in range(selections):
+        if at == len(order):
+            at, passes = plan.repeat_from, passes + 1
+        walked[order[at]] += 1
+        at += 1
+    assert plan.taken(at, passes) == selections
+    assert +plan.counts(at, passes) == walked

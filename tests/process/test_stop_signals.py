@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lbdns.process.stop_signals import STOP_SIGNALS, StopSignals, stop_signals
+from lbdns.process.stop_signals import STOP_SIGNALS, StopSignals, interrupting_stop_signals, stop_signals
 
 
 def test_nothing_arrived() -> None:
@@ -74,3 +74,11 @@ def interrupted_at(line: int) -> bool:
             sys.settrace(None)
         assert ran <= line or stop.wait(10.0)
     return ran > line
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_stop_signal_can_interrupt(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), interrupting_stop_signals():
+        signal.raise_signal(number)
+    assert signal.getsignal(number) == before

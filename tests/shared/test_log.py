@@ -336,3 +336,24 @@ def test_a_program_whose_standard_error_is_a_socket_of_the_journal() -> None:
         code = "import logging; from lbdns_shared import log; log.set_up(); logging.getLogger('x').warning('event')"
         subprocess.run([sys.executable, "-c", code], stderr=theirs.fileno(), env=environment, timeout=30, check=True)
         assert journal.recv(1000) == b"<4>WARNING x: event\n"
+
+
+@pytest.mark.parametrize("finish", ["log.finish()", ""])
+def test_a_verbose_interpreter_ends(finish: str) -> None:
+    """``python -v`` writes to standard error while it ends, when no thread can be started any more."""
+    code = f"from lbdns_shared import log; log.set_up(); import logging; logging.warning('last'); {finish}"
+    command = [sys.executable, "-v", "-c", code]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=True, timeout=120)
+    if finish:
+        assert "root: last" in done.stderr
+        assert "# cleanup" in done.stderr
+
+
+def test_python_writes_to_standard_error_itself_after_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    before = sys.stderr
+    log.set_up()
+    assert sys.stderr is not before
+    log.finish()
+    assert sys.stderr is before
+    print("a traceback", file=sys.stderr)
+    assert capsys.readouterr().err == "a traceback\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -112,3 +113,26 @@ async def test_a_full_queue_is_waited_for(
         manager.receive()
     assert len(manager.stored) == 2
     assert not caplog.records
+
+
+async def test_duplicates_are_closed(manager: FakeServiceManager, pair: list[socket.socket]) -> None:
+    duplicates = [sock.dup() for sock in pair]
+    await SocketStore(manager.environment).update_and_close(duplicates)
+    for _ in pair:
+        manager.receive()
+    assert len(manager.stored) == 2
+    assert [sock.fileno() for sock in duplicates] == [-1, -1]
+
+
+async def test_too_few_descriptors_are_a_warning(
+    manager: FakeServiceManager, pair: list[socket.socket], caplog: pytest.LogCaptureFixture
+) -> None:
+    first = pair[0].dup()
+
+    def duplicates() -> Iterator[socket.socket]:
+        yield first
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    await SocketStore(manager.environment, "reports").update_and_close(duplicates())
+    assert "they cannot be duplicated: Too many open files; a restart may lose reports" in caplog.text
+    assert first.fileno() == -1

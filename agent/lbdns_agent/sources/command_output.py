@@ -9,7 +9,8 @@ import subprocess
 from typing import Final
 
 from lbdns_agent.missing_values import MissingValueError
-from lbdns_agent.non_blocking_sensors import READABLE, DescriptorWait, ReadingSteps
+from lbdns_agent.non_blocking_sensors import ReadingSteps
+from lbdns_agent.read_to_end import read_to_end
 from lbdns_agent.sources.metric_definition import CommandSource
 from lbdns_agent.webserver.status_page import TIMEOUT
 
@@ -35,8 +36,10 @@ class CommandOutput:
         assert process.stdout is not None
         assert process.stderr is not None
         try:
-            output = yield from _read_all(process.stdout.fileno())
-            errors = yield from _read_all(process.stderr.fileno())
+            for pipe in (process.stdout, process.stderr):
+                os.set_blocking(pipe.fileno(), False)
+            output = yield from read_to_end(process.stdout.fileno(), LARGEST)
+            errors = yield from read_to_end(process.stderr.fileno(), LARGEST)
             status = process.wait(EXIT_TIME)
         except TimeoutError:
             raise MissingValueError(f"{self._source}: did not finish within {TIMEOUT:g} s") from None
@@ -71,25 +74,6 @@ class CommandOutput:
                 os.killpg(process.pid, signal.SIGKILL)
             if process.poll() is None:
                 self._killed.append(process)
-
-
-def _read_all(fd: int) -> ReadingSteps[bytes]:
-    """Return everything up to the end of a pipe. Raises OverflowError if it is too much."""
-    os.set_blocking(fd, False)
-    parts: list[bytes] = []
-    length = 0
-    while True:
-        try:
-            part = os.read(fd, 65_536)
-        except BlockingIOError:
-            yield DescriptorWait(fd, READABLE)
-            continue
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
-        length += len(part)
-        if length > LARGEST:
-            raise OverflowError
 
 
 def _failure(status: int, errors: bytes) -> str:

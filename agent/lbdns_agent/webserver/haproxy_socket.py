@@ -8,7 +8,8 @@ import socket
 from typing import Final
 
 from lbdns_agent.missing_values import MissingValueError
-from lbdns_agent.non_blocking_sensors import READABLE, DescriptorWait, ReadingSteps
+from lbdns_agent.non_blocking_sensors import ReadingSteps
+from lbdns_agent.read_to_end import read_to_end
 from lbdns_agent.webserver.status_page import TIMEOUT
 
 COMMAND: Final = b"show stat\n"
@@ -27,27 +28,12 @@ def show_statistics(path: str, largest: int) -> ReadingSteps[bytes]:
             if code := connection.connect_ex(path):  # a Unix socket connects at once, or its queue is full (EAGAIN)
                 raise OSError(code, os.strerror(code))
             connection.send(COMMAND)  # the buffer of a new connection has room for it
-            return (yield from _receive_all(connection, path, largest))
+            return (yield from read_to_end(connection.fileno(), largest))
     except TimeoutError:
         raise MissingValueError(f"{path}: no complete response within {TIMEOUT:g} s") from None
+    except OverflowError:
+        raise MissingValueError(f"{path}: the response is larger than {largest // 1024} KiB") from None
     except OSError as error:
         advice = _ADVICE.get(error.errno or 0)
         what = error.strerror or error
         raise MissingValueError(f"{path}: {what}{f'; {advice.format(path=path)}' if advice else ''}") from None
-
-
-def _receive_all(connection: socket.socket, path: str, largest: int) -> ReadingSteps[bytes]:
-    parts: list[bytes] = []
-    length = 0
-    while True:
-        try:
-            part = connection.recv(65_536)
-        except BlockingIOError:
-            yield DescriptorWait(connection.fileno(), READABLE)
-            continue
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
-        length += len(part)
-        if length > largest:
-            raise MissingValueError(f"{path}: the response is larger than {largest // 1024} KiB")

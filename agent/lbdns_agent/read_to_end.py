@@ -1,0 +1,28 @@
+"""Reads a pipe or a socket to its end without blocking the agent."""
+
+from __future__ import annotations
+
+import os
+
+from lbdns_agent.non_blocking_sensors import READABLE, DescriptorWait, ReadingSteps
+
+
+def read_to_end(fd: int, largest: int) -> ReadingSteps[bytes]:
+    """Return everything up to the end of a non-blocking file descriptor.
+
+    Raises OverflowError if there are more than ``largest`` bytes, and OSError.
+    """
+    parts: list[bytes] = []
+    length = 0
+    while True:
+        try:
+            part = os.read(fd, 65_536)
+        except BlockingIOError:
+            yield DescriptorWait(fd, READABLE)
+            continue
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+        length += len(part)
+        if length > largest:
+            raise OverflowError

@@ -1,0 +1,113 @@
+"""Locks the state directory: several servers may use it at the same time, but none while it is being restored."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from lbdns.process import privileges
+from lbdns_shared.errors import LbdnsError
+
+FILE_NAME: Final = "lock"  # in [server] state_dir
+MODE: Final = 0o600  # a lock needs an open file, so no other user can keep the server from starting
+_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class StateInUseError(LbdnsError):
+    """Raised if a server uses the state directory that is to be restored."""
+
+
+class StateLock:
+    """A running server's lock on its state directory.
+
+    The lock is shared, because during a take-over two servers use the directory. If the lock file cannot be opened,
+    the server runs without a lock, because it must answer queries even if its disk is full or read-only.
+    """
+
+    def __init__(self) -> None:
+        self._descriptor: int | None = None
+
+    def take(self, folder: Path, user: str) -> None:
+        """Lock the directory, which is created if necessary. Its new files belong to ``user``.
+
+        Raises LbdnsError if the directory is being restored.
+        """
+        self._replace(_shared(folder, user))
+
+    @contextlib.contextmanager
+    def changing_to(self, folder: Path, user: str) -> Iterator[None]:
+        """Also lock ``folder`` in a with block, and afterwards only ``folder``, or only the old one after an exception.
+
+        Raises LbdnsError if the directory is being restored.
+        """
+        descriptor = _shared(folder, user)
+        try:
+            yield
+        except BaseException:
+            _close(descriptor)
+            raise
+        self._replace(descriptor)
+
+    def release(self) -> None:
+        self._replace(None)
+
+    def _replace(self, descriptor: int | None) -> None:
+        _close(self._descriptor)
+        self._descriptor = descriptor
+
+
+@contextlib.contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Keep servers from using the directory in a with block.
+
+    Raises StateInUseError if a server uses it, or LbdnsError if the lock file cannot be opened.
+    """
+    path = folder / FILE_NAME
+    try:
+        descriptor = os.open(path, _OPEN | os.O_CREAT, MODE)
+    except OSError as error:
+        raise LbdnsError(f"{path}: cannot open the file: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        _close(descriptor)
+        raise StateInUseError(f"{folder}: a running server uses this directory") from None
+    try:
+        yield
+    finally:
+        _close(descriptor)
+
+
+def _shared(folder: Path, user: str) -> int | None:
+    privileges.own_folder(folder, user)
+    path = folder / FILE_NAME
+    try:
+        try:
+            descriptor = os.open(path, _OPEN | os.O_CREAT | os.O_EXCL, MODE)
+        except FileExistsError:
+            descriptor = os.open(path, _OPEN)
+        else:
+            if privileges.will_become(user):
+                os.fchown(descriptor, *privileges.ids(user))
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        _close(descriptor)
+        raise LbdnsError(
+            f"[server] state_dir: {folder}: 'lbdns restore' is replacing its files; start the server afterwards"
+        ) from None
+    except OSError:  # the file system has no locks
+        _close(descriptor)
+        return None
+    return descriptor
+
+
+def _close(descriptor: int | None) -> None:
+    if descriptor is not None:
+        os.close(descriptor)

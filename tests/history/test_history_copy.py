@@ -1,0 +1,44 @@
+"""Tests of copying the history file. tests/backup/test_archive_writer.py copies it while it is written."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from lbdns.config.recording_sections import HistoryConfig
+from lbdns.history.history_copy import copy_history
+from lbdns.history.history_reader import HistoryReader
+from lbdns.history.history_recorder import HistoryRecorder
+from lbdns_shared.errors import LbdnsError
+from tests.history.history_samples import BEGIN, fill, sample
+
+
+def test_a_copy_has_the_same_series(tmp_path: Path) -> None:
+    path, copy = tmp_path / "history.db", tmp_path / "copy.db"
+    fill(HistoryRecorder(path, HistoryConfig()), [sample(second) for second in range(20)])
+    assert copy_history(path, copy)
+    asked = ("web", "answers", (), BEGIN, BEGIN + 20, 20)
+    assert HistoryReader(copy).series(*asked).series == HistoryReader(path).series(*asked).series
+
+
+def test_a_history_without_records(tmp_path: Path) -> None:
+    (tmp_path / "history.db").touch()
+    assert not copy_history(tmp_path / "history.db", tmp_path / "copy.db")
+
+
+def test_the_database_of_another_program(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE other (id)")
+    connection.close()
+    with pytest.raises(LbdnsError, match="another program's database"):
+        copy_history(path, tmp_path / "copy.db")
+
+
+def test_a_copy_that_cannot_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    fill(HistoryRecorder(path, HistoryConfig()), [sample(1)])
+    with pytest.raises(LbdnsError, match=r"copy.db: cannot write the copy"):
+        copy_history(path, tmp_path / "missing" / "copy.db")

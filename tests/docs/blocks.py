@@ -7,8 +7,9 @@ The line before the block is an HTML comment, which readers do not see:
 * ``<!-- run: farm, exit status 2 -->``: the commands must exit with this status
 * ``<!-- run: demo, until it prints "ready" -->``: each command is interrupted when it has printed the text
 * ``<!-- run: checkout, after: touch FILE -->``: a test first runs another command, which readers need not run
-* ``<!-- run by: make machines -->``: a make target runs the commands
 * ``<!-- not run: REASON -->``: the commands are not run
+
+The blocks of Getting started are not among them, because `make machines` runs them on machines that it boots.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent.parent
-PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+GETTING_STARTED: Final = ROOT / "docs" / "tutorial" / "getting-started.md"
+PAGES: Final = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {GETTING_STARTED})
 COMMANDS: Final = ("sh", "console")
 _FENCE: Final = re.compile(r"( *)```(\S*)$")
 _COMMENT: Final = re.compile(r" *<!-- (.*) -->$")
@@ -27,7 +29,6 @@ _RUN: Final = re.compile(
     r'run: (?P<setting>\w+)(?:, exit status (?P<status>\d+)|, until it prints "(?P<until>[^"]+)")?'
     r"(?:, after: (?P<before>.+))?"
 )
-_RUN_BY: Final = re.compile(r"run by: make (?P<target>[a-z-]+)")
 _NOT_RUN: Final = re.compile(r"not run: (?P<reason>\S.*)")
 
 
@@ -52,12 +53,6 @@ class Block:
         if not found:
             return None
         return RunComment(found["setting"], int(found["status"] or 0), found["until"] or "", found["before"] or "")
-
-    @property
-    def target(self) -> str:
-        """Return the make target that runs the block, or ""."""
-        found = _RUN_BY.fullmatch(self.comment)
-        return found["target"] if found else ""
 
     @property
     def reason(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +15,12 @@ from tests.docs.shapes import missing_lines
 
 #: One shell runs all commands of a page, as a reader's shell does: variables, jobs and the folder remain
 _BEGIN: Final = """\
-set -eEmo pipefail                # -m: jobs have names and process groups, as at a prompt
+set -eEm                          # -m: jobs have names and process groups, as at a prompt
 cd "$SANDBOX/checkout"
+exec 3>&1
 out=/dev/null
 trap 'echo "exit status $?: $BASH_COMMAND"' ERR
-trap 'status=$?; tail -n 40 "$out"; jobs=$(jobs -p); kill -KILL $jobs 2> /dev/null || true; exit $status' EXIT
+trap 'status=$?; tail -n 40 "$out" >&3; jobs=$(jobs -p); kill -KILL $jobs 2> /dev/null || true; exit $status' EXIT
 [ ! -e "$SANDBOX/profile" ] || source "$SANDBOX/profile"
 
 with_status() {                   # STATUS FILE: run a file whose commands must end with a status
@@ -44,6 +46,8 @@ until_it_prints() {               # TEXT FILE: interrupt a file's command when i
     wait $job || [ $? = 130 ]     # 128 + SIGINT
 }
 """
+#: Output of a program that failed although the exit status does not show it, for example in a pipe
+_BROKEN: Final = re.compile(r"^(Traceback|Usage:|Error:)|command not found", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ def run_page(blocks: Sequence[Block], sandbox: Sandbox) -> list[str]:
     status, log = sandbox.run("\n".join([_BEGIN, *(line for step in steps for line in step.lines), ""]))
     if status:
         return [f"exit status {status}:\n{log}"]
-    return [
+    broken = [step for step in steps if _BROKEN.search(step.output.read_text())]
+    return [f"{step.block.place}: {step.command.text}{step.output.read_text()}" for step in broken] + [
         f"{step.block.place}: the output of {step.command.text.strip()!r} lacks {line!r}:\n{step.output.read_text()}"
         for step in steps
         for line in missing_lines(step.command.shown or "", step.output.read_text())

@@ -1,8 +1,8 @@
 """Runs the commands of pages in namespaces, where the ports, addresses and paths of the documentation are free.
 
 A sandbox has its own network (a loopback interface with the addresses of the documentation), its own processes, a copy
-of /etc, and empty folders in place of /var/lib, /var/log and /run. Commands run in a scratch folder that looks like the
-checkout. Nothing that they do changes the machine.
+of /etc, and empty folders in place of /run and /var. Commands run in a scratch folder that looks like the checkout.
+Nothing that they do changes the machine.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ def _prepare(setting: str, folder: Path) -> str:
             *(f"ip address add {address}/32 dev lo" for address in ADDRESSES),
             "mount --make-rprivate /",
             "mount --bind etc /etc",
-            *(f"mount -t tmpfs none {path}" for path in ("/var/lib", "/var/log", "/run")),
+            "mount -t tmpfs none /run",
+            "mount -t tmpfs none /var",
+            "mkdir /var/backups /var/cache /var/lib /var/log /var/tmp",
             "cd checkout",
             (SETTINGS / f"{setting}.sh").read_text(),
             f"touch {words}/ready",

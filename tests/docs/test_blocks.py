@@ -45,7 +45,7 @@ def mistakes(block: Block) -> list[str]:
         return ["must begin with '$ '"]
     if block.run and not (SETTINGS / f"{block.run.setting}.sh").exists():
         return [f"names the unknown setting {block.run.setting}"]
-    if not (block.run or block.target or block.reason):
+    if not (block.run or block.reason):
         return ["needs a comment before it, such as <!-- run: demo --> or <!-- not run: REASON -->"]
     return []
 
@@ -82,7 +82,6 @@ def test_blocks_of_a_page() -> None:
         ("sh", "lbdns status\n", "run: demo", None),
         ("sh", "lbdns status\n", "run: demo, exit status 1, after: true", None),
         ("sh", "lbdns watch\n", 'run: demo, until it prints "a b"', None),
-        ("sh", "lbdns status\n", "run by: make machines", None),
         ("console", "$ lbdns status\nup\n", "not run: it needs root", None),
         ("text", "pool web: 1 of 3 members usable\n", "", None),
         ("", "lbdns status\n", "run: demo", "needs a language"),

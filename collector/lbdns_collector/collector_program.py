@@ -203,8 +203,8 @@ class CollectorProgram:
             log.warning("[web] listen is off and stat_file is not set: the collected data is not published anywhere")
         try:
             await self._collector.start(self._status.members.deliver)
-            privileges.own_folder(farm.config.server.state_dir, farm.config.server.user)
-            privileges.become(farm.config.server.user)
+            config = farm.config
+            await privileges.drop_root(config.server.user, config.server.state_dir, config.path, config.files)
             self.serving = True
             self._status.lag = EventLoopLag("main")
             await self._web.start(farm.config.web)

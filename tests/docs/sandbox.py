@@ -22,8 +22,8 @@ from tests.docs.blocks import ROOT
 from tests.end_to_end.process import Program, running
 from tests.needs import program
 
-#: Addresses of the DNS server, of the web servers, and of the gateway in the documentation
-ADDRESSES: Final = ("10.0.0.5", "192.0.2.53", "192.0.2.1", "192.0.2.2", "192.0.2.3")
+#: Addresses of the DNS server, of another name server, and of the web servers in the documentation
+ADDRESSES: Final = ("10.0.0.5", "192.0.2.53", "192.0.2.54", "192.0.2.1", "192.0.2.2", "192.0.2.3")
 SETTINGS: Final = Path(__file__).parent / "settings"
 _TIMEOUT: Final = 180  # seconds for the commands of one page; several times what they need on a slow machine
 

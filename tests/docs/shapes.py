@@ -12,7 +12,7 @@ _VARIABLE: Final = (
     (r"\bleft=\S+ ", ""),  # explanations contain it only while a processor is shared
     (r"=[^\s\"]+", "=VALUE"),
     (rf"\b({'|'.join(MEMBERS)})\b", "MEMBER"),
-    (r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?", "TIME"),
+    (r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?|\b\d\d:\d\d(:\d\d)?\b", "TIME"),
     (r"[-+]?\d[\d.,:]*( ?(d|h|min|ms|s)\b)?", "N"),
     (r"N+", "N"),
     (r"[─-]{2,}", "-"),

@@ -112,6 +112,7 @@ def test_commands_of_a_console_block() -> None:
         ("best.hobbit.  0 IN CNAME gandalf.hobbit.\n", "best.hobbit. 0  IN CNAME\tfrodo.hobbit.\n", []),
         ("mean 81.4 14.6 (light)\n", "mean 7 9,000 (heavy)\n", []),
         ("age 0.4 s, 2h\n", "age 12 min, 13h\n", []),
+        ("until 16:05 by root\n", "until 2026-11-28 00:10 by root\n", []),
         ("a\n...\nc\n", "a\nb\nc\n", []),
         ("state=usable age=1s\n", "state=silent age=2s\n", []),
         ("state=usable age=1s\n", "state=silent\n", ["state=usable age=1s"]),
@@ -124,4 +125,4 @@ def test_shapes_of_output(shown: str, printed: str, lacking: list[str]) -> None:
 
 def test_a_shape_keeps_the_words() -> None:
     line = "gandalf.hobbit: drained until 16:05 by root: new kernel"
-    assert shape(line) == "MEMBER.hobbit: drained until N by root: new kernel"
+    assert shape(line) == "MEMBER.hobbit: drained until TIME by root: new kernel"

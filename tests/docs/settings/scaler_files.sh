@@ -5,7 +5,5 @@ awk 'BEGIN {
         printf "192.0.2.9 - - [01/Mar/2026:%02d:%02d:%02d +0000] \"GET / HTTP/1.1\" 200 512\n",
             second / 3600, second % 3600 / 60, second % 60
 }' > access.log
-cat > scaler.toml << 'END'
-[policy.queue]
-wait_p95 = 0.1
-END
+# The settings are those of the page
+awk '/^\[policy.queue\]$/ { shown = 1 } /^```$/ { if (shown) exit } shown' docs/tasks/scale-farm.md > scaler.toml

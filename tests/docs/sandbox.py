@@ -25,7 +25,7 @@ from tests.needs import program
 #: Addresses of the DNS server, of another name server, and of the web servers in the documentation
 ADDRESSES: Final = ("10.0.0.5", "192.0.2.53", "192.0.2.54", "192.0.2.1", "192.0.2.2", "192.0.2.3")
 SETTINGS: Final = Path(__file__).parent / "settings"
-_TIMEOUT: Final = 180  # seconds for the commands of one page; several times what they need on a slow machine
+_TIMEOUT: Final = 600  # seconds for the commands of one page; several times what they need on a slow machine
 
 
 @dataclass(frozen=True)

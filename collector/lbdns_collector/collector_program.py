@@ -214,7 +214,7 @@ class CollectorProgram:
             self._store.holds(each.sock for each in self._inherited)
             self._collector.open(by_address(self._inherited, "reports", farm.config.collector.listen))
             await self._collector.start(self._status.members.deliver)
-            privileges.become(server.user)
+            await privileges.drop_root(server.user, farm.config.path, farm.config.files)
             self.serving = True
             self._status.lag = EventLoopLag("main")
             listen = farm.config.web.listen

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
+import logging
 import os
 import pwd
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from lbdns.process.prctl import forbid_new_capabilities, give_up_capabilities
 from lbdns_shared import log_writer
 from lbdns_shared.errors import ConfigError
+
+log = logging.getLogger("lbdns.privileges")
 
 _STATE_MODE: Final = 0o750  # the history shows the load of each host
 
@@ -67,6 +72,23 @@ def read_ahead_for_workers() -> None:
     """Import the modules needed later by a process that only answers queries."""
     for module in _LATE_MODULES_OF_WORKERS:
         importlib.import_module(module)
+
+
+async def drop_root(user: str, configuration: Path, files: Iterable[Path]) -> None:
+    """Import what will be needed later, and continue as ``user``.
+
+    Logs a warning if the user cannot read some of ``files``, which a reload will read again.
+    """
+    if not will_become(user):
+        become(user)
+        return
+    await asyncio.to_thread(read_ahead)
+    become(user)
+    if unreadable := [str(path) for path in files if not os.access(path, os.R_OK)]:
+        log.warning(
+            "%s: user %s cannot read %s, so the next reload will fail; run 'chown %s %s'",
+            *(configuration, user, ", ".join(unreadable), user, " ".join(unreadable)),
+        )
 
 
 def own_folder(path: Path, user: str) -> None:

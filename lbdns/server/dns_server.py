@@ -223,17 +223,8 @@ class DnsServer:
         await self._web.start(config.web, web)
 
     async def _drop_root(self) -> None:
-        user = self.farm.config.server.user
-        if not privileges.will_become(user):
-            privileges.become(user)
-            return
-        await asyncio.to_thread(privileges.read_ahead)
-        privileges.become(user)
-        if unreadable := [str(path) for path in self.farm.config.files if not os.access(path, os.R_OK)]:
-            log.warning(
-                "%s: user %s cannot read %s, so the next reload will fail; run 'chown %s %s'",
-                self.farm.config.path, user, ", ".join(unreadable), user, " ".join(unreadable),
-            )  # fmt: skip
+        config = self.farm.config
+        await privileges.drop_root(config.server.user, config.path, config.files)
 
     async def reload(self) -> None:
         """Reread the configuration and apply it. No query, report, score or counter is lost during a reload.

@@ -44,6 +44,23 @@ def test_a_checkout_that_only_root_can_read(folder: Path) -> None:
 
 
 @needs(root=True)
+def test_a_collector_whose_code_only_root_can_read(folder: Path) -> None:
+    private = folder / "private"
+    private.mkdir(0o700)
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, private / Path(package).name, ignore=shutil.ignore_patterns("__pycache__"))
+    site = new_site(folder, MEMBERS, master=None)
+    site.write(server='user = "nobody"')
+    command = ["env", f"PYTHONPATH={private}", *python("lbdns_collector", "-c", str(site.config))]
+    with running(*command) as collector:
+        collector.until(lambda: "ready" in collector.errors, "lbdns-collector is ready")
+        for path in ("/", "/api/v1/status", "/metrics"):
+            assert site.page(path), path
+        assert collector.stop() == 0
+        assert "Traceback" not in collector.errors
+
+
+@needs(root=True)
 def test_a_key_that_the_next_reload_cannot_read_is_told_at_the_start(folder: Path) -> None:
     site = new_site(folder, MEMBERS)
     site.write(server='user = "nobody"')

@@ -265,6 +265,7 @@ class _RecordingWriter:
         except OSError as error:
             raise ConfigError(f"{self._path}: cannot write the file: {error.strerror}") from None
         self._file.write(header_line(header))
+        log.info("recording pool %s in %s", header.pool, self._path)
 
     def take(self, event: RecordedEvent) -> None:
         assert self._file is not None, "the header comes first"

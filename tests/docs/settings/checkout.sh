@@ -1,0 +1,1 @@
+# A checkout in which nothing runs

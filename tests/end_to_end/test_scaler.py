@@ -165,7 +165,7 @@ def test_two_scalers_of_one_farm(farm: ScaledFarm) -> None:
         first.until(farm.status, "it runs")
         with running(*farm.command("run")) as second:
             assert second.wait() == 1
-            assert "another lbdns-scaler runs with this directory" in second.errors
+            assert "another lbdns-scaler is using this directory" in second.errors
         with running(*farm.command("status")) as status:
             assert status.wait() == 0
             assert status.output.startswith("farm web: ")

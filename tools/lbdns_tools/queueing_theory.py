@@ -17,7 +17,9 @@ def erlang_b(servers: int, offered: float) -> float:
     not finite.
     """
     if servers < 0 or not 0 <= offered < inf:
-        raise ValueError(f"the offered load must be a number of at least 0, not {offered:g}, for {servers} servers")
+        raise ValueError(
+            f"the number of servers ({servers}) and the offered load ({offered:g}) must be at least 0 and finite"
+        )
     lost = 1.0
     for number in range(1, servers + 1):
         lost = offered * lost / (number + offered * lost)

@@ -62,7 +62,7 @@ def test_the_table_has_the_layout_of_table_6_2(capsys: pytest.CaptureFixture[str
     rows = [line.strip() for line in lines if line.strip().startswith(ROWS)]
     assert [next(name for name in ROWS if row.startswith(name)) for row in rows] == list(ROWS)
     assert rows[3].split()[-1] == "480"
-    assert "Cost and revenue are the study's arithmetic" in out
+    assert "Cost and revenue follow the study's formulas" in out
     assert "A replay does not reproduce the study's table 6.2" in out
 
 

@@ -106,7 +106,7 @@ class HttpResponse:
             # Search only the new bytes for the end of the head
             match = _HEAD_END.search(held, max(0, len(self._held) - 2))
             if (match.end() if match else len(held)) > MAX_HEAD:
-                raise ProtocolError(f"the head exceeds {MAX_HEAD} bytes")
+                raise ProtocolError(f"the response header exceeds {MAX_HEAD} bytes")
             if match is None:
                 if not b"HTTP/1.".startswith(held[:7]):
                     raise ProtocolError(f"the status line is not valid: {held[:20]!r}")

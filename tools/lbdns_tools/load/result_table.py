@@ -21,7 +21,7 @@ ENDINGS: Final = {
     "criteria": "failed above: {why}",
     "top": "end of the range",
     "bottom": "failed at the lowest value: {why}",
-    "generator": "the load generator's own limit: {why}",
+    "generator": "stopped by the load generator's own limit: {why}",
     "trials": "too many trials; last failure: {why}",
 }
 

@@ -134,7 +134,7 @@ def make_parser() -> argparse.ArgumentParser:
                         help=f"widths of the screen in CSS pixels (default: {' '.join(map(str, WIDTHS))})")  # fmt: skip
     parser.add_argument("--scheme", nargs="+", choices=SCHEMES, default=list(SCHEMES), help="(default: both)")
     parser.add_argument("--settle", type=seconds, default=SETTLE_S, metavar="S",
-                        help=f"seconds from a state to its first screenshot (default: {SETTLE_S:g})")  # fmt: skip
+                        help=f"seconds to wait before a state's first screenshot (default: {SETTLE_S:g})")  # fmt: skip
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the PNG files")
     return parser
 

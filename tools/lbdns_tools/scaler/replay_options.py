@@ -89,7 +89,7 @@ replay_options = add_options(
         _option("--income", type=click.FloatRange(0), default=INCOME, metavar="P", help="Income per served request."),
         _option(
             "--billing", type=click.Choice(list(BILLING)), default="hour",
-            help="Whether servers are paid for by the hour that has begun, or by the second.",
+            help="Whether servers are billed per started hour or per second.",
         ),
         _option(
             "--loss", type=click.Choice(list(LOSSES)), default="capacity",

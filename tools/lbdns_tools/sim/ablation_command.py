@@ -186,7 +186,9 @@ def _jobs(chosen: Mapping[str, Sequence[AcceptanceDemand]], seeds: int) -> list[
     short_help="Measure what each rule of the policy 'best' is worth.",
     epilog="Example: lbdns-sim ablation --quick --rule overflow",
 )
-@click.option("--quick", is_flag=True, help="Use the quick criteria, plus the full criteria made for each rule.")
+@click.option(
+    "--quick", is_flag=True, help="For each rule, use the quick criteria and the full criteria made for that rule."
+)
 @click.option("--seeds", type=click.IntRange(2, 100), default=4, show_default=True, help="Number of runs of each case.")
 @click.option("--processes", type=click.IntRange(1, 256), help="Number of parallel runs.  [default: one per processor]")
 @click.option(

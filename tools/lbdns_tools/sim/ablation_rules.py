@@ -143,7 +143,7 @@ _ALL: Final = (
     ),
     _rule(
         "level-filling",
-        "fills the members with the lowest load first, instead of following the operating point alone",
+        "fills the least loaded members first, instead of following the operating point alone",
         "",
         (_BEST, "fill_to_level", _split_by_width),
     ),
@@ -185,13 +185,13 @@ _ALL: Final = (
     ),
     _rule(
         "small-deviations",
-        "gives less weight to deviations of a few requests if each answer leads to several requests",
+        "corrects deviations of only a few requests less strongly if each answer leads to several requests",
         "closed loop with 20 clients",
         (_BEST, "HALF_CORRECTED", 1e-9),
     ),
     _rule(
         "persistent-clients",
-        "applies all rules for clients that reuse an answer",
+        "applies all of the special rules for clients that reuse an answer",
         "closed loop with 20 clients",
         (_BEST, "PERSISTENT", math.inf),
     ),
@@ -216,7 +216,7 @@ _ALL: Final = (
     ),
     _rule(
         "spare-capacity",
-        "does not quarantine a member that may still be working if the others cannot serve the demand",
+        "if the others cannot serve the demand, does not quarantine members that may still be working",
         "status page",
         (_CANDIDATES, "spare", lambda suspended, *values: list(suspended)),
     ),
@@ -252,7 +252,7 @@ _ALL: Final = (
     ),
     _rule(
         "confirmed-speed",
-        "limits how much a member's share can grow because the member reports the fastest cores",
+        "limits how much share a member can gain by reporting the fastest cores",
         "",
         (_ESTIMATE, "_limited_to_others", lambda found, proven, gain: tuple(found)),
         (_BEST, "CONFIRMED", math.inf),

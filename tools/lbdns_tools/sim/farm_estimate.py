@@ -128,7 +128,7 @@ def _speed_notes(
     notes = []
     if not known:
         notes.append(
-            f"speed: assumed to be 1 for all cores, because CPU time was recorded for at most {ENOUGH:g} requests"
+            f"speed: assumed to be 1 for all cores, because CPU time was recorded for no more than {ENOUGH:g} requests"
         )
     elif any(work.counted and work.work.cpu_seconds < PRIOR for work in works):
         notes.append(f"speed: inaccurate for servers with less than {PRIOR:g} s of CPU time; make a longer recording")

@@ -87,7 +87,7 @@ def test_each_point_and_all_of_them() -> None:
     first = dict(zip(points.columns, points.rows[0], strict=True))
     assert first["1999"] == pytest.approx(164.60 / 151.27)
     assert (first["workload"], first["clients"], first["ratio"]) == ("html", 20, 2.5)
-    assert first["ratio to sum of single hosts"] == pytest.approx(250 / 92.5)
+    assert first["ratio to the sum of the single hosts"] == pytest.approx(250 / 92.5)
     assert first["its error"] is None, "measured once"
 
 

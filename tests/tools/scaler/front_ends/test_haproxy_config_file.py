@@ -51,8 +51,8 @@ def test_block() -> None:
         (TEXT.replace(BEGIN, END), "there must be exactly one line"),
         (TEXT + f"{BEGIN}\n{END}\n", "there must be exactly one line"),
         (TEXT.replace(BEGIN, "x").replace(END, BEGIN).replace("\tx", f"\t{END}"), "there must be exactly one line"),
-        (TEXT.replace("backend web ", "backend www "), "line 7: the block must be in .* and is in .* 'backend www'"),
-        (f"{BEGIN}\n{END}\n", "line 1: .* and is before the first section"),
+        (TEXT.replace("backend web ", "backend www "), "line 7: the block must be in .* but is in .* 'backend www'"),
+        (f"{BEGIN}\n{END}\n", "line 1: .* but is before the first section"),
         (TEXT.replace("\tserver web-1", "\tbalance"), "line 8: 'balance 192.*': only lbdns-scaler may write between"),
     ],
 )

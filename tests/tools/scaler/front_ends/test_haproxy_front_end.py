@@ -232,7 +232,7 @@ async def test_refusals_say_what_to_do(tmp_path: Path) -> None:
         with pytest.raises(FrontEndError, match="refused 'add server web/web-1"):
             await HaproxyFrontEnd(wrong).add("web-1", (FIRST,))
         file = replace(config, config_file=tmp_path / "haproxy.cfg")
-        with pytest.raises(FrontEndError, match=r"must be in the section 'backend hashed', and is in .* 'backend web'"):
+        with pytest.raises(FrontEndError, match=r"must be in the section 'backend hashed', but is in .* 'backend web'"):
             await HaproxyFrontEnd(file).servers()
     with pytest.raises(FrontEndError, match="cannot reach HAProxy's statistics socket: No such file"):
         await HaproxyFrontEnd(replace(config, socket=tmp_path / "nothing")).servers()

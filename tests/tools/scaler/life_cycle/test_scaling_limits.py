@@ -46,7 +46,8 @@ def test_the_cool_down_separates_changes() -> None:
     assert farm.follow([20.0, 30.0, 40.0, 50.0, 60.0, 10.0, 10.0]) == [2, 3, 3, 3, 6, 6, 6]
     farm = DecidingFarm(Reactive(per_server=10.0), 1, limits=ScalingLimits(cool_down=180.0))
     assert [farm.decide(rate).reason for rate in (20.0, 30.0, 40.0)][-1] == (
-        "40.0 requests/s need 4 servers at 10.0 requests/s each. The number stays the same for 180 s after a change."
+        "40.0 requests/s need 4 servers at 10.0 requests/s each. "
+        "The number of servers stays the same for 180 s after a change."
     )
 
 

@@ -47,7 +47,7 @@ def test_more_demand_never_needs_fewer_servers(rate: float, more: float, wait: f
 def test_it_adds_servers_at_once_and_states_the_reason() -> None:
     found = Queue().recommend(view(300.0, 3, rounds([50.0] * 10, 3, MONDAY - 60)))
     assert (found.servers, found.remove) == (12, ())
-    assert found.reason == "300.0 requests/s at 28.6 requests/s per server need 12 servers with a reserve."
+    assert found.reason == "300.0 requests/s need 12 servers at 28.6 requests/s each, including a reserve."
 
 
 def test_it_removes_servers_after_the_delay() -> None:
@@ -58,7 +58,7 @@ def test_it_removes_servers_after_the_delay() -> None:
 def test_what_remains_for_now_is_in_the_reason() -> None:
     found = Queue().recommend(view(50.0, 12, rounds([300.0] * 10, 12, MONDAY - 60)))
     assert found.servers == 12
-    assert found.reason.endswith("need 3 servers with a reserve; the farm keeps 12 for now.")
+    assert found.reason.endswith("requests/s each, including a reserve; the farm keeps 12 for now.")
 
 
 @given(

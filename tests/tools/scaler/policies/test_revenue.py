@@ -39,13 +39,13 @@ def test_servers_go_at_minute_55_and_come_at_the_full_hour(shift: float) -> None
 def test_the_start_needs_no_history(rate: float, expected: int) -> None:
     found = Revenue().recommend(view(rate, 1))
     assert found.servers == expected
-    assert found.reason == f"At the start, {rate:.1f} requests/s earn the most with {expected} servers."
+    assert found.reason == f"At the start, revenue at {rate:.1f} requests/s is highest with {expected} servers."
     assert Revenue(loss="erlang_b").recommend(view(rate, 1)).servers > found.servers or rate == 600.0
 
 
 def test_the_start_removes_none() -> None:
     found = Revenue().recommend(view(35.0, 9))
-    assert (found.servers, found.reason) == (9, "At the start, 35.0 requests/s earn the most with 2 servers.")
+    assert (found.servers, found.reason) == (9, "At the start, revenue at 35.0 requests/s is highest with 2 servers.")
 
 
 def test_the_mean_of_the_hour_decides() -> None:
@@ -58,7 +58,7 @@ def test_the_mean_of_the_hour_decides() -> None:
     now = MONDAY + 3300
     found = Revenue().recommend(FarmView(now, Demand(now, 54.0), machines, CAPACITY, 1, 20, rounds))
     mean = (27 * 600 + 28 * 54) / 55
-    assert f"{mean:.1f} requests/s earn the most with {found.servers} servers" in found.reason
+    assert f"revenue at {mean:.1f} requests/s is highest with {found.servers} servers" in found.reason
     assert found.servers == 12
 
 
@@ -69,7 +69,10 @@ def test_the_servers_nearest_their_full_hour_go_first() -> None:
     past = [ScalingRound(Demand(now - 60, 10.0), 3, 3, 3)]
     found = Revenue().recommend(FarmView(now, Demand(now, 10.0), machines, CAPACITY, 1, 20, past))
     assert (found.servers, found.remove) == (1, ("middle", "old", "late"))
-    assert found.reason == "10.0 requests/s earn the most with 1 server, so 2 servers can be removed now."
+    assert found.reason == (
+        "Near the end of the hour, revenue at 10.0 requests/s is highest with 1 server, "
+        "so 2 servers can be removed now."
+    )
 
 
 def test_an_interruption_over_minute_55_delays_the_removal() -> None:
@@ -88,5 +91,7 @@ def test_between_the_decisions_nothing_changes() -> None:
     machines = tuple(ServerView(f"s{n}", ServerState.IN_SERVICE, 0.0, MONDAY) for n in range(3))
     found = Revenue().recommend(FarmView(now, Demand(now, 9999.0), machines, CAPACITY, 1, 20, past))
     assert found.servers == 3
-    assert found.reason == "The number changes only around the end of a paid hour, so the farm keeps 3 servers."
+    assert (
+        found.reason == "The number of servers changes only around the end of a paid hour, so the farm keeps 3 servers."
+    )
     assert Revenue().history >= 7200

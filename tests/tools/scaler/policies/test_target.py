@@ -38,7 +38,7 @@ def test_servers_by_cpu(cpu: float | None, expected: int) -> None:
 def test_the_target_follows_from_the_capacity() -> None:
     assert Target(utilization=50.0, panic=False).recommend(view(100.0, 4, capacity=20.0)).servers == 8
     found = Target(utilization=50.0, panic=False).recommend(view(80.0, 4, capacity=20.0))
-    assert found.reason == "20.0 requests/s per server at a target of 10.0 call for 8 servers."
+    assert found.reason == "With 20.0 requests/s per server (target: 10.0), the farm should have 8 servers."
 
 
 def test_scaling_in_goes_to_the_highest_of_five_minutes() -> None:
@@ -98,7 +98,9 @@ def test_panic_mode_follows_the_short_window_and_removes_none() -> None:
 
 def test_panic_mode_is_in_the_reason() -> None:
     found = Target(per_server=10.0).recommend(view(110.0, 5))
-    assert found.reason == "Panic mode: 22.0 requests/s per server at a target of 10.0 call for 10 servers."
+    assert (
+        found.reason == "Panic mode: with 22.0 requests/s per server (target: 10.0), the farm should have 10 servers."
+    )
     assert not Target(per_server=10.0).recommend(view(99.0, 5)).reason.startswith("Panic")
 
 

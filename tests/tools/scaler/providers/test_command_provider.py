@@ -162,7 +162,7 @@ async def test_only_changes_are_requested(status: str, starts: bool, stops: bool
                 await request("web-1")
         else:
             await request("web-1")
-        with pytest.raises(ProviderError, match="web-2: the command list does not print this server"):
+        with pytest.raises(ProviderError, match="web-2: the command 'list' does not print this server"):
             await request("web-2")
 
 

@@ -69,9 +69,9 @@ async def test_a_dry_run_logs_the_wanted_number_when_it_changes(
     with caplog.at_level("INFO"):
         for rate in (20.0, 20.0, 30.0, 30.0):
             await scaled.round(rate)
-    lines = [message for message in caplog.messages if message.startswith("dry run: wanted")]
+    lines = [message for message in caplog.messages if " wanted. " in message]
     expected = ("2 servers", "3 servers")
-    assert lines == [f"dry run: wanted {text}. Each ten requests/s need a server." for text in expected]
+    assert lines == [f"dry run: {text} wanted. Each ten requests/s need a server." for text in expected]
 
 
 async def test_new_servers_count_neither_as_warm_nor_as_demand(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def settings(folder: Path) -> ScalerSettings:
 
 async def test_a_directory_is_for_one_scaler_at_a_time(tmp_path: Path) -> None:
     first = ScalerProgram(settings(tmp_path))
-    with pytest.raises(LbdnsError, match="another lbdns-scaler runs with this directory"):
+    with pytest.raises(LbdnsError, match="another lbdns-scaler is using this directory"):
         ScalerProgram(settings(tmp_path))
     await ScalerProgram(settings(tmp_path), dry_run=True).close()
     await first.close()

@@ -122,11 +122,11 @@ def test_demand_from_elsewhere_has_its_own_keys(tmp_path: Path) -> None:
         ('[front_end]\nkind = "haproxy"\nserver_options = "check disabled"\n', "must not contain 'disabled'"),
         (
             '[front_end]\nkind = "haproxy"\nserver_options = "check agent-check agent-port 7778"\n',
-            "with 'agent-check', must contain 'weight 100'",
+            "must contain 'weight 100' if it contains 'agent-check'",
         ),
         (
             '[front_end]\nkind = "haproxy"\nserver_options = "check weight 99 agent-check agent-port 7778"\n',
-            "with 'agent-check', must contain 'weight 100'",
+            "must contain 'weight 100' if it contains 'agent-check'",
         ),
         (
             '[front_end]\nkind = "nginx"\nserver_options = "down"\n',

@@ -45,8 +45,8 @@ HONEST: Final = (
     "On the other hand, a proxy forwards every byte in both directions, adds a single point of failure, and uses "
     "CPU time for every connection. lbdns uses CPU time only for answers and for its collector. The table shows the "
     "CPU time of each proxy and of lbdns. The agents run on the web hosts.",
-    "Response times exclude DNS lookups, which the table shows in a separate column. Only DNS-based selections "
-    "require lookups. Throughput includes lookups, because a client sends its request only after the lookup.",
+    "Response times exclude DNS lookups, which the table shows in a separate column. Only selection through DNS "
+    "requires lookups. Throughput includes lookups, because a client sends its request only after the lookup.",
     "Each proxy is measured with two methods to separate the effects of the method from those of the proxy. "
     "With round robin, the slowest host limits throughput, both with a proxy and with DNS.",
 )
@@ -87,7 +87,7 @@ def _web(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, words: Sequence[str
     hosts = ", ".join(f"{host.name} {host.cpu:g}" for host in farm.hosts)
     table = SectionTable(f"WebStone's files; cores per host: {hosts}", columns, rows)
     # The chart shows shares: the workloads differ too much for one axis, and bars cannot be logarithmic
-    draw = partial(report_charts.bars, groups=shares, y="share of the highest requests/s")
+    draw = partial(report_charts.bars, groups=shares, y="requests/s, share of the highest")
     caption = "Successful requests/s, relative to the highest rate in the workload"
     drawn = [ReportPicture("web-throughput", caption, draw)]
     return ReportSection("The same hosts behind DNS and behind proxies", words, (table,), drawn)
@@ -172,7 +172,7 @@ def _rates(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
     words = (
         "The study measured two balancers at 100 to 2000 connections/s. In the lab, the rates rise in equal steps "
         "to the rate that the farm sustains for this page with 'best'. If more than half of the requests fail, the "
-        "selection's sweep ends.",
+        "sweep ends for that selection.",
     )
     p95_words = "95th percentile of response times"
     drawn = [

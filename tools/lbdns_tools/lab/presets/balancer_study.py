@@ -99,7 +99,7 @@ def _concurrency(settings: StudySettings, selections: tuple[str, ...]) -> Iterat
             load = ClosedLoop(count, requests=max(requests, count))
             for selection in selections:
                 do = partial(_one, loading, selection, load, "sweep", repetition)
-                name = f"sweep, {count} at a time, {selection}"
+                name = f"sweep, {count} concurrent clients, {selection}"
                 yield StudyStep(name, FARM, requests / rate + OVERHEAD_S + _start_s(selection), do)
 
 

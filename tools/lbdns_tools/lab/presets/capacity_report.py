@@ -120,14 +120,14 @@ def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
         return []
     common = set.intersection(*(set(held.get(selection, ())) for selection in choosing))
     if not common:
-        return ["No rate was sustained by all selections."]
+        return ["No rate was sustained with every selection."]
     rate = max(common)
     costs = {name: _front_cpu(name, of[rate]) for name, of in held.items()}
     known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
     return (
         [
-            f"All selections sustained at most {rate:g} requests/s. At this rate, host selection used the following "
-            f"share of one core: {known}."
+            f"The highest rate that was sustained with every selection is {rate:g} requests/s. At this rate, host "
+            f"selection used the following share of one core: {known}."
         ]
         if known
         else []

@@ -33,7 +33,7 @@ def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     words = [
         f"The study's day had {DAY_REQUESTS / 1e6:.3g} million requests, {DAY_LOWEST:g} to {DAY_HIGHEST:g} per "
         "second. The curve was not published. The lab uses a synthetic curve: a raised cosine with a minimum at "
-        "04:00 and a maximum at 16:00, raised to a power that yields the same number of requests. Time is "
+        "04:00 and a maximum at 16:00, with an exponent that yields the same number of requests. Time is "
         "compressed, and the rate is scaled. The peak rate is 0.9 times the rate that this farm sustains with "
         "'best'.",
         *beside_round_robin(outcomes),

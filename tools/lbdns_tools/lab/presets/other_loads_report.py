@@ -86,7 +86,7 @@ def _burners(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
 def _writers(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     hosts = dict.fromkeys(str(outcome.case.more["host"]) for outcome in outcomes)
     size = BLOCK_KB * BLOCKS / 1024
-    words = [f"On each host ({host}), a program repeatedly writes {size:g} MB and waits for the disk."
+    words = [f"A program on each host ({host.replace(' ', ', ')}) repeatedly writes {size:g} MB and waits for the disk."
              for host in hosts]  # fmt: skip
     for kind in dict.fromkeys(str(outcome.case.more["filesystem"]) for outcome in outcomes):
         if kind in MEMORY_ONLY:

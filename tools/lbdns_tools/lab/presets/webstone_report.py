@@ -30,7 +30,7 @@ FIGURES: Final = {
 PICTURES: Final = ("connections_per_s", "mean_latency_s")
 SELECTIONS: Final = ("round_robin", "best", "best_score")
 SCATTER: Final = (
-    "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection affects the CPU time, "
+    "Throughput is the hosts' CPU time multiplied by the requests per CPU second. The selection affects the CPU time, "
     "because it may leave hosts idle or keep all hosts busy. The requests per CPU second differ between "
     "selections only by chance or because of other activity on the machine. Their variation therefore indicates the "
     "noise in the throughput."
@@ -90,8 +90,8 @@ def _ratios(
         return ReportSection(heading)
     columns = (
         "workload", "clients", "round robin, requests/s", "best, requests/s", "ratio", "its error", "1999",
-        "ratio to sum of single hosts", "round robin, p95 s", "best, p95 s", "ratio of p95", "ratio of mean latency",
-        "hosts' CPU time, ratio", "requests per CPU second, ratio",
+        "ratio to the sum of the single hosts", "round robin, p95 s", "best, p95 s", "ratio of p95",
+        "ratio of mean latency", "hosts' CPU time, ratio", "requests per CPU second, ratio",
     )  # fmt: skip
     one = ratio_scatter.deviation(each.repeated["throughput"] for each in compared)
     rows = [_ratio_row(found, each, webstone_demands.of_the_sum(outcomes, each.key, hosts), one) for each in compared]

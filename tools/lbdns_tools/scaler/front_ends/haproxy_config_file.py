@@ -81,7 +81,7 @@ def find_block(text: str, backend: str) -> ConfigBlock:
     section = _section(lines[:begin])
     if section not in (f"backend {backend}", f"listen {backend}"):
         where = f"in the section '{section}'" if section else "before the first section"
-        raise ValueError(f"line {begin + 1}: the block must be in the section 'backend {backend}', and is {where}")
+        raise ValueError(f"line {begin + 1}: the block must be in the section 'backend {backend}', but is {where}")
     indent = lines[begin][: len(lines[begin]) - len(lines[begin].lstrip())]
     servers = dict(
         _parse(line, begin + 2 + number) for number, line in enumerate(lines[begin + 1 : end]) if line.strip()
@@ -101,7 +101,7 @@ def _section(lines: list[str]) -> str:
 def _parse(line: str, number: int) -> tuple[str, ServerLine]:
     match = _SERVER.match(line.strip())
     if not match:
-        what = "only lbdns-scaler may write between its marks; move this line out of the block"
+        what = f"only lbdns-scaler may write between '{BEGIN}' and '{END}'; move this line elsewhere"
         raise ValueError(f"line {number}: {line.strip()!r}: {what}")
     options = match["options"].split()
     disabled = options[-1:] == [_DISABLED]

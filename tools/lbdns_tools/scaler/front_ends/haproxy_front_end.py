@@ -54,16 +54,15 @@ def _options(table: TomlTable, key: str, default: str) -> str:
             table.wrong(key, f"{word!r} is not an option of a server line")
             return default
     if "check" not in words:
-        table.wrong(key, "must contain 'check': HAProxy must notice when a server fails")
+        table.wrong(key, "must contain 'check', so that HAProxy notices when a server fails")
         return default
     if "disabled" in words:
         table.wrong(key, "must not contain 'disabled', which marks drained servers")
         return default
     if "agent-check" in words and _weight(words) < FULL_WEIGHT:
-        what = (
-            f"with 'agent-check', must contain 'weight {FULL_WEIGHT}': HAProxy rounds percentages of a smaller weight"
-        )
-        table.wrong(key, f"{what} down to 0, and then sends the server no clients")
+        what = f"must contain 'weight {FULL_WEIGHT}' if it contains 'agent-check'"
+        why = "HAProxy rounds percentages of a smaller weight down to 0, and then sends the server no clients"
+        table.wrong(key, f"{what}: {why}")
         return default
     return " ".join(words)
 

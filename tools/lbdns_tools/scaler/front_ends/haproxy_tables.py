@@ -66,7 +66,7 @@ def parse_servers_state(text: str) -> Mapping[str, HaproxyServer]:
     """
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) < 2 or lines[0].strip() != "1" or not lines[1].startswith("# "):
-        raise ValueError("not a table of servers, version 1")
+        raise ValueError("not the output of 'show servers state', format version 1")
     columns = lines[1][2:].split()
     found = {}
     for line in lines[2:]:
@@ -82,7 +82,7 @@ def parse_servers_state(text: str) -> Mapping[str, HaproxyServer]:
                 check_result=int(row["srv_check_result"]),
             )
         except KeyError as error:
-            raise ValueError(f"a row of the table of servers has no column {error}") from None
+            raise ValueError(f"a row of 'show servers state' has no column {error}") from None
         found[server.name] = server
     return found
 
@@ -100,7 +100,7 @@ def parse_stat(text: str) -> Mapping[str, StatRow]:
                 check_status=row.get("check_status", ""),
             )
         except KeyError as error:
-            raise ValueError(f"a row of the table of statistics has no column {error}") from None
+            raise ValueError(f"a row of the statistics table has no column {error}") from None
     return found
 
 

@@ -42,7 +42,7 @@ def parse_upstream(text: str) -> dict[str, UpstreamServer]:
             continue
         match = _LINE.match(line.rstrip("\n"))
         if not match:
-            raise ValueError(f"line {number}: {line.strip()!r}: not written by lbdns-scaler; choose another file")
+            raise ValueError(f"line {number}: {line.strip()!r} was not written by lbdns-scaler; choose another file")
         address = parse_endpoint(match["where"], 0).host
         found[match["name"]] = UpstreamServer(str(ipaddress.ip_address(address)), _DOWN in match["options"].split())
     return found

@@ -207,7 +207,7 @@ class Fleet:
         result = f"the benchmark measured {measured:.1f} requests/s"
         if measured < least:
             self._count("too slow")
-            return record.to(S.FAILED, now, f"too slow: {result}, and at least {least:g} are required")
+            return record.to(S.FAILED, now, f"too slow: {result}, but at least {least:g} are required")
         return record.to(S.JOINING, now, result, capacity=measured)
 
     def _replace(self, name: str, record: ServerRecord | None) -> None:

@@ -175,7 +175,7 @@ def _stopped(record: ServerRecord, facts: ServerFacts, now: float, _: LifeTimes)
     if facts.machine.status is MachineStatus.FAILED:
         return _fail(record, now, f"the provider reports an error: {facts.machine.detail or 'no details'}")
     if facts.machine.status is MachineStatus.DELETING:
-        return NextStep(record.to(S.DELETING, now, "another program deletes the server", requested=True))
+        return NextStep(record.to(S.DELETING, now, "another program is deleting the server", requested=True))
     if facts.machine.status is MachineStatus.RUNNING:  # an operator has started it: no server may run unnoticed
         return NextStep(record.to(S.STARTING, now, "the server runs again", requested=True))
     return NextStep(record)

@@ -54,7 +54,9 @@ class ScalingLimits:
                 )
         changed = last_change(view, self.cool_down)
         if servers != present and changed is not None and view.now - changed < self.cool_down:
-            wanted = _changed(wanted, present, f"The number stays the same for {self.cool_down:.0f} s after a change.")
+            wanted = _changed(
+                wanted, present, f"The number of servers stays the same for {self.cool_down:.0f} s after a change."
+            )
         return wanted
 
     def _highest(self, view: FarmView) -> int:

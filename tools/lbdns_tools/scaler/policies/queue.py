@@ -77,8 +77,8 @@ class Queue:
         return servers
 
     def _reason(self, rate: float, capacity: float, needed: int, kept: int = 0) -> str:
-        each = f"{rate:.1f} requests/s at {capacity:.1f} requests/s per server"
-        need = f"{each} need {counted(needed, 'server')} with a reserve"
+        servers = counted(needed, "server")
+        need = f"{rate:.1f} requests/s need {servers} at {capacity:.1f} requests/s each, including a reserve"
         return f"{need}; the farm keeps {kept} for now." if kept > needed else f"{need}."
 
 

@@ -45,10 +45,11 @@ class Revenue:
         if view.now >= decision > before:
             rate = self._rate(view, begin, decision)
             best = self._best(view, rate)
+            why = f"Near the end of the hour, {_most(rate, best)}"
             if best < present:
-                reason = f"{_most(rate, best)}, so {counted(present - best, 'server')} can be removed now."
+                reason = f"{why}, so {counted(present - best, 'server')} can be removed now."
                 return Recommendation(best, reason, nearest_full_period_first(view, HOUR))
-            reason = f"{_most(rate, best)}, so the farm keeps {counted(present, 'server')}."
+            reason = f"{why}, so the farm keeps {counted(present, 'server')}."
             return Recommendation(present, reason)
         if view.now < decision and before < begin:
             rate = self._rate(view, begin - HOUR, begin - self.decide_before)
@@ -57,7 +58,8 @@ class Revenue:
             return Recommendation(max(best, present), reason)
         return Recommendation(
             present,
-            f"The number changes only around the end of a paid hour, so the farm keeps {counted(present, 'server')}.",
+            "The number of servers changes only around the end of a paid hour, so the farm keeps "
+            f"{counted(present, 'server')}.",
         )
 
     def _rate(self, view: FarmView, begin: float, end: float) -> float:
@@ -79,4 +81,4 @@ def _hour_begin(view: FarmView) -> float:
 
 
 def _most(rate: float, servers: int) -> str:
-    return f"{rate:.1f} requests/s earn the most with {counted(servers, 'server')}"
+    return f"revenue at {rate:.1f} requests/s is highest with {counted(servers, 'server')}"

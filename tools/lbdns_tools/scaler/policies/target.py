@@ -62,19 +62,20 @@ class Target:
         ready = self._warm(view) or view.in_service
         demand = Demand(view.demand.time, mean_rate(view, self.stable_window), view.demand.cpu_percent)
         wanted = self._needed(demand, present, ready, view.capacity)
-        value = self._value(demand, ready, view.capacity)
+        value = f"With {self._value(demand, ready, view.capacity)}"
         if peak is not None:
             wanted = max(wanted, self._needed(peak, present, ready, view.capacity), present)
-            value = f"Panic mode: {self._value(peak, ready, view.capacity)}"
+            value = f"Panic mode: with {self._value(peak, ready, view.capacity)}"
         if wanted > present:
             wanted = min(wanted, max(2 * present, present + LEAST_STEP))
-            return Recommendation(within(view, wanted), f"{value} call for {counted(within(view, wanted), 'server')}.")
+            wanted = within(view, wanted)
+            return Recommendation(wanted, f"{value}, the farm should have {counted(wanted, 'server')}.")
         if wanted < present:
             least = self._highest(view) if covers(view, self.stabilize) else present
             wanted = within(view, min(present, max(wanted, least)))
             most = f"the highest number needed in the last {self.stabilize:.0f} s"
-            return Recommendation(wanted, f"{value} allow {counted(wanted, 'server')}, {most}.")
-        return Recommendation(present, f"{value} call for no change; the farm keeps {counted(present, 'server')}.")
+            return Recommendation(wanted, f"{value}, the farm should have {counted(wanted, 'server')}, {most}.")
+        return Recommendation(present, f"{value}, the farm keeps {counted(present, 'server')}.")
 
     def _decided_lately(self, view: FarmView) -> bool:
         """Return whether there was a decision in the current interval. Each interval begins at a multiple of its
@@ -148,9 +149,9 @@ class Target:
         if self.metric == "cpu":
             cpu = demand.cpu_percent
             return (
-                "Unknown CPU utilization values"
+                "unknown CPU utilization"
                 if cpu is None
-                else f"{cpu:.0f}% CPU at a target of {self.utilization:g}%"
+                else f"{cpu:.0f}% CPU utilization (target: {self.utilization:g}%)"
             )
         each = demand.requests_per_s / max(1, ready)
-        return f"{each:.1f} requests/s per server at a target of {self._per_server(capacity):.1f}"
+        return f"{each:.1f} requests/s per server (target: {self._per_server(capacity):.1f})"

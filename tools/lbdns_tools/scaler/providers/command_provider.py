@@ -125,7 +125,7 @@ class CommandProvider:
             raise ProviderError(f"cannot {what} {name}: [provider] {what} is not set")
         machine = await self._find(name)
         if machine is None:
-            raise ProviderError(f"cannot {what} {name}: the command list does not print this server")
+            raise ProviderError(f"cannot {what} {name}: the command 'list' does not print this server")
         if machine.status not in done:
             await self._run(what, command, {"name": name})
 

@@ -79,14 +79,18 @@ class MachineFolder:
         try:
             return LocalMachine(**{**values, "agent": tuple(values["agent"])})
         except (KeyError, TypeError) as error:
-            raise ProviderError(f"{self.path / MACHINE_FILE}: not written by lbdns-scaler: {error}") from None
+            raise ProviderError(
+                f"{self.path / MACHINE_FILE}: the file was not written by lbdns-scaler ({error})"
+            ) from None
 
     def request(self) -> Request:
         values = self._read(_REQUEST_FILE)
         try:
             return Request(**values)
         except TypeError as error:
-            raise ProviderError(f"{self.path / _REQUEST_FILE}: not written by lbdns-scaler: {error}") from None
+            raise ProviderError(
+                f"{self.path / _REQUEST_FILE}: the file was not written by lbdns-scaler ({error})"
+            ) from None
 
     def progress(self) -> Progress:
         """Return the progress of the last run, or an empty one if the supervisor has not written any."""

@@ -73,7 +73,9 @@ class OpenStackProvider:
         """
         kept, doubles = servers.without_doubles(await self._calls.idempotent(self._list, requests=4))
         for double in doubles if self._creates else ():
-            log.warning("deleting server %s: another server of the farm is also called %s", double.id, double.name)
+            log.warning(
+                "deleting server %s, because another server of the farm has the same name, %s", double.id, double.name
+            )
             await self._calls.idempotent(partial(self._delete, double.id))
         return tuple(servers.machine(server, self._config.public) for server in kept)
 

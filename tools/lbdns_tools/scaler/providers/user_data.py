@@ -20,7 +20,7 @@ PLACEHOLDERS: Final = {
     "name": "the server's name",
     "farm": "the farm's name",
     "pool": "the pool that the server joins",
-    "key_line": "the line of the agent's key file, with a key for this name only",
+    "key_line": "the line for the agent's key file, with a key that is valid only for this name",
     "agent_options": "all options of lbdns-agent except --key-file",
 }
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*(.*?)\s*\}\}")

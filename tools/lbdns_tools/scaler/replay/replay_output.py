@@ -29,8 +29,8 @@ ROWS: Final[tuple[tuple[str, Callable[[ReplayResult], str]], ...]] = (
     ("servers started", lambda result: f"{result.starts}"),
 )
 NOTES: Final = (
-    "Cost and revenue are the study's arithmetic: cost = hours x price, revenue = (requests - lost) x income - cost.",
-    "All other figures are this replay's own. Hours and lost requests come from a fluid model, response times from a "
+    "Cost and revenue follow the study's formulas: cost = hours x price, revenue = (requests - lost) x income - cost.",
+    "The replay calculates all other figures: hours and lost requests from a fluid model, response times from a "
     "queueing model (M/M/c). A replay does not reproduce the study's table 6.2, which was measured on real servers.",
 )
 

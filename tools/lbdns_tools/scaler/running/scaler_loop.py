@@ -206,7 +206,7 @@ def _log_dry(decision: Decision, before: Decision | None) -> None:
     """Log the decision of a dry run: the number of servers if it has changed, and each change that would be made."""
     wanted = decision.limited
     if before is None or before.limited.servers != wanted.servers:
-        log.info("dry run: wanted %s. %s", counted(wanted.servers, "server"), wanted.reason)
+        log.info("dry run: %s wanted. %s", counted(wanted.servers, "server"), wanted.reason)
     for change in decision.changes:
         log.info("dry run: %s", change)
 

@@ -93,7 +93,7 @@ def _lock(state_dir: Path) -> int:
     except OSError as error:
         os.close(descriptor)
         is_held = isinstance(error, BlockingIOError)
-        what = "another lbdns-scaler runs with this directory" if is_held else f"cannot be locked: {error.strerror}"
+        what = "another lbdns-scaler is using this directory" if is_held else f"cannot be locked: {error.strerror}"
         raise LbdnsError(f"[scaler] state_dir: {state_dir}: {what}") from None
     return descriptor
 

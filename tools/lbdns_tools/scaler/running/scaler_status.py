@@ -78,7 +78,7 @@ def _server(loop: ScalerLoop, name: str, now: float) -> dict[str, Any]:
 
 def metric_families(loop: ScalerLoop) -> Iterator[Metric]:
     """Yield the scaler's metrics for Prometheus."""
-    servers = GaugeMetricFamily("lbdns_scaler_servers", "Servers by stage of their life.", labels=["state"])
+    servers = GaugeMetricFamily("lbdns_scaler_servers", "Number of servers in each state.", labels=["state"])
     counts = Counter(record.state for record in loop.fleet.records.values())
     for state in ServerState:
         servers.add_metric([state.value], counts[state])
@@ -94,7 +94,7 @@ def metric_families(loop: ScalerLoop) -> Iterator[Metric]:
             "lbdns_scaler_requests_per_second": ("Requests/s that arrive.", decision.view.demand.requests_per_s),
             "lbdns_scaler_server_capacity": ("Requests/s that one server can serve.", decision.view.capacity),
             "lbdns_scaler_recommended_servers": ("Servers that the policy recommends.", decision.recommended),
-            "lbdns_scaler_wanted_servers": ("Servers wanted, after the limits.", decision.limited.servers),
+            "lbdns_scaler_wanted_servers": ("Number of servers wanted, within the limits.", decision.limited.servers),
         }
         for name, (what, value) in figures.items():
             yield GaugeMetricFamily(name, what, value=value)

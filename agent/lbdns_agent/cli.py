@@ -114,8 +114,8 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         default=[],
         metavar="ADDRESS",
         type=argument_type(parse_address),
-        help="address of this host in the pool that it joins, and source address of its reports; may be repeated "
-        f"up to {MAX_ADDRESSES} times (default: the address from which reports are sent)",
+        help="address of this host in the pool that it joins; the agent also sends its reports from this address; may "
+        f"be repeated up to {MAX_ADDRESSES} times (default: the address from which the collector receives the reports)",
     )
     add(
         "--status-url",
@@ -123,8 +123,8 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         default=[],
         metavar="URL",
         type=argument_type(parse_collector_url),
-        help="URL of the collector's HTTP interface, such as http://ns1.example.net:8053; about every 30 s, the agent "
-        "checks there whether the collector accepts its reports, and logs the reason if not; may be repeated "
+        help="URL of the collector's HTTP interface, such as http://ns1.example.net:8053; the agent asks there about "
+        "every 30 s whether the collector accepts its reports, and logs the reason if it does not; may be repeated "
         "(default: no check)",
     )
     add(

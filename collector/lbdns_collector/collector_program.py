@@ -248,7 +248,7 @@ class CollectorProgram:
             async with self._changing:
                 new = await asyncio.to_thread(load_collector, self._path, self._current.joined)
                 if new.farm.config.server.user != self.user:
-                    raise ConfigError(f"{self._path}: [server] user: changing it needs a restart")
+                    raise ConfigError(f"{self._path}: [server] user: a change requires a restart")
                 await apply(self._parts, new)
                 self._current = new
         finally:

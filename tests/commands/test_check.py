@@ -42,7 +42,7 @@ def test_a_summary_of_everything(tmp_path: Path, capsys: pytest.CaptureFixture[s
         [
             f"{tmp_path}/lbdns.toml: good",
             f"zone hobbit: serial 42, 4 names, 6 records, from {tmp_path}/hobbit.zone",
-            "pool web in zone hobbit: TTL 5, answers as cname",
+            'pool web in zone hobbit: TTL 5, answer = "cname"',
             "  name    best.hobbit         best",
             "  name    round.robin.hobbit  round_robin",
             "  name    weighted.hobbit     weighted",
@@ -272,7 +272,7 @@ def test_a_key_file_with_agents_keys_only(tmp_path: Path, capsys: pytest.Capture
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(lbdns, "lbdns", ["check", "-c", "/nonexistent/lbdns.toml"]) == 2
     assert capsys.readouterr().err == (
-        "/nonexistent/lbdns.toml: there is no such file; name a configuration with -c FILE or LBDNS_CONFIG\n"
+        "/nonexistent/lbdns.toml: there is no such file; specify a configuration with -c FILE or LBDNS_CONFIG\n"
     )
 
 

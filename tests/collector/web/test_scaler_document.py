@@ -101,7 +101,7 @@ def test_other_documents_do_not_fit(change: Callable[[dict[str, Any]], None], me
         (b"[]", "it is not a JSON object"),
         (b"{}", "it has no key"),
         (b"{} {}", "it must end after the JSON object"),
-        (b'{"farm": "a", "farm": "b"}', "'farm' is not a key, or occurs twice"),
+        (b'{"farm": "a", "farm": "b"}', "the key 'farm' is not a string, or occurs twice"),
         (b'{"farm": "a",}', "it is not a JSON object"),
         (b'{"later": [1,]}', "it is not a JSON object"),
         (b'{"later": [1 2]}', "it is not a JSON object"),

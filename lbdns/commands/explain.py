@@ -106,7 +106,7 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
     answers, requests = per_second(document["answers_per_s"]), per_second(document["requests_per_s"])
     every = f"a report every {float(document['interval_s']):g} s"
     yield Text(f"rates: {answers} answers/s, {requests} requests/s, {every}; ttl {int(document['ttl'])}")
-    few = f"traffic counts as light for the next {counted(int(document['answers_allowed']), 'answer')}"
+    few = f"light traffic for {counted(int(document['answers_allowed']), 'more answer')}"
     yield Text(f"score: {printable(document['score_name'])}; capacity: {unit}; {few}")
 
 

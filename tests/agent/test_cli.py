@@ -138,8 +138,9 @@ def test_one_sample_as_json() -> None:
     assert sample["unavailable"]["gateway_ping"] == "switched off by --gateway off"
     assert all(isinstance(value, float) for value in metrics.values())
     assert (metrics["requests_total"], metrics["busy_workers"], metrics["idle_workers"]) == (2.0, 2.0, 8.0)
-    # One request between two readings of the page, which a busy machine separates by more than the interval
-    assert 1 / 5.0 <= metrics["requests_per_s"] <= 1 / 0.3
+    # One request between two readings of the page. On a busy machine, the time between them may be longer than the
+    # interval, or shorter because the first reading is late
+    assert metrics["requests_per_s"] >= 1 / 5.0
     assert metrics["listen_queue"] == 0.0
     assert metrics["httpd_cpu_seconds"] > 0.0
     assert {"cpu_idle", "cpu_steal", "scan_rate", "net_rx", "net_tx", "run_queue", "load1", "cpu_count"} <= set(metrics)

@@ -158,8 +158,10 @@ def read_options(arguments: argparse.Namespace, config: AgentConfig = NO_CONFIG)
     if arguments.json and not arguments.once:
         raise ConfigError("--json needs --once")
     if not (arguments.collector or arguments.agent_check or arguments.once):
-        what = "add one with --collector HOST[:PORT], answer HAProxy with --agent-check PORT"
-        raise ConfigError(f"no collector given; {what}, or print a sample with --once")
+        raise ConfigError(
+            "no collector given; add one with --collector HOST[:PORT], or use --agent-check PORT to answer HAProxy, or "
+            "--once to print a sample"
+        )
     if arguments.agent_check_file and not arguments.agent_check:
         raise ConfigError("--agent-check-file needs --agent-check")
     if len(arguments.address) > MAX_ADDRESSES:

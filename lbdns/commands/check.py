@@ -160,7 +160,7 @@ def _about_reports(files: ConfigurationFiles) -> str:
     collector = files.farm.config.collector
     if collector.connect:
         return f"reports: from the collector at {collector.connect}"
-    where = f"reports on {_listed(collector.listen)}, score {collector.score}"
+    where = f"reports: on {_listed(collector.listen)}, score {collector.score}"
     if collector.key_file is None:
         return f"{where}; no key file: reports must come from the member's own address"
     count = len(files.report_keys)

@@ -49,7 +49,7 @@ def test_a_summary_of_everything(tmp_path: Path, capsys: pytest.CaptureFixture[s
             "  member  gandalf.hobbit      192.0.2.3 2001:db8::3",
             "  member  frodo.hobbit        192.0.2.2",
             "DNS on 0.0.0.0:53, [::]:53",
-            "reports on 0.0.0.0:7777, score headroom; no key file: reports must come from the member's own address",
+            "reports: on 0.0.0.0:7777, score headroom; no key file: reports must come from the member's own address",
             "HTTP on 127.0.0.1:8053",
         ],
         [],
@@ -70,7 +70,7 @@ def test_key_file_and_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str
     config = f'[server]\nuser = "nobody-of-this-name"\n{WITH_KEYS}'
     status, out, err = check(tmp_path, capsys, config, ZONE + "x.orc. A 192.0.2.1\n")
     assert (status, err) == (0, [])
-    assert f"reports on 0.0.0.0:7777, score headroom; signed, 2 master keys in {tmp_path}/report.key" in out
+    assert f"reports: on 0.0.0.0:7777, score headroom; signed, 2 master keys in {tmp_path}/report.key" in out
     assert "HTTP: off" in out
     at = out.index("warnings: 3")
     assert out[at + 1 :] == [
@@ -84,7 +84,7 @@ def test_one_private_key_and_a_known_user(tmp_path: Path, capsys: pytest.Capture
     key_file(tmp_path, 0o600, new_master_key().line())
     status, out, _ = check(tmp_path, capsys, f'[server]\nuser = "root"\n{WITH_KEYS}')
     assert status == 0
-    assert f"reports on 0.0.0.0:7777, score headroom; signed, 1 master key in {tmp_path}/report.key" in out
+    assert f"reports: on 0.0.0.0:7777, score headroom; signed, 1 master key in {tmp_path}/report.key" in out
     assert not any(line.startswith("warnings") for line in out)
 
 

@@ -77,7 +77,7 @@ def check_report_size(options: AgentOptions) -> None:
         encode(report)
     except ValueError as error:
         raise ConfigError(
-            f"the metrics of the configuration file do not fit into a report: {error}; "
+            f"the metrics that the configuration file defines do not fit into a report: {error}; "
             "define fewer metrics, or give them shorter names"
         ) from None
 

@@ -115,8 +115,8 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         default=[],
         metavar="ADDRESS",
         type=argument_type(parse_address),
-        help="address of this host in the pool that it joins, and source address of its reports; may be repeated "
-        f"up to {MAX_ADDRESSES} times (default: the address from which reports are sent)",
+        help="address of this host in the pool that it joins; the agent also sends its reports from this address; may "
+        f"be repeated up to {MAX_ADDRESSES} times (default: the address from which the collector receives the reports)",
     )
     add(
         "--status-url",
@@ -124,8 +124,8 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         default=[],
         metavar="URL",
         type=argument_type(parse_collector_url),
-        help="URL of the collector's HTTP interface, such as http://ns1.example.net:8053; about every 30 s, the agent "
-        "checks there whether the collector accepts its reports, and logs the reason if not; may be repeated "
+        help="URL of the collector's HTTP interface, such as http://ns1.example.net:8053; the agent asks there about "
+        "every 30 s whether the collector accepts its reports, and logs the reason if it does not; may be repeated "
         "(default: no check)",
     )
     add(
@@ -159,8 +159,10 @@ def read_options(arguments: argparse.Namespace, config: AgentConfig = NO_CONFIG)
     if arguments.json and not arguments.once:
         raise ConfigError("--json needs --once")
     if not (arguments.collector or arguments.agent_check or arguments.once):
-        what = "add one with --collector HOST[:PORT], answer HAProxy with --agent-check PORT"
-        raise ConfigError(f"no collector given; {what}, or print a sample with --once")
+        raise ConfigError(
+            "no collector given; add one with --collector HOST[:PORT], or use --agent-check PORT to answer HAProxy, or "
+            "--once to print a sample"
+        )
     if arguments.agent_check_file and not arguments.agent_check:
         raise ConfigError("--agent-check-file needs --agent-check")
     if len(arguments.address) > MAX_ADDRESSES:

@@ -262,7 +262,7 @@ class CollectorProgram:
             async with self._changing:
                 new = await asyncio.to_thread(load_collector, self._path, self._current.joined)
                 if new.farm.config.server.user != self.user:
-                    raise ConfigError(f"{self._path}: [server] user: changing it needs a restart")
+                    raise ConfigError(f"{self._path}: [server] user: a change requires a restart")
                 server = new.farm.config.server
                 with self._state_lock.changing_to(server.state_dir, server.user):
                     await apply(self._parts, new)

@@ -145,7 +145,7 @@ def _about_zone(zone: Zone, config: Config) -> str:
 
 def _about_pool(pool: Pool) -> Iterator[str]:
     config = pool.config
-    yield f"pool {pool.name} in zone {config.zone or '.'}: TTL {config.ttl}, answers as {config.answer}"
+    yield f'pool {pool.name} in zone {config.zone or "."}: TTL {config.ttl}, answer = "{config.answer}"'
     width = max(len(text) for text in (*map(names.to_text, pool.owners), *(m.full_name for m in pool.members)))
     for owner, policy in pool.owners.items():
         yield f"  name    {names.to_text(owner):<{width}}  {policy}"
@@ -160,7 +160,7 @@ def _about_reports(files: ConfigurationFiles) -> str:
     collector = files.farm.config.collector
     if collector.connect:
         return f"reports: from the collector at {collector.connect}"
-    where = f"reports on {_listed(collector.listen)}, score {collector.score}"
+    where = f"reports: on {_listed(collector.listen)}, score {collector.score}"
     if collector.key_file is None:
         return f"{where}; no key file: reports must come from the member's own address"
     count = len(files.report_keys)

@@ -17,6 +17,7 @@ from lbdns.client.http_client import fetch
 from lbdns.client.server_location import http_location, serves_no_http
 from lbdns.command_line.common_options import config_option, control_option, control_path, url_option
 from lbdns.commands.terminal.printable import STATES, number, override_text, per_second, percent, printable
+from lbdns.text.counts import counted
 from lbdns_shared.errors import LbdnsError
 
 EXPLAIN: Final = "/api/v1/explain"
@@ -52,7 +53,7 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
     try:
         lines = list(explanation_lines(document))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LbdnsError(f"{where}: the response is not from lbdns: not a valid explanation: {error!r}") from None
+        raise LbdnsError(f"{where}: the response is not from lbdns: its explanation is not valid: {error!r}") from None
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
@@ -73,7 +74,7 @@ def _fetch_explanation(name: str, url: str | None, control: Path | None, config:
         return json.loads(body), server.base
     except ValueError as error:
         raise LbdnsError(
-            f"{server.base}: the response is not from lbdns: {EXPLAIN} returned no explanation: {error}"
+            f"{server.base}: the response is not from lbdns: {EXPLAIN} did not return JSON: {error}"
         ) from None
 
 
@@ -105,7 +106,7 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
     answers, requests = per_second(document["answers_per_s"]), per_second(document["requests_per_s"])
     every = f"a report every {float(document['interval_s']):g} s"
     yield Text(f"rates: {answers} answers/s, {requests} requests/s, {every}; ttl {int(document['ttl'])}")
-    few = f"the next {int(document['answers_allowed'])} answers count as light traffic"
+    few = f"light traffic for {counted(int(document['answers_allowed']), 'more answer')}"
     yield Text(f"score: {printable(document['score_name'])}; capacity: {unit}; {few}")
 
 

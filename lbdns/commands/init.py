@@ -41,7 +41,7 @@ AGENT_OPTIONS: Final = "/etc/default/lbdns-agent"  # read by the agent's service
 
 @click.command(
     short_help="Write the configuration of a new farm.",
-    epilog="The command never overwrites a file, except that it renames the example that the Debian package installs.",
+    epilog="The command never overwrites a file. It only renames the example that the Debian package installs.",
 )
 @click.option("--zone", type=ParsedValue(parse_zone, "NAME"), help="Zone that this server will answer for.")
 @click.option("--name", default="www", show_default=True, type=ParsedValue(parse_zone, "NAME"),
@@ -52,13 +52,13 @@ AGENT_OPTIONS: Final = "/etc/default/lbdns-agent"  # read by the agent's service
 @click.option("--dir", "folder", type=click.Path(path_type=Path, file_okay=False), default="/etc/lbdns",
               show_default=True, metavar="DIR", help="Folder for the files.")  # fmt: skip
 @click.option("--user", default="lbdns", show_default=True, metavar="USER",
-              help="User that the server becomes when root starts it. Empty: no other user.")  # fmt: skip
+              help="User that the server switches to if root starts it; if empty, the server stays root.")  # fmt: skip
 def init(
     zone: str | None, name: str, address: str | None, members: tuple[NewMember, ...], folder: Path, user: str
 ) -> None:
     """Write lbdns.toml, the zone file and the key of a new farm, and print the next steps.
 
-    The command asks for everything that the options do not say.
+    The command asks for everything that the options do not specify.
 
     \b
     Examples:
@@ -161,7 +161,7 @@ def _report(farm: NewFarm, folder: Path, files: tuple[str, ...], moved: Path | N
         yield "     systemctl restart lbdns          # if lbdns was installed from a package; otherwise:"
     yield f"     lbdns serve{'' if usual else f' -c {shlex.quote(str(config))}'}"
     yield ""
-    yield "2. From this machine, carry each web server's key to it (lbdns-agent must be installed there):"
+    yield "2. From this machine, copy each web server's key to that server (lbdns-agent must be installed there):"
     master = shlex.quote(str(folder / KEY_FILE))
     for member in farm.members:
         remote = f"umask 077; mkdir -p /etc/lbdns; cat > {AGENT_KEY}"

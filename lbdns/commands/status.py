@@ -205,8 +205,8 @@ def _table(pool: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Tab
 def _shadows(pool: Mapping[str, Any]) -> Iterator[Text]:
     """Yield a line for each shadow policy."""
     for tried in pool.get("shadow", ()):  # absent in older servers
-        score = f" by score {printable(tried['score'])}" if tried["score"] else ""
+        score = f" with score {printable(tried['score'])}" if tried["score"] else ""
         count, total = int(tried["diverted"]), sum(map(int, tried["answers"].values()))
         policy, shadow = printable(tried["policy"]), printable(tried["shadow"])
-        what = f"{count} of {total} answers ({float(tried['diverted_share']):.0%}) would have named another member"
-        yield Text(f"shadow of {policy}, {shadow}{score}: {what}")
+        what = f"{count} of {total} answers ({float(tried['diverted_share']):.0%})"
+        yield Text(f"shadow of {policy}: {shadow}{score} would have named another member in {what}")

@@ -126,7 +126,7 @@ def read_config(path: Path) -> tuple[Config, list[str]]:
     Raises ConfigError if the file cannot be read or is not valid TOML.
     """
     if _is_missing(path):
-        raise ConfigError(f"{path}: there is no such file; name a configuration with -c FILE or LBDNS_CONFIG")
+        raise ConfigError(f"{path}: there is no such file; specify a configuration with -c FILE or LBDNS_CONFIG")
     root = read_toml(path)
     scores = read_scores(root)
     server = read_section(root, "server", ServerConfig, check_server)

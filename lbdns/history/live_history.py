@@ -285,8 +285,8 @@ class _HistoryWriter:
             except OSError as moving:
                 self.error = f"{self.error}; the file cannot be moved aside: {moving.strerror}"
             else:
-                what = f"the file is damaged; it was moved to {aside.name}, and a new file was started"
-                self._log(f"{path}: {self.error}: {what}", logging.ERROR)
+                what = f"it was moved to {aside.name}, and a new file was started"
+                self._log(f"{path}: the file is damaged ({self.error}); {what}", logging.ERROR)
                 return
         if self.error != before:
             known = isinstance(error, LbdnsError)

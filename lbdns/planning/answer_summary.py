@@ -97,28 +97,27 @@ def _level_filling(selection: NextSelection) -> str:
     if selection.share is None or selection.capacity_share <= 0:
         return ""
     name, ratio = _name(selection), selection.share / selection.capacity_share
-    gets = f"gets {percent(selection.share)} of the answers with {_capacity(selection)}"
+    gets = f"gets {percent(selection.share)} of the answers (it has {_capacity(selection)})"
     if selection.is_starting:
-        return f"its turn: {name} is in slow start, and {gets}"
+        return f"next in turn: {name} is in slow start, and {gets}"
     if ratio > 1 + SAME_SHARE:
         return f"requests wait less at {name} than elsewhere, so it {gets}"
     if ratio < 1 - SAME_SHARE:
-        return f"its turn: requests wait longer at {name} than elsewhere, so it {gets}"
-    return f"its turn: requests wait about as long everywhere, so {name} {gets}"
+        return f"next in turn: requests wait longer at {name} than elsewhere, so it {gets}"
+    return f"next in turn: requests wait about as long everywhere, so {name} {gets}"
 
 
 def _weighted(selection: NextSelection) -> str:
     if selection.share is None:
         return ""
-    return (
-        f"its turn: {_name(selection)} has {_capacity(selection)}, and gets {percent(selection.share)} of the answers"
-    )
+    gets = f"gets {percent(selection.share)} of the answers"
+    return f"next in turn: {_name(selection)} has {_capacity(selection)}, and {gets}"
 
 
 def _round_robin(selection: NextSelection) -> str:
     if selection.previous in (None, selection.member):
         return f"all {selection.candidates} members take turns, whatever their load"
-    return f"next in turn after {selection.names[selection.previous]}; the load of the members doesn't count"
+    return f"next in turn after {selection.names[selection.previous]}; the members' load is ignored"
 
 
 _BY_POLICY: Final[Mapping[str, Callable[[NextSelection], str]]] = {

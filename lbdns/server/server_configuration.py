@@ -136,7 +136,7 @@ class CurrentConfiguration:
             raise ConfigError(f"{self._path}: [collector] connect: {what}")
         for key in ("user", "workers", "plane"):
             if getattr(after.server, key) != getattr(before.server, key):
-                raise ConfigError(f"{self._path}: [server] {key}: changing it needs a restart")
+                raise ConfigError(f"{self._path}: [server] {key}: a change requires a restart")
 
         def commit() -> None:
             was_read = new.configured is not self.value.configured  # False if only hosts have joined or left

@@ -77,7 +77,7 @@ def test_agent_checks_need_no_collector(text: str, endpoint: Endpoint) -> None:
         (["--agent-check", "localhost:7778"], "must be PORT or ADDRESS:PORT"),
         (["--agent-check", "192.0.2.1"], "must be PORT or ADDRESS:PORT"),
         (["--collector", "ns1", "--agent-check-file", "/f"], "--agent-check-file needs --agent-check"),
-        ([], "answer HAProxy with --agent-check PORT"),
+        ([], "use --agent-check PORT to answer HAProxy"),
         ([], "add one with --collector HOST[:PORT]"),
         (["--collector", "host:port"], "the port must be a number from 0 to 65535, not 'port'"),
         (["--collector", ""], "is not a HOST:PORT"),

@@ -54,7 +54,7 @@ async def test_another_user_needs_a_restart(tmp_path: Path) -> None:
     await program.start()
     try:
         write_config(tmp_path, more='[server]\nstate_dir = "state"\nuser = "root"\n')
-        with pytest.raises(ConfigError, match=r"lbdns\.toml: \[server\] user: changing it needs a restart"):
+        with pytest.raises(ConfigError, match=r"lbdns\.toml: \[server\] user: a change requires a restart"):
             await program.reload()
     finally:
         await program.stop()

@@ -42,14 +42,14 @@ def test_a_summary_of_everything(tmp_path: Path, capsys: pytest.CaptureFixture[s
         [
             f"{tmp_path}/lbdns.toml: good",
             f"zone hobbit: serial 42, 4 names, 6 records, from {tmp_path}/hobbit.zone",
-            "pool web in zone hobbit: TTL 5, answers as cname",
+            'pool web in zone hobbit: TTL 5, answer = "cname"',
             "  name    best.hobbit         best",
             "  name    round.robin.hobbit  round_robin",
             "  name    weighted.hobbit     weighted",
             "  member  gandalf.hobbit      192.0.2.3 2001:db8::3",
             "  member  frodo.hobbit        192.0.2.2",
             "DNS on 0.0.0.0:53, [::]:53",
-            "reports on 0.0.0.0:7777, score headroom; no key file: reports must come from the member's own address",
+            "reports: on 0.0.0.0:7777, score headroom; no key file: reports must come from the member's own address",
             "HTTP on 127.0.0.1:8053",
         ],
         [],
@@ -70,7 +70,7 @@ def test_key_file_and_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str
     config = f'[server]\nuser = "nobody-of-this-name"\n{WITH_KEYS}'
     status, out, err = check(tmp_path, capsys, config, ZONE + "x.orc. A 192.0.2.1\n")
     assert (status, err) == (0, [])
-    assert f"reports on 0.0.0.0:7777, score headroom; signed, 2 master keys in {tmp_path}/report.key" in out
+    assert f"reports: on 0.0.0.0:7777, score headroom; signed, 2 master keys in {tmp_path}/report.key" in out
     assert "HTTP: off" in out
     at = out.index("warnings: 3")
     assert out[at + 1 :] == [
@@ -84,7 +84,7 @@ def test_one_private_key_and_a_known_user(tmp_path: Path, capsys: pytest.Capture
     key_file(tmp_path, 0o600, new_master_key().line())
     status, out, _ = check(tmp_path, capsys, f'[server]\nuser = "root"\n{WITH_KEYS}')
     assert status == 0
-    assert f"reports on 0.0.0.0:7777, score headroom; signed, 1 master key in {tmp_path}/report.key" in out
+    assert f"reports: on 0.0.0.0:7777, score headroom; signed, 1 master key in {tmp_path}/report.key" in out
     assert not any(line.startswith("warnings") for line in out)
 
 
@@ -272,7 +272,7 @@ def test_a_key_file_with_agents_keys_only(tmp_path: Path, capsys: pytest.Capture
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(lbdns, "lbdns", ["check", "-c", "/nonexistent/lbdns.toml"]) == 2
     assert capsys.readouterr().err == (
-        "/nonexistent/lbdns.toml: there is no such file; name a configuration with -c FILE or LBDNS_CONFIG\n"
+        "/nonexistent/lbdns.toml: there is no such file; specify a configuration with -c FILE or LBDNS_CONFIG\n"
     )
 
 

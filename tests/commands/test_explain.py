@@ -75,7 +75,7 @@ def test_who_is_next_and_why() -> None:
         "next: gandalf, traffic is light: highest score",
         "plan: 3 of 64 answers used; next: gandalf, frodo",
         "rates: 0.20 answers/s, 12.0 requests/s, a report every 1 s; ttl 0",
-        "score: thesis; capacity: requests/s; the next 18 answers count as light traffic",
+        "score: thesis; capacity: requests/s; light traffic for 18 more answers",
     ]
     assert lines[6].split() == ["member", "chance", "score", "cap", "capacity", "load", "charge", "credit", "age", "s"]
     assert lines[7].split() == ["gandalf", "62%", "66", "50%", "120.0", "1.25", "3.50", "-0.25", "0.4"]

@@ -59,7 +59,7 @@ AT_START: list[tuple[str, Callable[[Site], None], str]] = [
     (
         "no configuration",
         lambda site: site.config.unlink(),
-        "{}/lbdns.toml: there is no such file; name a configuration with -c FILE",
+        "{}/lbdns.toml: there is no such file; specify a configuration with -c FILE",
     ),
     ("a broken configuration", lambda site: write(site.config, "[server\n"), "{}/lbdns.toml:1: TOML: "),
     (

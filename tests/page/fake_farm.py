@@ -138,9 +138,9 @@ class FakeFarm:
         first, last = members[turn], members[turn - 1]
         turns = {
             "members": ((members[turn:] + members[:turn]) * 5)[:5], "why": "strict rotation",
-            "summary": f"next in turn after {last}; the load of the members doesn't count", "share": None,
+            "summary": f"next in turn after {last}; the members' load is ignored", "share": None,
         }  # fmt: skip
-        by_capacity = f"its turn: with 40 % of the capacity, {first} gets as much of the answers"
+        by_capacity = f"next in turn: {first} has 40 % of the capacity, and gets 40 % of the answers"
         return {
             "best": {
                 "members": (best * 5)[:5], "why": "traffic is light: highest score",

@@ -87,7 +87,7 @@ async def test_a_broken_member_that_the_pool_needs_is_a_problem(browser: Browser
     """A member in slow start needs no help; a member that serves no requests does, although answers still name it."""
     farm = demo_farm()
     farm.replaced["bilbo"] = {"guard": "ramp 40%"}
-    farm.replaced["frodo"] = {"guard": "needed, but: its server-status page cannot be read, for 85 s"}
+    farm.replaced["frodo"] = {"guard": "needed although its server-status page cannot be read, for 85 s"}
     async with fake_server(farm, 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")
         await page.until("document.querySelectorAll('.problems li').length === 2")
@@ -183,7 +183,7 @@ async def test_the_header_claims_no_more_than_the_page_knows(browser: Browser) -
         await page.open(f"{server.url}/")
         await page.until("document.getElementById('health').innerText.startsWith('no problems now or in the last ')")
         assert await page.text("#health") == "no problems now or in the last 38 min"  # of the newest 500 events
-        farm.replaced["frodo"] = {"guard": "needed, but: its server-status page cannot be read, for 85 s"}
+        farm.replaced["frodo"] = {"guard": "needed although its server-status page cannot be read, for 85 s"}
         farm.replaced["bilbo"] = {"guard": "ramp 40%"}
         await server.send_status()
         await page.until("document.querySelectorAll('.problems li').length === 2")

@@ -29,9 +29,9 @@ def selection(member: int = 1, scores: Sequence[int] = (50, 60, 40), **more: Any
     return NextSelection(member, names=NAMES, view=lambda: view, **{**found, **more})
 
 
-TURN = "its turn: "
+TURN = "next in turn: "
 OF = "of the usable capacity"  # merry is not usable
-WITH = f"of the answers with 40 % {OF}"
+WITH = f"of the answers (it has 40 % {OF})"
 CASES: Sequence[tuple[str, Part, Mapping[str, Any], str]] = [
     ("best", "light", {}, "few queries, and frodo has the highest score (60), ahead of bilbo with 50"),
     ("best", "light", {"scores": (99, 100, 98)},
@@ -54,7 +54,7 @@ CASES: Sequence[tuple[str, Part, Mapping[str, Any], str]] = [
     ("best_score", "expected", {}, "frodo has the highest score (60), ahead of bilbo with 50"),
     ("best_score", "expected", {"scores": (60, 60, 40)}, "2 members have the highest score (60) and take turns"),
     ("best_score", "expected", {"member": 2}, ""),
-    ("round_robin", "expected", {}, "next in turn after bilbo; the load of the members doesn't count"),
+    ("round_robin", "expected", {}, "next in turn after bilbo; the members' load is ignored"),
     ("round_robin", "expected", {"previous": None}, "all 3 members take turns, whatever their load"),
     ("weighted", "expected", {"share": 0.043, "capacity_share": 0.043},
      f"{TURN}frodo has 4.3 % {OF}, and gets 4.3 % of the answers"),

@@ -135,7 +135,7 @@ def test_a_member_needed_despite_its_alarm() -> None:
     stage = overloaded("frodo")
     told = stage.members()["frodo"]
     assert (told["state"], told["reason"], told["candidate"]) == ("alarm", "alarm: listen_queue 300 > 256", True)
-    assert told["guard"] == "needed, but: it is in alarm (listen_queue 300 > 256), for 0 s"
+    assert told["guard"] == "needed although it is in alarm (listen_queue 300 > 256), for 0 s"
     assert told["probability"] == pytest.approx(1 / 3, abs=0.1)
 
 

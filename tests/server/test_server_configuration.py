@@ -127,6 +127,6 @@ async def test_some_changes_need_a_restart(tmp_path: Path, options: ServeOptions
     before = read_configuration(path)
     current = CurrentConfiguration(path, before)
     new = read_configuration(write_config(tmp_path, server=server), options)
-    with pytest.raises(ConfigError, match=rf"{path}: \[server\] {key}: changing it needs a restart"):
+    with pytest.raises(ConfigError, match=rf"{path}: \[server\] {key}: a change requires a restart"):
         await current.prepare(new)
     assert current.value is before

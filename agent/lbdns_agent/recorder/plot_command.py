@@ -78,7 +78,7 @@ def plot(files: Sequence[Path], out: Path, requested: Sequence[str] | None) -> l
     if rows.skipped:
         remarks.append(f"{rows.skipped} malformed {'row' if rows.skipped == 1 else 'rows'} skipped")
     if requested is None and (others := [device for device in rows.disks if device not in devices]):
-        remarks.append(f"not drawn: {', '.join(others)}; --devices selects devices")
+        remarks.append(f"not drawn: {', '.join(others)}; choose devices with --devices")
     return remarks
 
 

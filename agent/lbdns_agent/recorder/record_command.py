@@ -116,7 +116,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--format",
         default="lbdns",
         choices=tuple(FORMATS),
-        help="format of the disk counters: lbdns, or that of the 2014 study (default: lbdns)",
+        help="format of the disk counters: lbdns, or 2014 for the format of the 2014 study (default: lbdns)",
     )
     add_sensor_options(add)
     add_log_options(add)

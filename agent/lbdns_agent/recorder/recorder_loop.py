@@ -70,7 +70,7 @@ def open_files(tables: Sequence[RecordedTable]) -> None:
 
 def log_start(files: Sequence[Path], interval: float) -> None:
     """Log the interval, and the files to which the recorder writes."""
-    log.info("recording every %g s in %s", interval, ", ".join(map(str, files)))
+    log.info("recording every %g s to %s", interval, ", ".join(map(str, files)))
 
 
 class Recorder:

@@ -40,7 +40,7 @@ def parse_json_field(text: str) -> JsonField:
     """Return the selector for a path such as ``queue.length`` or ``workers.0.busy``. Raises ValueError."""
     path = tuple(text.split("."))
     if not all(path):
-        raise ValueError(f"{text!r} must be a path such as queue.length, without an empty name between the dots")
+        raise ValueError(f"{text!r} must be a path such as queue.length, with a name before and after each dot")
     return JsonField(path)
 
 

@@ -17,7 +17,7 @@ _FRONT_END, _BACK_END, _SERVER = "0", "1", "2"  # column 'type'
 _ADVICE: Final[Mapping[int, str]] = {
     401: "the page must not require a password ('stats auth')",
     403: "allow this host to read the page",
-    404: "check the path of 'stats uri', to which ';csv' is added",
+    404: "check that the path is that of 'stats uri', followed by ';csv'",
 }
 
 

@@ -42,7 +42,9 @@ def pool_families(inputs: StatusInputs) -> Iterator[Metric]:
     yield from families("lbdns_pool_capacity_measured", "gauge", text, ("pool",), measured)
     yield from _override_families(inputs)
     omitted = 0 if has_member_series(inputs.farm) else _members(inputs.farm)
-    text = "Number of members without individual series because the farm has more than [web] max_member_series members"
+    text = (
+        "Number of members for which no series are exported: 0, or all if there are more than [web] max_member_series"
+    )
     yield family("lbdns_member_series_omitted", "gauge", text, omitted)
 
 
@@ -76,7 +78,11 @@ def member_families(inputs: StatusInputs) -> Iterator[Metric]:
         ("lbdns_member_report_age_seconds", "Time since the newest report", _ages),
         ("lbdns_member_check_failed", "1 while the member fails the pool's check", _failed_checks),
         ("lbdns_member_quarantined", "1 while the member is quarantined because it serves no requests", _quarantined),
-        ("lbdns_member_ramp", "Fraction of its share that the member receives; below 1 during slow start", _ramps),
+        (
+            "lbdns_member_ramp",
+            "Fraction of its normal share that the member receives; below 1 during slow start",
+            _ramps,
+        ),
         ("lbdns_member_capacity", _CAPACITY, _capacities),
     ):
         yield from families(name, "gauge", text, ("pool", "member"), _rows(inputs, rows))

@@ -156,7 +156,7 @@ class WeightSearch:
             self._since_check = 0
             self.gain = max(0.0, -math.expm1(-change))
             if change <= 0:
-                self._accept(candidate, "restored the configured weights, which do not increase response times")
+                self._accept(candidate, "restored the configured weights, because they do not increase response times")
         elif len(self._changes) == ROUNDS and change < -DOUBT * _standard_error(self._changes):
             self._accept(candidate, f"response times {100 * math.expm1(change):+.1f} %")
 

@@ -42,7 +42,7 @@ class RejectionLog:
             return None
         self._logged_at[reason], self._since[reason] = now, 0
         more = f" ({count} since the last log line)" if count > 1 else ""
-        return f"report from {source} dropped: {reason}{more}: {ADVICE[reason]}"
+        return f"report from {source} dropped: {reason}{more}; {ADVICE[reason]}"
 
 
 class ReportSocket:

@@ -41,7 +41,7 @@ _LOGGED: Final[dict[RefusalReason, str]] = {
     "credentials": "sent a wrong password or token",
     "tries": "sent too many wrong passwords or tokens",
     "slow": "did not send a complete request in time",
-    "steering": "sent a request for steering that was refused",
+    "steering": "sent a steering request that was refused",
     "malformed": "sent something that is not valid HTTP",
 }
 

@@ -83,7 +83,9 @@ async def events(request: web.Request) -> web.StreamResponse:
     kind: StreamKind = "changes" if request.query.get("changes") else "page"
     if only := request.query.get("only"):
         if only != "log" or kind == "changes":
-            return error(400, f"only={only} is not valid; to omit the status, use only=log without 'changes'")
+            return error(
+                400, "only: the value must be 'log', without the parameter 'changes'; example: /api/v1/events?only=log"
+            )
         kind = "log"
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
     if request.method == "HEAD":

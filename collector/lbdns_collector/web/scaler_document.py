@@ -54,7 +54,7 @@ class _DocumentCheck:
         while self._goes_on("}"):
             key = self._value()
             if not isinstance(key, str) or key in self._known:
-                raise NotScalerError(f"{str(key)[:20]!r} is not a key, or occurs twice")
+                raise NotScalerError(f"the key {str(key)[:20]!r} is not a string, or occurs twice")
             self._known.add(key)
             self._expect(":")
             is_right = self._missing.pop(key, _anything)

@@ -63,7 +63,7 @@ def refusal(headers: Mapping[str, str], host: str) -> str:
     ``host`` is the value of the Host header. Pure.
     """
     if HEADER not in headers:
-        return f"a request for steering must have the header '{HEADER}: 1'"
+        return f"a steering request must have the header '{HEADER}: 1'"
     if headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         return "another site made the browser send this request"
     origin = headers.get("Origin")
@@ -77,7 +77,7 @@ def parameters(request: web.Request) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, text in request.query.items():
         if name == "command":
-            raise LbdnsError("command: omit this parameter, because the path is the command")
+            raise LbdnsError("command: omit this parameter, because the path already contains the command")
         if name in found:
             raise LbdnsError(f"{name[:50]}: the parameter occurs twice")
         found[name] = _value(name, text)

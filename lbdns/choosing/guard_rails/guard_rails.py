@@ -33,8 +33,8 @@ class Guard:
     def text(self, now: float) -> str:
         """Return a description of the guard, or an empty string if the member gets its full share."""
         if self.why:
-            what = "quarantined" if self.quarantined else "needed, but"
-            return f"{what}: {self.why}, for {max(0.0, now - self.since):.0f} s"
+            what = "quarantined:" if self.quarantined else "needed although"
+            return f"{what} {self.why}, for {max(0.0, now - self.since):.0f} s"
         return f"ramp {self.ramp:.0%}" if self.ramp < 1 else ""
 
 

@@ -258,7 +258,7 @@ def test_metrics_must_fit_into_a_report(tmp_path: Path) -> None:
         return "".join(f"[metric a_metric_with_a_long_name_{i:02}]\nfile = /run/{i}\n" for i in range(number))
 
     assert len(options(tmp_path / "agent.conf", text(10), "--once").metrics) == 10
-    with pytest.raises(ConfigError, match="the metrics of the configuration file do not fit into a report"):
+    with pytest.raises(ConfigError, match="the metrics that the configuration file defines do not fit into a report"):
         options(tmp_path / "agent.conf", text(20), "--once")
 
 

@@ -63,7 +63,7 @@ def test_remarks(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["plot", str(recorded)]) == 0
     assert capsys.readouterr().err.splitlines() == [
         "lbdns-agent plot: 1 malformed row skipped",
-        "lbdns-agent plot: not drawn: sdb; --devices selects devices",
+        "lbdns-agent plot: not drawn: sdb; choose devices with --devices",
     ]
 
 

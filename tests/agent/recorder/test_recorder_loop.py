@@ -33,7 +33,7 @@ def test_rows_at_fixed_intervals_until_a_signal(number: signal.Signals, tmp_path
     with recorder(tmp_path, "--metrics", "load1", "--interval", "0.5", "--out", str(out)) as running:
         until(lambda: rows(path) >= 6)
         assert running.stop(number) == 0
-        assert len(running.lines("recording every 0.5 s in ")) == 1
+        assert len(running.lines("recording every 0.5 s to ")) == 1
         assert running.log.endswith("lbdns.recorder: stopped\n")
     times = [datetime.fromisoformat(row.partition(",")[0]).timestamp() for row in assert_whole(path.read_text())]
     steps = [(after - before) / 0.5 for before, after in zip(times, times[1:])]

@@ -50,7 +50,7 @@ def test_an_alarm_is_not_heard_when_the_others_can_not_carry_what_comes() -> Non
     pool = alarmed(0.9)
     assert pool.chooser.liveness.states == ("usable", "usable", "alarm"), "the state follows the reports"
     assert pool.chooser.liveness.candidates == (0, 1, 2)
-    assert pool.guards == {"c": "needed, but: it is in alarm (listen_queue 300 > 256), for 0 s"}
+    assert pool.guards == {"c": "needed although it is in alarm (listen_queue 300 > 256), for 0 s"}
     assert pool.served(5, 300)["c"] == pytest.approx(500, rel=0.1)
     assert pool.guards["c"].endswith("for 5 s")
     pool.alarms = {}
@@ -110,7 +110,7 @@ def test_pages_that_fail_may_be_switched_off() -> None:
         pool.mute.add(name)
         pool.run(6)
     assert pool.quarantined == ["a"], "half of the members go on, and b is the newer one"
-    assert pool.guards["b"].startswith("needed, but: its server-status page cannot be read, for ")
+    assert pool.guards["b"].startswith("needed although its server-status page cannot be read, for ")
 
 
 def test_the_one_that_is_needed_is_still_not_the_best() -> None:

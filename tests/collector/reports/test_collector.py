@@ -222,7 +222,7 @@ async def test_the_first_dropped_datagram_is_logged(tmp_path: Path, caplog: pyte
         send(collector.addresses[0], b"x", b"x", datagram("sauron"))
         await until(lambda: collector.counts["unknown_host"])
     told = [record.getMessage() for record in caplog.records if "dropped" in record.getMessage()]
-    assert [line.split(": ")[1] for line in told] == ["malformed", "unknown_host"]
+    assert [line.split(": ")[1].partition(";")[0] for line in told] == ["malformed", "unknown_host"]
 
 
 async def test_a_socket_that_is_not_read_is_a_fault(tmp_path: Path) -> None:

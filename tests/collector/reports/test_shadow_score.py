@@ -141,7 +141,7 @@ def test_lbdns_status_has_a_line_for_each(tmp_path: Path) -> None:
     out = io.StringIO()
     print_status(build_status(status_inputs(tmp_path, 40, TRIED, IDLE_SO_FAR)), Console(file=out, width=100))
     assert (
-        "shadow of best, best_score by score idle: 25 of 40 answers (62%) would have named another member"
+        "shadow of best: best_score with score idle would have named another member in 25 of 40 answers (62%)"
         in out.getvalue()
     )
-    assert "shadow of weighted, best_score: 0 of 0 answers (0%) would have named another member" in out.getvalue()
+    assert "shadow of weighted: best_score would have named another member in 0 of 0 answers (0%)" in out.getvalue()

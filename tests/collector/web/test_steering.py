@@ -203,7 +203,10 @@ async def test_the_path_alone_states_the_command(tmp_path: Path) -> None:
         web.source.steering = orders = Orders()
         for command in ("drain", "reload", "nonsense"):
             status, document = await post(web, f"/api/v1/undrain?member=frodo&command={command}")
-            assert (status, document["error"]) == (400, "command: omit this parameter, because the path is the command")
+            assert (status, document["error"]) == (
+                400,
+                "command: omit this parameter, because the path already contains the command",
+            )
         assert orders.received == []
 
 

@@ -8,7 +8,7 @@ from lbdns.commands.terminal.member_notes import member_note, other_notes, probl
 from tests.commands.terminal.documents import STARTED, member, override
 
 NOW = STARTED + 3700.5
-NEEDED = "needed, but: it is in alarm (run queue 44 > 30), for 12 s"
+NEEDED = "needed although it is in alarm (run queue 44 > 30), for 12 s"
 
 
 def problems(*members: dict[str, Any]) -> list[str]:

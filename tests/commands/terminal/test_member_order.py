@@ -19,7 +19,7 @@ MEMBERS = [
     member("drained", "drained"),
     member("new", "unknown"),
     member("hole", guard="quarantined: it fails, for 12 s"),
-    member("last", guard="needed, but: it fails, for 12 s"),
+    member("last", guard="needed although it fails, for 12 s"),
     member("alarm", "alarm"),
     member("dead", "silent"),
     member("dead-and-popular", "silent", share=0.3),
@@ -40,7 +40,7 @@ def test_conditions_can_be_selected() -> None:
 
 
 def test_an_alarm_is_not_the_same_as_a_need_or_an_order() -> None:
-    needed = member("needed", "alarm", guard="needed, but: it is in alarm (run queue 44), for 12 s")
+    needed = member("needed", "alarm", guard="needed although it is in alarm (run queue 44), for 12 s")
     down = member("down", "alarm", overrides=[{"kind": "weight"}, {"kind": "down"}])
     assert [condition(found) for found in (needed, down)] == ["failing but needed", "forced down"]
     assert in_state([needed, down], ["alarm"]) == [needed, down], "their state is still alarm"

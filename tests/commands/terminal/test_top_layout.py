@@ -78,11 +78,11 @@ def test_who_is_not_usable_has_its_reason_instead_of_lines() -> None:
 
 
 def test_a_member_that_is_needed_despite_an_alarm_says_so() -> None:
-    needed = member("frodo", "alarm", reason="alarm: busy", guard="needed, but: it is in alarm (busy), for 12 s")
+    needed = member("frodo", "alarm", reason="alarm: busy", guard="needed although it is in alarm (busy), for 12 s")
     members = [member("gandalf"), needed, member("sam", "drained", reason="drained by root")]
     lines = frame(board_of(status(pool(members=members))), View(), Size(140, 24), 0.0)
     row = next(line for line in lines if line.plain.startswith("frodo"))
-    assert "needed, but: it is in alarm (busy), for 12 s" in row.plain
+    assert "needed although it is in alarm (busy), for 12 s" in row.plain
     assert any(span.style == "red" and "needed" in row.plain[span.start : span.end] for span in row.spans)
     assert lines[1].plain.endswith("1 of 3 usable, - answers/s; 1 failing but needed, 1 drained")
 

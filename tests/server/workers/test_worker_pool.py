@@ -198,8 +198,8 @@ async def test_a_reload_is_over_when_all_answer_from_the_new_configuration(tmp_p
     ("change", "said"),
     [
         ({"server": "colour = 1"}, "colour: unknown key"),
-        ({"server": "workers = 3"}, "workers: changing it needs a restart"),
-        ({"server": 'user = "root"'}, "user: changing it needs a restart"),
+        ({"server": "workers = 3"}, "workers: a change requires a restart"),
+        ({"server": 'user = "root"'}, "user: a change requires a restart"),
         ({"zone": "@ nonsense"}, "hobbit.zone:1"),
     ],
 )

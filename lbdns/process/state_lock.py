@@ -40,16 +40,20 @@ class StateLock:
 
     @contextlib.contextmanager
     def changing_to(self, folder: Path, user: str) -> Iterator[None]:
-        """Also lock ``folder`` in a with block, and afterwards only ``folder``, or only the old one after an exception.
+        """Lock ``folder`` instead of the old directory after a with block.
 
-        Raises LbdnsError if the directory is being restored.
+        Before the block, the method creates no file; after an exception, the old directory stays locked. Raises
+        LbdnsError if the directory is being restored.
         """
-        descriptor = _shared(folder, user)
+        descriptor = _shared_existing(folder)
         try:
             yield
         except BaseException:
             _close(descriptor)
             raise
+        if descriptor is None:
+            with contextlib.suppress(LbdnsError):  # the change is already in force
+                descriptor = _shared(folder, user)
         self._replace(descriptor)
 
     def release(self) -> None:
@@ -83,18 +87,29 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 def _shared(folder: Path, user: str) -> int | None:
+    """Lock the directory, which is created if necessary. Return None if that is impossible. Raises LbdnsError."""
     privileges.own_folder(folder, user)
-    path = folder / FILE_NAME
     try:
-        try:
-            descriptor = os.open(path, _OPEN | os.O_CREAT | os.O_EXCL, MODE)
-        except FileExistsError:
-            descriptor = os.open(path, _OPEN)
-        else:
-            if privileges.will_become(user):
-                os.fchown(descriptor, *privileges.ids(user))
+        descriptor = os.open(folder / FILE_NAME, _OPEN | os.O_CREAT | os.O_EXCL, MODE)
+    except FileExistsError:
+        return _shared_existing(folder)
     except OSError:
         return None
+    with contextlib.suppress(OSError):
+        if privileges.will_become(user):
+            os.fchown(descriptor, *privileges.ids(user))
+    return _locked(folder, descriptor)
+
+
+def _shared_existing(folder: Path) -> int | None:
+    """Lock the directory if it has a lock file. Return None otherwise. Raises LbdnsError."""
+    try:
+        return _locked(folder, os.open(folder / FILE_NAME, _OPEN))
+    except OSError:
+        return None
+
+
+def _locked(folder: Path, descriptor: int) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -44,6 +44,8 @@ def test_a_reload_changes_the_directory(tmp_path: Path) -> None:
     lock.take(old, "")
     with pytest.raises(KeyError), lock.changing_to(new, ""):
         raise KeyError
+    assert not new.exists(), "a reload that fails changes nothing"
+    new.mkdir()
     with exclusive(new), pytest.raises(StateInUseError), exclusive(old):
         pass
     with exclusive(new), pytest.raises(LbdnsError, match="is replacing its files"), lock.changing_to(new, ""):

@@ -21,6 +21,8 @@ from tests.needs import MARK, REASON_PREFIX, missing, nothing_may_be_skipped
 #: others have nothing left to do; this needs pytest-xdist's option --no-loadscope-reorder
 LONGEST_FILES: Final = (
     "tests/distributions/test_agent_oldest_python.py",
+    "tests/docs/test_demo_blocks.py",
+    "tests/docs/test_checkout_blocks.py",
     "tests/tools/sim/test_acceptance_command.py",
     "tests/tools/bench/test_scaling_farm.py",
     "tests/end_to_end/test_scaler.py",

@@ -33,13 +33,13 @@ with_status() {                   # STATUS FILE: run a file whose commands must 
 
 until_it_prints() {               # TEXT FILE: interrupt a file's command when it has printed a text
     (trap - ERR EXIT; source "$2") > "$out" 2>&1 &
-    local job=$! end=$((SECONDS + 60))
+    local job=$! end=$((SECONDS + 180))
     until grep -qF -- "$1" "$out"; do
         if ! kill -0 $job 2> /dev/null; then
             grep -qF -- "$1" "$out" || { echo "the command ended before it printed: $1"; return 1; }
             break
         fi
-        [ $SECONDS -lt $end ] || { echo "the command has not printed within a minute: $1"; return 1; }
+        [ $SECONDS -lt $end ] || { echo "the command has not printed within three minutes: $1"; return 1; }
         sleep 0.1
     done
     kill -INT -- -$job 2> /dev/null || true

@@ -3,4 +3,4 @@ make demo > "$SANDBOX/demo.out" &
 until grep -q 'LBDNS_CONFIG=' "$SANDBOX/demo.out"; do kill -0 $!; sleep 0.1; done
 grep -o 'export LBDNS_CONFIG=.*' "$SANDBOX/demo.out" > "$SANDBOX/profile"
 source "$SANDBOX/profile"
-until [ "$(lbdns status | grep -c ' usable ')" = 3 ]; do kill -0 $!; sleep 0.2; done
+tests/docs/settings/until_usable.sh

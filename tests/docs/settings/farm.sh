@@ -13,5 +13,5 @@ for host in gandalf frodo bilbo; do
         --server-status "http://192.0.2.$number/server-status?auto" &
 done
 install -m 600 "$SANDBOX/gandalf.key" /etc/lbdns/agent.key
-until [ "$(lbdns status | grep -c ' usable ')" = 3 ]; do sleep 0.2; done
+tests/docs/settings/until_usable.sh
 lbdns ask best.hobbit > /dev/null

@@ -67,6 +67,7 @@ def test_what_is_recorded_can_be_replayed(site: Site, tmp_path: Path, capsys: py
     path = tmp_path / "day.jsonl"
     with serving(site), life(site), recorder(site, path, "--seconds", "3") as recording:
         assert recording.wait() == 0
+        assert f"recording pool web in {path}" in recording.errors
         assert "reports and" in recording.errors
     found = read_recording(path)
     assert found.header.members == ("gandalf", "frodo")

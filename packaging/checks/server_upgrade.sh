@@ -3,7 +3,7 @@
 export DEBIAN_FRONTEND=noninteractive
 
 install_package() {
-    apt-get install --yes --quiet=2 --no-download --allow-downgrades -o Dpkg::Options::=--force-confold "$1"
+    apt-get install --yes --quiet=2 --allow-downgrades -o Dpkg::Options::=--force-confold "$1"
 }
 
 # under_load NAME COMMAND...: run the command while a client sends queries; fail if one of them is lost

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from lbdns_packaging.debian_releases import DebianRelease
+from lbdns_packaging.install_checks import SERVER_ROOTS
 from lbdns_packaging.newer_packages import make_newer_packages, newer_packages
-from lbdns_packaging.root_file_systems import PackagingError, RootFileSystem, boot_command
+from lbdns_packaging.root_file_systems import PackagingError, boot_command
 
 #: Queries per second, which the environment can change for a slow machine
 RATE_VARIABLE: Final = "LBDNS_UPGRADE_RATE"
 _RATE: Final = "2000"
-_PACKAGES: Final = ("python3", "passwd", "systemd-sysv")
 _LONGEST: Final = 900  # seconds on a busy machine
 _BOOT: Final = 120  # seconds for the start of the machine
 _UNIT: Final = """\
@@ -46,7 +46,7 @@ def check_upgrade(release: DebianRelease, checks: Path, out: Path, work: Path, v
 
     Needs root. Raises PackagingError with the script's output, or SkippedCheckError if the machine does not boot.
     """
-    root = RootFileSystem(release.codename, _PACKAGES).unpack(work / "roots", work / "machine-root")
+    root = SERVER_ROOTS[release.codename].unpack(work / "roots", work / "machine-root")
     package = out / f"lbdns_{version}-1~deb{release.number}_amd64.deb"
     make_newer_packages(package, root / "newer", version)
     shutil.copy(checks / "query_load.py", root)

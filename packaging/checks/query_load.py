@@ -83,7 +83,7 @@ class QueryLoad:
 
     def count(self, place: int, answer: bytes) -> None:
         sent = self.in_flight.pop((place, answer[:2]), None)
-        if sent is None or answer[3] & 15 or answer[7] != 1:
+        if sent is None or answer[3] & 15 or not answer[7]:
             self.counts["unexpected"] += 1
         else:
             self.counts["answered"] += 1

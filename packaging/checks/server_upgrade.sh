@@ -1,6 +1,7 @@
 # In a machine that runs systemd: an upgrade by apt, a reload and a restart lose no query, a downgrade loses none and
 # keeps the state, or is refused if the older version cannot read the state, and a purge leaves nothing behind.
 export DEBIAN_FRONTEND=noninteractive
+trap '[ $? = 0 ] || journalctl --unit lbdns --no-pager' EXIT
 
 install_package() {
     apt-get install --yes --quiet=2 --allow-downgrades -o Dpkg::Options::=--force-confold "$1"
@@ -17,6 +18,7 @@ under_load() {
         if [ -e /run/answering ]; then break; fi
         sleep 0.1
     done
+    [ -e /run/answering ]
     began=$(date +%s)
     sleep 1
     "$@"
@@ -26,10 +28,7 @@ under_load() {
     status=0
     wait "$client" || status=$?
     echo "RESULT $name, $took s: $(cat /run/load.json)"
-    if [ "$status" != 0 ]; then
-        journalctl --unit lbdns --no-pager
-        exit 1
-    fi
+    [ "$status" = 0 ]
 }
 
 installed() {
@@ -45,7 +44,8 @@ install_package "/dist/lbdns_$VERSION-1~deb${RELEASE}_amd64.deb"
 printf '\n[rate_limit]\nresponses_per_second = 0\n' >> /etc/lbdns/lbdns.toml
 systemctl start lbdns
 lbdns --version | grep -Fx 'native extension: installed'
-journalctl --unit lbdns --no-pager | grep -F 'ready: 1 zone, 1 pool, 2 members, native plane'
+journalctl --sync
+journalctl --unit lbdns --no-pager | grep 'ready: .*, native plane'
 lbdns drain web1
 
 under_load upgrade install_package /newer/newer.deb
@@ -81,3 +81,4 @@ apt-get purge --yes --quiet=2 lbdns
 fails getent passwd lbdns
 fails getent group lbdns
 nothing_is_left
+touch /passed

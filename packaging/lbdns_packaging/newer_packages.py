@@ -51,7 +51,7 @@ def make_newer_packages(package: Path, folder: Path, version: str) -> list[Path]
 #: Each number: the file, and a pattern whose group is the number
 _MODULES: Final = "usr/lib/lbdns/lib/python3.*/site-packages"
 _DEBIAN_VERSION: Final = ("DEBIAN/control", r"(?m)^Version: (.+)$")
-_VERSION: Final = (f"{_MODULES}/lbdns_shared/__init__.py", r'(?m)^__version__ = "(.+)"$')
+_VERSION: Final = r'(?m)^__version__ = "(.+)"$'
 _STATE_FORMATS: Final = (
     (f"{_MODULES}/lbdns/process/state_format.py", r"(?m)^FORMAT: Final = (\d+)$"), ("DEBIAN/preinst", r" -gt (\d+) "),
 )  # fmt: skip
@@ -60,7 +60,8 @@ _STATE_FORMATS: Final = (
 def renumber(tree: Path, newer: NewerPackage, version: str) -> None:
     """Replace the numbers in the unpacked package ``tree``, which has ``version``. Raises PackagingError."""
     _replace(tree, *_DEBIAN_VERSION, f"{version}-1~", f"{newer.version}-{newer.revision}~")
-    _replace(tree, *_VERSION, version, newer.version)
+    for package in ("lbdns", "lbdns_shared"):
+        _replace(tree, f"{_MODULES}/{package}/__init__.py", _VERSION, version, newer.version)
     for place in _STATE_FORMATS:
         _replace(tree, *place, str(FORMAT), str(newer.state_format))
 

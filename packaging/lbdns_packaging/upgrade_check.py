@@ -29,7 +29,7 @@ FailureActionExitStatus=1
 [Service]
 Type=exec
 ExecStartPre=touch /booted
-ExecStart=/bin/sh -eu /check.sh
+ExecStart=/bin/sh -eux /check.sh
 Environment={environment}
 RuntimeMaxSec={longest}
 StandardOutput=append:/check.log
@@ -69,7 +69,7 @@ def check_upgrade(release: DebianRelease, checks: Path, out: Path, work: Path, v
     text = log.read_text(errors="replace") if log.exists() else ""
     if not (root / "booted").exists():
         raise SkippedCheckError(f"systemd-nspawn cannot boot a machine here: {last_line(console.stdout)}")
-    if console.returncode:
+    if console.returncode or not (root / "passed").exists():
         raise PackagingError(f"the upgrade on {release.codename} fails:\n{text}")
     return results(text)
 

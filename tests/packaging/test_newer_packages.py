@@ -17,6 +17,7 @@ FILES = {
     "DEBIAN/control": "Package: lbdns\nVersion: {version}-1~deb12\nArchitecture: amd64\nMaintainer: A <a@b.c>\n"
     "Description: a\n",
     "DEBIAN/preinst": "#!/bin/sh\nif [ 1 -gt {format} ]; then exit 1; fi\n",
+    f"{MODULES}/lbdns/__init__.py": '"""The server."""\n\n__version__ = "{version}"\n',
     f"{MODULES}/lbdns_shared/__init__.py": '"""Shared."""\n\n__version__ = "{version}"\n',
     f"{MODULES}/lbdns/process/state_format.py": "# A number\nFORMAT: Final = {format}\n",
     "etc/lbdns/lbdns.toml": "{version} {format}\n",

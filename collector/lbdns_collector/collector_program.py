@@ -25,6 +25,7 @@ from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import Planner
 from lbdns.process import privileges, program
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
+from lbdns.process.state_format import check_state_format, record_state_format
 from lbdns.process.state_lock import StateLock
 from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.sockets.inherited_sockets import by_address, sockets_from_service_manager
@@ -223,6 +224,7 @@ class CollectorProgram:
         except LbdnsError:
             await self.stop()
             raise
+        await asyncio.to_thread(record_state_format, farm.config.server.state_dir)
         self._collector.start_saving()
         self._membership.start()
         self._stat_file.start()
@@ -267,6 +269,7 @@ class CollectorProgram:
                 with self._state_lock.changing_to(server.state_dir, server.user):
                     await apply(self._parts, new)
                 self._current = new
+                await asyncio.to_thread(record_state_format, new.farm.config.server.state_dir)
                 await self._store.update_and_close(self._duplicates())
         finally:
             service_manager.notify(service_manager.READY)
@@ -303,6 +306,7 @@ def load_collector(path: Path, joined: JoinedMembers | None = None) -> CheckedCo
             "remove connect, because lbdns-collector receives reports itself"
         )
     privileges.check_user(farm.config.server.user)
+    check_state_format(farm.config.server.state_dir)
     for warning in files.warnings:
         log.warning(warning)
     joined = read_joined(joined_path(farm.config)) if joined is None else joined

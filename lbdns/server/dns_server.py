@@ -16,6 +16,7 @@ from lbdns.model.farm import Farm
 from lbdns.model.joined_members import JoinedMembers
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import Part, apply
+from lbdns.process.state_format import record_state_format
 from lbdns.process.state_lock import StateLock
 from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.server.control.control_commands import OverrideSteering, override_commands, server_commands
@@ -159,6 +160,7 @@ class DnsServer:
         except LbdnsError:
             await self.stop()
             raise
+        await asyncio.to_thread(record_state_format, self.farm.config.server.state_dir)
         if self._collector:
             self._collector.start_saving()
         self._membership.start()
@@ -242,6 +244,7 @@ class DnsServer:
                     await apply(self._parts, new)
                 if isinstance(self._membership, FollowedMembers):
                     self._membership.apply_again()
+                await asyncio.to_thread(record_state_format, new.farm.config.server.state_dir)
                 await self._store_sockets()
             finally:
                 service_manager.notify(service_manager.READY)

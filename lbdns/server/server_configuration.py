@@ -16,6 +16,7 @@ from lbdns.model.farm import Farm
 from lbdns.model.joined_members import JoinedMembers
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import PreparedChange
+from lbdns.process.state_format import check_state_format
 from lbdns.server.forwarding.forwarder import check_upstreams
 from lbdns.server.secondaries.zone_serials import SerialFile, ServedSerials, advance_serials
 from lbdns_collector.joining.joined_file import include_joined, joined_path, read_joined
@@ -79,6 +80,7 @@ def read_configuration(
     configured = replace(files.farm, config=options.applied(files.farm.config))
     privileges.check_user(configured.config.server.user)
     check_upstreams(configured.config)
+    check_state_format(configured.config.server.state_dir)
     serials = SerialFile().read(configured) if serials is None else serials
     joined = read_joined(joined_path(configured.config)) if joined is None else joined
     farm, serials, joined = _with_joined(configured, joined, serials)

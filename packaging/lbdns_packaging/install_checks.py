@@ -13,7 +13,7 @@ from lbdns_packaging.root_file_systems import PackagingError, RootFileSystem, co
 
 #: Nothing but what the agent's package requires
 _AGENT: Final = ("python3", "python3-msgpack")
-_SERVER: Final = {
+SERVER_ROOTS: Final = {
     "bookworm": RootFileSystem("bookworm", ("python3-venv", "passwd", "python3-msgpack", "rpm", "systemd")),
     "trixie": RootFileSystem("trixie", ("python3-venv", "passwd", "systemd")),
 }
@@ -37,14 +37,14 @@ class InstallCheck:
 
 CHECKS: Final = (
     *(InstallCheck("agent_deb", RootFileSystem(release, _AGENT)) for release in ("bullseye", "bookworm", "trixie")),
-    *(InstallCheck("agent_zipapp", root) for root in (RootFileSystem("bullseye", _AGENT), _SERVER["trixie"])),
-    InstallCheck("agent_rpm", _SERVER["bookworm"]),
+    *(InstallCheck("agent_zipapp", root) for root in (RootFileSystem("bullseye", _AGENT), SERVER_ROOTS["trixie"])),
+    InstallCheck("agent_rpm", SERVER_ROOTS["bookworm"]),
     *(
-        InstallCheck("server_deb", _SERVER[release.codename], {"RELEASE": str(release.number)})
+        InstallCheck("server_deb", SERVER_ROOTS[release.codename], {"RELEASE": str(release.number)})
         for release in SERVER_RELEASES
     ),
     *(
-        InstallCheck("wheels", _SERVER[release.codename], {"WHEELS": f"{release.codename}-amd64"})
+        InstallCheck("wheels", SERVER_ROOTS[release.codename], {"WHEELS": f"{release.codename}-amd64"})
         for release in SERVER_RELEASES
     ),
 )

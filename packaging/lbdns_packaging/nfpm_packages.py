@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from lbdns.process.state_format import FORMAT as STATE_FORMAT
 from lbdns_packaging.extra_files import units
 from lbdns_packaging.package_descriptions import PackageDescription
 from lbdns_packaging.root_file_systems import PackagingError
@@ -26,7 +27,8 @@ def build_package(
 ) -> Path:
     """Write the package of format ``form`` ("deb" or "rpm") from the tree ``stage``, and return its path in ``out``.
 
-    Maintainer scripts are in ``scripts/FORM/PACKAGE/``; in them, ``@UNITS@`` stands for the names of the units.
+    Maintainer scripts are in ``scripts/FORM/PACKAGE/``; in them, ``@UNITS@`` stands for the names of the units, and
+    ``@STATE_FORMAT@`` for the format number of the state directory.
     """
     normalise(stage, epoch)
     rendered = _render_scripts(scripts / form / description.name, stage, stage.with_name(f"{stage.name}-{form}"))
@@ -96,6 +98,11 @@ def _render_scripts(folder: Path, stage: Path, target: Path) -> dict[str, Path]:
     for name, file in _SCRIPTS.items():
         if (folder / file).exists():
             rendered[name] = target / file
-            rendered[name].write_text((folder / file).read_text().replace("@UNITS@", " ".join(units(stage))))
+            rendered[name].write_text(render_script((folder / file).read_text(), units(stage)))
             rendered[name].chmod(0o755)
     return rendered
+
+
+def render_script(text: str, names: Sequence[str]) -> str:
+    """Return a maintainer script with the ``names`` of units and the format number of the state directory."""
+    return text.replace("@UNITS@", " ".join(names)).replace("@STATE_FORMAT@", str(STATE_FORMAT))

@@ -92,3 +92,15 @@ def command_inside(
         *(f"--setenv={name}={value}" for name, value in (environment or {}).items()),
         "--", *command,
     ]  # fmt: skip
+
+
+def boot_command(folder: Path, *, binds: Mapping[Path, str]) -> list[str]:
+    """Return the command that boots the root file system ``folder`` as a machine with only a loopback.
+
+    The command ends when the machine exits, with the machine's exit status.
+    """
+    return [
+        "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "--console=pipe", "--timezone=off",
+        f"--directory={folder}", "--resolv-conf=off", "--private-network",
+        *(f"--bind-ro={outside}:{inside}" for outside, inside in binds.items()),
+    ]  # fmt: skip

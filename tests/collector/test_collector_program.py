@@ -11,6 +11,7 @@ import pytest
 
 from lbdns.history.history_reader import HistoryReader
 from lbdns.process.apply_configuration import PreparedChange
+from lbdns.process.state_format import FILE_NAME
 from lbdns_collector.collector_program import CollectorProgram
 from lbdns_shared.errors import ConfigError, ListenError
 from tests.collector.collector_fixtures import KEY, OTHER_KEY, datagram, until, write_config, write_key
@@ -58,6 +59,18 @@ async def test_another_user_needs_a_restart(tmp_path: Path) -> None:
             await program.reload()
     finally:
         await program.stop()
+
+
+async def test_it_refuses_state_of_a_newer_version(tmp_path: Path) -> None:
+    path = write_config(tmp_path)
+    program = CollectorProgram(path)
+    await program.start()
+    await program.stop()
+    record = tmp_path / "state" / FILE_NAME
+    assert record.exists()
+    record.write_text('{"format": 99, "program": "9.8.7"}')
+    with pytest.raises(ConfigError, match=r"lbdns 9\.8\.7 has written the files in .*/state in format 99"):
+        CollectorProgram(path)
 
 
 async def test_it_logs_state_changes(tmp_path: Path) -> None:

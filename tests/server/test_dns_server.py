@@ -15,6 +15,7 @@ import dns.rcode
 import pytest
 
 from lbdns.counting.answer_counters import NO_COUNTS
+from lbdns.process.state_format import FILE_NAME
 from lbdns.server.dns_server import DnsServer
 from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.server_configuration import ServeOptions, read_configuration
@@ -50,6 +51,7 @@ async def test_it_serves_until_a_signal_stops_it(tmp_path: Path) -> None:
         assert await server.stopped() == 0
         assert server.logged("stopped")
         assert not server.logged("Traceback")
+        assert (tmp_path / "state" / FILE_NAME).exists()
 
 
 async def test_reports_move_the_answer(tmp_path: Path) -> None:

@@ -60,6 +60,15 @@ def test_a_plane_that_is_not_installed_is_an_error(tmp_path: Path, monkeypatch: 
     assert caught.value.exit_status == 2
 
 
+def test_state_of_a_newer_version_is_an_error(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    record = tmp_path / "state" / "state-format"
+    record.parent.mkdir()
+    record.write_text('{"format": 99, "program": "9.8.7"}')
+    with pytest.raises(ConfigError, match=r"state-format: lbdns 9\.8\.7 has written"):
+        read_configuration(config)
+
+
 @needs(native=True)
 def test_the_native_plane_is_taken_if_it_is_there(tmp_path: Path) -> None:
     assert read_configuration(write_config(tmp_path)).table.plane.name == "native"

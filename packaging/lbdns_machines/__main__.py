@@ -11,10 +11,12 @@ from types import FrameType
 from typing import Final
 
 from lbdns_machines.debian_12_packages import build_debian_12_packages
+from lbdns_machines.full_checks import check_fully
 from lbdns_machines.host_check import HostError, check_host
 from lbdns_machines.machine_farm import MachineFarm
 from lbdns_machines.machine_plans import FULL, QUICK
 from lbdns_machines.machine_run import FAILURES, MachineRun
+from lbdns_machines.quick_checks import check_quickly
 from lbdns_machines.step_report import RunAbortedError, StepReport
 from lbdns_machines.time_limit import TimeLimitReached, time_limit
 from lbdns_packaging.source_tree import ROOT
@@ -77,7 +79,7 @@ def run_form(form: str, packages: Path, out: Path, report: StepReport) -> None:
                 build = lambda: build_debian_12_packages(run.packages, CACHE / "quick")  # noqa: E731
                 report.run("build the packages for Debian 12", build, essential=True)
             run.follow_tutorial()
-            run.check_quickly()
+            (check_fully if form == "full" else check_quickly)(run)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

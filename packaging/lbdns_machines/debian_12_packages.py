@@ -19,6 +19,7 @@ from lbdns_packaging.python_wheels import PYTHON_DISTRIBUTIONS, build_distributi
 from lbdns_packaging.source_tree import ROOT, copy_source, empty_folder, source_date_epoch, version
 
 _NEEDED: Final = ("lbdns-agent", "lbdns")
+_IN_NO_PACKAGE: Final = (b".ci/", b"docs/", b"packaging/lbdns_machines/", b"tests/")
 
 
 def build_debian_12_packages(out: Path, work: Path) -> str:
@@ -73,11 +74,11 @@ def runs_with_glibc(wheel: str, glibc: int) -> bool:
 
 
 def sources_digest() -> str:
-    """Return a digest of the names and contents of all tracked files, and of the time that artefacts get."""
+    """Return a digest of the names and contents of the tracked files from which packages are built."""
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
-    digest = sha256(f"{source_date_epoch()}".encode())
+    digest = sha256()
     for name in listing.split(b"\0"):
         path = ROOT / os.fsdecode(name)
-        if name and path.is_file():
+        if name and not name.startswith(_IN_NO_PACKAGE) and path.is_file():
             digest.update(name + b"\0" + sha256(path.read_bytes()).digest())
     return digest.hexdigest()

@@ -32,6 +32,14 @@ server {
 }
 """
 _MODULES: Final = "/usr/lib/apache2/modules"
+#: nginx does not report how many requests it can serve, so the agent's configuration says it
+NGINX_FILES: Final = {
+    "etc/nginx/sites-enabled/default": _NGINX_STATUS,
+    "etc/lbdns/agent.conf": "[web-server]\nnginx = http://127.0.0.1/nginx_status\nworkers = 20\n",
+}
+_EVENT: Final = {
+    "etc/apache2/mods-enabled/mpm_event.conf": "StartServers 2\nThreadsPerChild 10\nMaxRequestWorkers 20\n"
+}
 #: One server process per connection, as Apache ran before Debian 9
 _PREFORK: Final = {
     "etc/apache2/mods-enabled/mpm_event.load": None,
@@ -91,9 +99,8 @@ FULL: Final = (
     MachinePlan("parent", _PARENT, DEBIAN_12, ("named",),
                 {"etc/bind/named.conf": _NAMED, "etc/bind/net.zone": _NET_ZONE}),
     MachinePlan("gandalf", "192.0.2.1", DEBIAN_11, ("apache2",), _PREFORK, is_web_server=True),
-    MachinePlan("frodo", "192.0.2.2", DEBIAN_12, ("nginx",),
-                {"etc/nginx/sites-enabled/default": _NGINX_STATUS}, is_web_server=True),
-    MachinePlan("bilbo", "192.0.2.3", DEBIAN_13, ("apache2",), is_web_server=True),
+    MachinePlan("frodo", "192.0.2.2", DEBIAN_12, ("nginx",), NGINX_FILES, is_web_server=True),
+    MachinePlan("bilbo", "192.0.2.3", DEBIAN_13, ("apache2",), _EVENT, is_web_server=True),
     MachinePlan("client", "192.0.2.100", DEBIAN_12, resolver=_PARENT),
 )  # fmt: skip
 

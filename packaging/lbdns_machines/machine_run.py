@@ -1,4 +1,4 @@
-"""One run: prepares the machines, follows the tutorial, and checks the farm; every step is in the report."""
+"""One run: prepares the machines, follows the tutorial, and removes the packages; every step is in the report."""
 
 from __future__ import annotations
 
@@ -11,20 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from lbdns_machines.command_blocks import command_blocks
-from lbdns_machines.farm_steps import (
-    await_usable,
-    check_client_resolver,
-    check_reboot,
-    check_removal,
-    check_web_server_outage,
-)
+from lbdns_machines.farm_steps import await_usable, check_removal
 from lbdns_machines.host_check import HostError
 from lbdns_machines.machine import Machine, MachineError
 from lbdns_machines.machine_farm import MachineFarm
 from lbdns_machines.machine_plans import MachinePlan, server_package
 from lbdns_machines.step_report import RunAbortedError, StepReport
 from lbdns_machines.tutorial_steps import commands_on_machines, step_name
-from lbdns_packaging.root_file_systems import PackagingError
+from lbdns_packaging.root_file_systems import PackagingError, RootFileSystem
 from lbdns_packaging.source_tree import ROOT, version
 
 TUTORIAL: Final = ROOT / "docs" / "tutorial" / "getting-started.md"
@@ -45,8 +39,7 @@ class MachineRun:
         """Make, unpack and boot the machines. Raises HostError, since no package of lbdns is involved yet."""
         try:
             for root in dict.fromkeys(plan.root for plan in plans):
-                make = partial(root.archive, cache)
-                self.report.run(f"root file system of {root.release}", lambda make=make: make().name, essential=True)
+                self.report.run(f"root file system of {root.release}", partial(_archive, root, cache), essential=True)
             self.report.run("unpack the root file systems", self.farm.unpack, essential=True)
             self.report.run("boot all machines", self.farm.boot, essential=True)
         except RunAbortedError:
@@ -62,15 +55,6 @@ class MachineRun:
             for machine, commands in commands_on_machines(block, self.farm):
                 self.report.run(step_name(machine, commands), partial(self._run, machine, commands), essential=True)
         self.report.run("all web servers are usable", partial(await_usable, self.farm), essential=True)
-
-    def check_quickly(self) -> None:
-        """Check what the quick form checks, after the tutorial."""
-        self.report.run("client: answers by its own resolv.conf", partial(check_client_resolver, self.farm))
-        self.report.run(
-            "gandalf: is shut down, and boots again", partial(check_web_server_outage, self.farm, "gandalf")
-        )
-        self.report.run("ns: reboot", partial(check_reboot, self.farm, "ns"))
-        self.remove()
 
     def remove(self) -> None:
         """Check that a purge of each package leaves nothing behind."""
@@ -89,3 +73,7 @@ class MachineRun:
 
     def _run(self, machine: Machine, commands: str) -> None:
         self.printed.append(machine.run(commands))
+
+
+def _archive(root: RootFileSystem, cache: Path) -> str:
+    return root.archive(cache).name

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 _ROOT: Final = Path("/sys/fs/cgroup")
+_TRIES: Final = 50
+_PAUSE: Final = 0.1  # seconds between two tries
 
 
 def own_groups(listing: str, root: Path = _ROOT) -> list[Path]:
@@ -41,8 +44,12 @@ class ControlGroups:
         return [folder / "cgroup.procs" for folder in folders]
 
     def remove(self) -> None:
-        """Remove all groups, in which no process may be left."""
-        for top in self._folders:
-            for folder, _, _ in os.walk(top, topdown=False):
-                with suppress(OSError):  # a process that has just been killed may still be there; the group is harmless
-                    os.rmdir(folder)
+        """Remove all groups. Processes that have just been killed may be in them for a moment; then try again."""
+        for _ in range(_TRIES):
+            for top in self._folders:
+                for folder, _, _ in os.walk(top, topdown=False):
+                    with suppress(OSError):
+                        os.rmdir(folder)
+            if not any(top.exists() for top in self._folders):
+                return
+            time.sleep(_PAUSE)

@@ -19,9 +19,10 @@ from lbdns_packaging.source_tree import empty_folder
 
 
 class MachineFarm:
-    """The machines of ``plans``, which exist inside ``with``. Needs root. Raises HostError without network namespaces.
+    """The machines of ``plans``, which exist inside ``with``. Needs root.
 
-    Root file systems are unpacked from ``cache`` into ``folder``, and removed at the end; the consoles' logs remain.
+    Raises HostError if the host permits no network namespaces or control groups. Root file systems are unpacked from
+    ``cache`` into ``folder``, and removed at the end; the consoles' logs remain.
     """
 
     def __init__(self, plans: Sequence[MachinePlan], cache: Path, folder: Path) -> None:
@@ -32,8 +33,10 @@ class MachineFarm:
     def __enter__(self) -> Self:
         empty_folder(self._folder)
         try:
+            self._groups.make("none")
             self._network.__enter__()
-        except OSError as error:
+        except (OSError, subprocess.SubprocessError) as error:
+            self._groups.remove()
             raise HostError(str(error)) from None
         return self
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from ipaddress import ip_network
 from types import TracebackType
 from typing import Final, Self
@@ -34,14 +35,20 @@ class MachineNetwork:
             self._ip("-n", self.name, "address", "add", f"{GATEWAY}/{length}", "dev", BRIDGE)
             self._ip("-n", self.name, "link", "set", BRIDGE, "up")
         except BaseException:
-            self._ip("netns", "delete", self.name)
+            self._remove()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ip("netns", "delete", self.name)
+        self._remove()
+
+    def _remove(self) -> None:
+        try:
+            self._ip("netns", "delete", self.name)
+        except (OSError, subprocess.SubprocessError) as error:
+            print(f"machines: the network namespace {self.name} remains: {error}", file=sys.stderr)
 
     def _ip(self, *arguments: str) -> None:
         result = subprocess.run(["ip", *arguments], check=False, capture_output=True, text=True, timeout=_LIMIT)

@@ -44,7 +44,7 @@ class StepReport:
             error = str(failure) or type(failure).__name__
         result = StepResult(name, round(self.clock() - began, 2), found, error)
         self.results.append(result)
-        self.show(table_line(result))
+        self.show(f"{table_line(result)}\n{error}".rstrip())
         if error and essential:
             raise RunAbortedError(name)
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from lbdns.client.http_client import STATUS_PATH
 from lbdns_machines.farm_steps import (
     CLIENTS_NAME,
     LIMIT,
@@ -31,6 +32,7 @@ from lbdns_packaging.source_tree import version
 QUERY_RATE: Final = 500.0  # queries per second during an upgrade
 HELD: Final = 18  # connections that keep the web server's workers busy; each web server has 20
 CLONE: Final = MachinePlan("web-clone", "192.0.2.4", DEBIAN_12, ("nginx",), NGINX_FILES, is_web_server=True)
+_CURL: Final = "curl --fail --silent --show-error --max-time 30 http://127.0.0.1:8053"
 #: Holds connections with unfinished requests until its standard input ends, or for a minute
 _HOLD: Final = """\
 python3 -c '
@@ -78,9 +80,9 @@ def delegation_records(printed: str) -> list[str]:
 
 def check_tunnel(farm: MachineFarm) -> str:
     """The status that the page shows comes through the tunnel that the tutorial opened on the client."""
-    document = json.loads(farm["client"].run("curl --fail --silent --max-time 30 http://127.0.0.1:8053/status.json"))
+    document = json.loads(farm["client"].run(f"{_CURL}{STATUS_PATH}"))
     members = [member["name"] for pool in document["pools"] for member in pool["members"]]
-    farm["client"].run("curl --fail --silent --max-time 30 http://127.0.0.1:8053/ | grep -qi '<html'")
+    farm["client"].run(f"{_CURL}/ | grep --quiet '<html'")
     return f"{len(members)} members"
 
 

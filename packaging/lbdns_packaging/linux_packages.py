@@ -40,16 +40,20 @@ class PackageBuilder:
         self._generate("lbdns-agent", stage)
         return self._package(agent_package(), form, stage)
 
-    def server(self, release: DebianRelease, architecture: str) -> Path:
-        """Build the server's package for a release of Debian and a processor."""
+    def server(self, release: DebianRelease, architecture: str, *, compiled: bool = True) -> Path:
+        """Build the server's package for a release of Debian and a processor.
+
+        With ``compiled=False``, the package contains the empty wheel of lbdns-native, and the server answers in Python.
+        """
         name = f"{release.codename}-{architecture}"
         stage = empty_folder(self._stages / f"lbdns-{name}")
         lock = self._source / "requirements.lock"
         dependencies = download_dependencies(lock, release, architecture, self._downloads / name)
+        native = f"*-abi3-*{MACHINES[architecture]}" if compiled else "py3-none-any"
         wheels = [
             self._wheel("lbdns-*-py3-none-any.whl"),
             self._wheel("lbdns_agent-*-py3-none-any.whl"),
-            self._wheel(f"lbdns_native-*-*-abi3-*{MACHINES[architecture]}.whl"),
+            self._wheel(f"lbdns_native-*-{native}.whl"),
         ]
         stage_server(self._source, stage, release, wheels, dependencies)
         self._generate("lbdns", stage)

@@ -41,12 +41,17 @@ class RootFileSystem:
 
         Needs root. Raises PackagingError.
         """
-        archive = cache / f"{self.name}.tar"
-        if not archive.exists():
-            self._make(archive)
+        archive = self.archive(cache)
         empty_folder(folder)
         subprocess.run(["tar", "--extract", "--file", archive, "--directory", folder], check=True)
         return folder
+
+    def archive(self, cache: Path) -> Path:
+        """Return the archive in ``cache``; make it if it is not there. Needs root. Raises PackagingError."""
+        archive = cache / f"{self.name}.tar"
+        if not archive.exists():
+            self._make(archive)
+        return archive
 
     def _make(self, archive: Path) -> None:
         require_root()

@@ -58,9 +58,10 @@ class QueryLoad:
     """Sends at least ``queries`` queries, continues while ``goes_on`` is set, and then awaits the last answers."""
 
     def __init__(
-        self, port: int, queries: int, rate: float, window: int = WINDOW, give_up: float = GIVE_UP, query: bytes = QUERY
-    ) -> None:
-        """``rate`` is in queries/s; if ``rate`` is 0, each answer triggers the next query.
+        self, port: int, queries: int, rate: float, window: int = WINDOW, give_up: float = GIVE_UP,
+        query: bytes = QUERY, host: str = "127.0.0.1",
+    ) -> None:  # fmt: skip
+        """``host`` is the server's address. ``rate`` is in queries/s; if it is 0, each answer triggers the next query.
 
         ``window`` is the number of queries in flight from each client port. A query is lost if no answer arrives within
         ``give_up`` seconds. The first two bytes of ``query`` are replaced by a number.
@@ -73,7 +74,7 @@ class QueryLoad:
         for _ in range(PORTS):
             sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             sock.setblocking(False)
-            sock.connect(("127.0.0.1", port))
+            sock.connect((host, port))
             self._sockets[sock.fileno()] = sock
         self._in_flight: dict[int, dict[bytes, float]] = {descriptor: {} for descriptor in self._sockets}
 

@@ -1,0 +1,90 @@
+"""``python -m lbdns_machines`` installs the packages on booted machines, and uses them; the Makefile runs it."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from lbdns_machines.debian_12_packages import build_debian_12_packages
+from lbdns_machines.full_checks import check_fully
+from lbdns_machines.host_check import HostError, check_host
+from lbdns_machines.machine_farm import MachineFarm
+from lbdns_machines.machine_plans import FULL, QUICK
+from lbdns_machines.machine_run import FAILURES, MachineRun
+from lbdns_machines.quick_checks import check_quickly
+from lbdns_machines.step_report import RunAbortedError, StepReport
+from lbdns_machines.time_limit import TimeLimitReached, time_limit
+from lbdns_packaging.source_tree import ROOT
+
+CACHE: Final = ROOT / "build" / "packaging"
+#: Seconds for the preparation, which depends on Debian's mirror, and for everything
+LIMITS: Final = {"quick": (5 * 60.0, 8 * 60.0), "full": (30 * 60.0, 75 * 60.0)}
+EPILOG: Final = (
+    "Exit status: 0 if every step succeeded, or if this host cannot boot machines, in which case one line gives the "
+    "reason; 1 if a step failed or the run took too long; 130 if it was interrupted."
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m lbdns_machines", description=__doc__, epilog=EPILOG)
+    parser.add_argument("form", choices=sorted(LIMITS), help="quick: one name server and one web server; full: all")
+    parser.add_argument("--packages", type=Path, default=ROOT / "dist",
+                        help="folder of the packages that the full form installs (default: dist)")  # fmt: skip
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "machines", help="folder for logs and report.json")
+    options = parser.parse_args(arguments)
+    out: Path = options.out.resolve()
+    report = StepReport(FAILURES, show=lambda line: print(line, flush=True))
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        run_form(options.form, options.packages.resolve(), out, report)
+    except HostError as error:
+        print(f"machines: skipped: {' '.join(str(error).split())}")
+        return 0
+    except RunAbortedError as error:
+        print(f"machines: the later steps need this one: {error}")
+    except TimeLimitReached as error:
+        report.add_failure("time limit", str(error))
+    except KeyboardInterrupt:
+        print("machines: interrupted; all machines have been removed")
+        return 130
+    (out / "report.json").write_text(report.to_json())
+    print(f"\n{report.table()}\n{out / 'report.json'}")
+    return 1 if report.failed else 0
+
+
+def run_form(form: str, packages: Path, out: Path, report: StepReport) -> None:
+    """Run the quick or the full form, and record its steps in ``report``; logs are written to the new folder ``out``.
+
+    Raises HostError if this host cannot boot machines, RunAbortedError, and TimeLimitReached.
+    """
+    check_host()
+    began = time.monotonic()
+    plans = QUICK if form == "quick" else FULL
+    longest_preparation, longest = LIMITS[form]
+    with MachineFarm(plans, CACHE / "roots", out) as farm:
+        run = MachineRun(farm, CACHE / "quick-packages" if form == "quick" else packages, report)
+        try:
+            with time_limit(longest_preparation, "making and booting the machines"):
+                run.boot(plans, CACHE / "roots")
+        except TimeLimitReached as error:
+            raise HostError(str(error)) from None
+        with time_limit(longest - (time.monotonic() - began), "the rest of the run"):
+            if form == "quick":
+                build = lambda: build_debian_12_packages(run.packages, CACHE / "quick")  # noqa: E731
+                report.run("build the packages for Debian 12", build, essential=True)
+            run.follow_tutorial()
+            (check_fully if form == "full" else check_quickly)(run)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

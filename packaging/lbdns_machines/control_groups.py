@@ -1,0 +1,55 @@
+"""Control groups for the machines: each systemd needs one of its own, since two in one group would stop each other."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_ROOT: Final = Path("/sys/fs/cgroup")
+_TRIES: Final = 50
+_PAUSE: Final = 0.1  # seconds between two tries
+
+
+def own_groups(listing: str, root: Path = _ROOT) -> list[Path]:
+    """Return the folders of this process's control groups that systemd uses, from the text of /proc/self/cgroup.
+
+    There is one on a host with the unified hierarchy alone, and two if the older hierarchies exist beside it.
+    """
+    found = []
+    for line in listing.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "name=systemd":
+            found.append(root / "systemd" / path.lstrip("/"))
+        elif not controllers:
+            unified = root / "unified"
+            found.append((unified if unified.is_dir() else root) / path.lstrip("/"))
+    return found
+
+
+class ControlGroups:
+    """The control groups of all machines of this process, below its own. Raises OSError if they cannot be made."""
+
+    def __init__(self) -> None:
+        name = f"lbdns-machines-{os.getpid()}"
+        self._folders = [folder / name for folder in own_groups(Path("/proc/self/cgroup").read_text())]
+
+    def make(self, machine: str) -> list[Path]:
+        """Make the groups of a machine, and return the files to which a process writes its number to join them."""
+        folders = [folder / machine for folder in self._folders]
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        return [folder / "cgroup.procs" for folder in folders]
+
+    def remove(self) -> None:
+        """Remove all groups. Processes that have just been killed may be in them for a moment; then try again."""
+        for _ in range(_TRIES):
+            for top in self._folders:
+                for folder, _, _ in os.walk(top, topdown=False):
+                    with suppress(OSError):
+                        os.rmdir(folder)
+            if not any(top.exists() for top in self._folders):
+                return
+            time.sleep(_PAUSE)

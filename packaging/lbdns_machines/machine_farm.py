@@ -1,0 +1,95 @@
+"""The machines of a run: makes their root file systems, boots them, and ends them in every case."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from lbdns_machines.control_groups import ControlGroups
+from lbdns_machines.host_check import HostError
+from lbdns_machines.machine import Machine
+from lbdns_machines.machine_files import write_machine_files
+from lbdns_machines.machine_network import MachineNetwork
+from lbdns_machines.machine_plans import MachinePlan
+from lbdns_packaging.source_tree import empty_folder
+
+
+class MachineFarm:
+    """The machines of ``plans``, which exist inside ``with``. Needs root.
+
+    Raises HostError if the host permits no network namespaces or control groups. Root file systems are unpacked from
+    ``cache`` into ``folder``, and removed at the end; the consoles' logs remain.
+    """
+
+    def __init__(self, plans: Sequence[MachinePlan], cache: Path, folder: Path) -> None:
+        self._plans, self._cache, self._folder = plans, cache, folder
+        self._network, self._groups = MachineNetwork(), ControlGroups()
+        self.machines: dict[str, Machine] = {}
+
+    def __enter__(self) -> Self:
+        empty_folder(self._folder)
+        try:
+            self._groups.make("none")
+            self._network.__enter__()
+        except (OSError, subprocess.SubprocessError) as error:
+            self._groups.remove()
+            raise HostError(str(error)) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # A second Ctrl-C must not leave anything behind; this takes a few seconds
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+        for machine in self.machines.values():
+            machine.kill()
+        self._groups.remove()
+        self._network.__exit__(kind, error, trace)
+        subprocess.run(["rm", "-rf", self._folder / "roots"], check=False)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def __getitem__(self, name: str) -> Machine:
+        return self.machines[name]
+
+    @property
+    def web_servers(self) -> list[Machine]:
+        """The machines that run a web server, in the order of the plans."""
+        return [machine for machine in self.machines.values() if machine.plan.is_web_server]
+
+    def unpack(self) -> None:
+        """Unpack and write the root file systems of all machines."""
+        key = self._ssh_key()
+        for plan in self._plans:
+            root = plan.root.unpack(self._cache, self._folder / "roots" / plan.name)
+            write_machine_files(root, plan, key)
+            self._add(plan, root)
+
+    def boot(self) -> str:
+        """Boot all machines, and return their names."""
+        for machine in self.machines.values():
+            machine.start()
+        return ", ".join(self.machines)
+
+    def clone(self, original: Machine, plan: MachinePlan) -> Machine:
+        """Return a new machine with the files of ``original``, which is off, and another name and address."""
+        root = self._folder / "roots" / plan.name
+        subprocess.run(["cp", "--archive", "--reflink=auto", original.root, root], check=True)
+        write_machine_files(root, plan, self._ssh_key())
+        return self._add(plan, root)
+
+    def _add(self, plan: MachinePlan, root: Path) -> Machine:
+        machine = Machine(plan, root, self._network, self._groups, self._folder / f"{plan.name}.log")
+        self.machines[plan.name] = machine
+        return machine
+
+    def _ssh_key(self) -> Path:
+        key = self._folder / "id_ed25519"
+        if not key.exists():
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lbdns machines", "-f", str(key)]
+            subprocess.run(command, check=True)
+        return key

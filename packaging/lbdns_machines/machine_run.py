@@ -1,0 +1,79 @@
+"""One run: prepares the machines, follows the tutorial, and removes the packages; every step is in the report."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from lbdns_machines.command_blocks import command_blocks
+from lbdns_machines.farm_steps import await_usable, check_removal
+from lbdns_machines.host_check import HostError
+from lbdns_machines.machine import Machine, MachineError
+from lbdns_machines.machine_farm import MachineFarm
+from lbdns_machines.machine_plans import MachinePlan, server_package
+from lbdns_machines.step_report import RunAbortedError, StepReport
+from lbdns_machines.tutorial_steps import commands_on_machines, step_name
+from lbdns_packaging.root_file_systems import PackagingError, RootFileSystem
+from lbdns_packaging.source_tree import ROOT, version
+
+TUTORIAL: Final = ROOT / "docs" / "tutorial" / "getting-started.md"
+#: Exceptions that mean that a step failed
+FAILURES: Final = (MachineError, PackagingError, subprocess.SubprocessError, OSError, ValueError, KeyError)
+
+
+@dataclass
+class MachineRun:
+    """A run on the machines of ``farm``, with packages from the folder ``packages``."""
+
+    farm: MachineFarm
+    packages: Path
+    report: StepReport
+    printed: list[str] = field(default_factory=list)  # by the tutorial's commands
+
+    def boot(self, plans: Sequence[MachinePlan], cache: Path) -> None:
+        """Make, unpack and boot the machines. Raises HostError, since no package of lbdns is involved yet."""
+        try:
+            for root in dict.fromkeys(plan.root for plan in plans):
+                self.report.run(f"root file system of {root.release}", partial(_archive, root, cache), essential=True)
+            self.report.run("unpack the root file systems", self.farm.unpack, essential=True)
+            self.report.run("boot all machines", self.farm.boot, essential=True)
+        except RunAbortedError:
+            raise HostError(self.report.results[-1].error) from None
+
+    def follow_tutorial(self) -> None:
+        """Put the packages onto the machines, and run each command block of the tutorial.
+
+        Raises RunAbortedError at the first failure, because each block needs those before.
+        """
+        self.report.run("copy the packages to the machines", self._copy_packages, essential=True)
+        for block in command_blocks(TUTORIAL.read_text()):
+            for machine, commands in commands_on_machines(block, self.farm):
+                self.report.run(step_name(machine, commands), partial(self._run, machine, commands), essential=True)
+        self.report.run("all web servers are usable", partial(await_usable, self.farm), essential=True)
+
+    def remove(self) -> None:
+        """Check that a purge of each package leaves nothing behind."""
+        for package, names in (("lbdns", ["ns"]), ("lbdns-agent", [each.name for each in self.farm.web_servers])):
+            self.report.run(f"purge {package}", partial(check_removal, self.farm, package, names))
+
+    def _copy_packages(self) -> str:
+        ns = self.farm["ns"]
+        files = {ns: server_package(ns.plan, version())}
+        files |= {machine: f"lbdns-agent_{version()}-1_all.deb" for machine in self.farm.web_servers}
+        for machine, name in files.items():
+            if not (self.packages / name).exists():
+                raise PackagingError(f"{self.packages / name} not found: run 'make packages' as root")
+            shutil.copy(self.packages / name, machine.root / "root")
+        return ", ".join(sorted(set(files.values())))
+
+    def _run(self, machine: Machine, commands: str) -> None:
+        self.printed.append(machine.run(commands))
+
+
+def _archive(root: RootFileSystem, cache: Path) -> str:
+    return root.archive(cache).name

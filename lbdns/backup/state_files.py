@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lbdns.config.recording_sections import FILE_NAME as HISTORY
+from lbdns.process.state_format import FILE_NAME as STATE_FORMAT
 from lbdns.server.control.override_file import FILE_NAME as OVERRIDES
 from lbdns.server.secondaries.zone_serials import FILE_NAME as SERIALS
 from lbdns_collector.joining.joined_file import FILE_NAME as JOINED
@@ -31,6 +32,7 @@ class StateFile:
 STATE_FILES: Final[Mapping[str, StateFile]] = {
     file.name: file
     for file in (
+        StateFile(STATE_FORMAT, "format number of the files"),
         StateFile(OVERRIDES, "drains, forced states and weights"),
         StateFile(JOINED, "joined members"),
         StateFile(SERIALS, "serial numbers of zones"),

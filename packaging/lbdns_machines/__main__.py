@@ -23,7 +23,7 @@ from lbdns_packaging.source_tree import ROOT
 
 CACHE: Final = ROOT / "build" / "packaging"
 #: Seconds for the preparation, which depends on Debian's mirror, and for everything
-LIMITS: Final = {"quick": (5 * 60.0, 8 * 60.0), "full": (30 * 60.0, 75 * 60.0)}
+LIMITS: Final = {"quick": (5 * 60.0, 12 * 60.0), "full": (30 * 60.0, 75 * 60.0)}
 EPILOG: Final = (
     "Exit status: 0 if every step succeeded, or if this host cannot boot machines, in which case one line gives the "
     "reason; 1 if a step failed or the run took too long; 130 if it was interrupted."

@@ -25,8 +25,8 @@ from lbdns_machines.machine import MachineError
 from lbdns_machines.machine_farm import MachineFarm
 from lbdns_machines.machine_plans import DEBIAN_12, NGINX_FILES, MachinePlan, server_package
 from lbdns_machines.machine_run import MachineRun
-from lbdns_machines.newer_package import make_newer_package
 from lbdns_machines.query_load import LoadFromMachine
+from lbdns_packaging.newer_packages import make_newer_packages, newer_packages
 from lbdns_packaging.source_tree import version
 
 QUERY_RATE: Final = 500.0  # queries per second during an upgrade
@@ -105,7 +105,8 @@ def check_upgrade(farm: MachineFarm, packages: Path) -> str:
     """Apt installs a newer version while a client sends queries, none of which is lost."""
     ns, client = farm["ns"], farm["client"]
     folder = ns.root.parent / "newer"
-    package, newer = make_newer_package(packages / server_package(ns.plan, version()), folder)
+    package, _ = make_newer_packages(packages / server_package(ns.plan, version()), folder, version())
+    newer = newer_packages(version())[0].version
     shutil.copy(package, ns.root / "root")
     with LoadFromMachine(client, ns.address, CLIENTS_NAME, QUERY_RATE) as load:
         ns.run(f"apt-get install ./{package.name}")

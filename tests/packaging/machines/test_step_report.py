@@ -29,7 +29,9 @@ def test_steps_are_recorded_and_shown() -> None:
         ("one", 1.0, "found it", ""), ("two", 1.0, "", "broken\nin two lines"), ("three", 1.0, "", ""),
     ]  # fmt: skip
     assert [line.split() for line in shown] == [
-        ["one", "good", "1.0", "s", "found", "it"], ["two", "FAILED", "1.0", "s", "broken", "in", "two", "lines"], ["three", "good", "1.0", "s"],
+        ["one", "good", "1.0", "s", "found", "it"],
+        ["two", "FAILED", "1.0", "s", "broken", "in", "two", "lines"],
+        ["three", "good", "1.0", "s"],
     ]  # fmt: skip
     assert steps.table().endswith("3 steps, 1 failed, 3 s\n\nFAILED: two\nbroken\nin two lines")
 

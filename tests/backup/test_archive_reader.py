@@ -112,7 +112,7 @@ def test_a_truncated_archive_is_refused(length: int) -> None:
 
 @given(st.integers(10, len(valid()) - 1), st.integers(1, 255))
 def test_a_damaged_archive_is_refused_or_has_the_same_content(at: int, change: int) -> None:
-    """The first ten bytes, gzip's header, may change: time and flags do not matter. Nor do the last bits of the data."""
+    """The first ten bytes, gzip's header, are not changed: their time and flags do not matter."""
     archive = bytearray(valid())
     archive[at] ^= change
     try:

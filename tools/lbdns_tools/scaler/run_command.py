@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from lbdns.command_line.common_options import log_options
+from lbdns.command_line.common_options import file_option, log_options
 from lbdns.config.service_credentials import CREDENTIALS
 from lbdns_shared import log
 from lbdns_shared.errors import ConfigError, LbdnsError
@@ -24,14 +24,8 @@ from lbdns_tools.scaler.running.terminal_view import PROGRESS_HEADING, plan_text
 from lbdns_tools.scaler.settings.scaler_settings import DEFAULT_FILE, ScalerSettings, load_settings
 
 BETWEEN: Final = 2.0  # seconds between the two readings of `plan`, from which the rate follows
-
-
-def scaler_config_option(command: Any) -> Any:
-    """Add the option ``-c FILE`` for scaler.toml."""
-    return click.option(
-        "-c", "--config", type=click.Path(path_type=Path), default=DEFAULT_FILE, show_default=True,
-        envvar="LBDNS_SCALER_CONFIG", show_envvar=True, metavar="FILE", help="The configuration file (TOML).",
-    )(command)  # fmt: skip
+#: The option ``-c`` for scaler.toml
+scaler_config_option: Final = file_option(DEFAULT_FILE, "LBDNS_SCALER_CONFIG")
 
 
 def settings_of(config: Path, alternative: str = "") -> ScalerSettings:

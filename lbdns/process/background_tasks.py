@@ -1,9 +1,10 @@
-"""Ends background tasks."""
+"""Cancels background tasks, and waits until they have ended."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -16,3 +17,11 @@ async def end_task(task: asyncio.Task[Any] | None) -> None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel all ``tasks`` and wait until they have ended. Their errors are ignored."""
+    ending = tuple(tasks)
+    for task in ending:
+        task.cancel()
+    await asyncio.gather(*ending, return_exceptions=True)

@@ -23,7 +23,7 @@ from lbdns_tools.faults.background_thread import background_thread
 from lbdns_tools.faults.server_processes import ServerProcesses, find_processes
 from lbdns_tools.faults.waiting import wait_for
 from lbdns_tools.free_ports import free_ports
-from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
+from lbdns_tools.lab.programs.lab_programs import LabProgram, LabPrograms
 
 SESSION_NICENESS: Final = -10  # from -20 (most CPU time) to 19
 START_S: Final = 30.0  # s that a server or an agent may take to start on a busy machine

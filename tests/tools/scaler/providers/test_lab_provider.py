@@ -20,8 +20,8 @@ from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, find_hier
 from lbdns_tools.lab.machines.network_namespaces import inside, namespace_of
 from lbdns_tools.lab.machines.placed_machine import NAMESPACES
 from lbdns_tools.lab.machines.server_probes import get
+from lbdns_tools.lab.programs import web_content
 from lbdns_tools.lab.running_lab import Lab
-from lbdns_tools.lab.web import web_content
 from lbdns_tools.scaler.providers import lab_provider
 from lbdns_tools.scaler.providers.agent_settings import AgentConfig
 from lbdns_tools.scaler.providers.lab_provider import LabConfig, LabProvider

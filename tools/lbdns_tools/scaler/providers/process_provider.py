@@ -46,12 +46,7 @@ def _network(text: str) -> ipaddress.IPv4Network:
 
 
 def _read_network(table: TomlTable, key: str, default: ipaddress.IPv4Network) -> ipaddress.IPv4Network:
-    text = table.string(key, str(default))
-    try:
-        return _network(text)
-    except ValueError as error:
-        table.wrong(key, str(error))
-        return default
+    return table.parsed(key, str(default), _network, default)
 
 
 @dataclass(frozen=True, slots=True)

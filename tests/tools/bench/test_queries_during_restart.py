@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from operator import methodcaller
 from pathlib import Path
 
 import pytest
 
-from lbdns_tools.bench.queries_during_restart import Disruption, QueryLoad, measure_losses
+from lbdns_tools.bench.queries_during_restart import Disruption, measure_losses
 
 RATE = 4000.0  # queries/s: what a machine with other things to do can answer
 QUERIES = 4000
@@ -37,32 +35,6 @@ def test_workers_die(tmp_path: Path) -> None:
     # which is short at this rate. Queries that wait in its socket survive.
     assert tally.lost <= 4 * len(kills), tally
     assert tally.answered == tally.sent - tally.lost
-
-
-class FewAnswers:
-    """A server that answers the given number of queries with ``rcode`` and then stops."""
-
-    def __init__(self, answers: int, rcode: int = 0) -> None:
-        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sock.bind(("127.0.0.1", 0))
-        self.port: int = self.sock.getsockname()[1]
-        self._answers, self._rcode = answers, rcode
-        threading.Thread(target=self._run).start()
-
-    def _run(self) -> None:
-        with self.sock:
-            for _ in range(self._answers):
-                query, client = self.sock.recvfrom(512)
-                self.sock.sendto(query[:2] + bytes((0x84, self._rcode)) + query[4:], client)
-
-
-def test_refused_queries_count_as_lost() -> None:
-    assert QueryLoad(FewAnswers(0).port, 50, 0).run().lost == 50
-
-
-def test_an_error_is_no_answer() -> None:
-    tally = QueryLoad(FewAnswers(1, rcode=2).port, 1, 0).run()
-    assert (tally.answered, tally.unexpected) == (0, 1)
 
 
 def test_a_failed_disruption_is_an_error(tmp_path: Path) -> None:

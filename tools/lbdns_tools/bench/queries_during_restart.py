@@ -1,24 +1,18 @@
 """Counts queries lost while the server reloads, is replaced by a new process, or loses workers. The target is zero lost
 queries.
-
-The load generator limits the number of queries in flight per socket, so only the server can lose queries.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import select
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from contextlib import closing
 from operator import methodcaller
 from pathlib import Path
 from typing import Final
@@ -27,110 +21,15 @@ from lbdns.client.control_client import send_command
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, pool_table
-from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
+from lbdns_tools.bench.dns.latency_prober import await_answer
+from lbdns_tools.bench.windowed_load import QUERY, QueryTally, WindowedLoad
 from lbdns_tools.faults.server_processes import children
 from lbdns_tools.free_ports import free_port
 
 TAKES: Final = "about 10 s"
 EXAMPLE: Final = "--queries 500000 --workers 2 --take-over"
-PORTS: Final = 32  # of the client; the kernel distributes them among the workers' sockets
-WINDOW: Final = 8  # queries in flight from each port
-GIVE_UP: Final = 3.0  # seconds without an answer after which a query is lost
 START: Final = 30.0  # seconds that a server may take to start or to end
 TARGET_TEXT: Final = "no query lost"
-QUERY: Final = query_wire("round.robin.bench", edns=False)
-
-
-@dataclass
-class QueryTally:
-    """The numbers of queries sent, answered and lost, and of unexpected datagrams."""
-
-    sent: int = 0
-    answered: int = 0
-    lost: int = 0
-    unexpected: int = 0  # datagrams other than the answer to a query in flight
-    longest: float = 0.0  # seconds from a query to its answer
-    seconds: float = 0.0
-    disruptions: list[str] = field(default_factory=list)  # a description of each disruption
-
-
-class QueryLoad:
-    """Sends at least ``queries`` queries, continues while ``goes_on`` is set, and then awaits the last answers."""
-
-    def __init__(
-        self, port: int, queries: int, rate: float, window: int = WINDOW, give_up: float = GIVE_UP, query: bytes = QUERY
-    ) -> None:
-        """``rate`` is in queries/s; if ``rate`` is 0, each answer triggers the next query.
-
-        ``window`` is the number of queries in flight from each client port. A query is lost if no answer arrives within
-        ``give_up`` seconds. The first two bytes of ``query`` are replaced by a number.
-        """
-        self.tally = QueryTally()
-        self.goes_on = threading.Event()
-        self._queries, self._rate, self._window, self._give_up = queries, rate, window, give_up
-        self._query = query[2:]
-        self._sockets: dict[int, socket.socket] = {}  # by descriptor
-        for _ in range(PORTS):
-            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            sock.setblocking(False)
-            sock.connect(("127.0.0.1", port))
-            self._sockets[sock.fileno()] = sock
-        self._in_flight: dict[int, dict[bytes, float]] = {descriptor: {} for descriptor in self._sockets}
-
-    def run(self) -> QueryTally:
-        began = time.monotonic()
-        poll = select.poll()
-        for descriptor in self._sockets:
-            poll.register(descriptor, select.POLLIN)
-        swept = began
-        while self._has_more() or any(self._in_flight.values()):
-            now = time.monotonic()
-            for descriptor in self._sockets:
-                self._send(descriptor, now, now - began)
-            for descriptor, _ in poll.poll(5):
-                self._receive(descriptor)
-            if now - swept > self._give_up / 10:
-                swept = now
-                self._sweep(now)
-        self.tally.seconds = time.monotonic() - began
-        for sock in self._sockets.values():
-            sock.close()
-        return self.tally
-
-    def _has_more(self) -> bool:
-        return self.tally.sent < self._queries or self.goes_on.is_set()
-
-    def _send(self, descriptor: int, now: float, elapsed: float) -> None:
-        tally, in_flight, sock = self.tally, self._in_flight[descriptor], self._sockets[descriptor]
-        while len(in_flight) < self._window and self._has_more():
-            if self._rate and tally.sent > self._rate * elapsed:
-                return
-            tally.sent += 1
-            number = (tally.sent & 0xFFFF).to_bytes(2, "big")
-            try:
-                sock.send(number + self._query)
-            except OSError:
-                tally.lost += 1  # refused: no socket is bound to the port
-                continue
-            in_flight[number] = now
-
-    def _receive(self, descriptor: int) -> None:
-        tally, in_flight, sock = self.tally, self._in_flight[descriptor], self._sockets[descriptor]
-        with suppress(OSError):
-            while True:
-                answer = sock.recv(512)
-                sent = in_flight.pop(answer[:2], None)
-                if sent is None or answer[3] & 15:
-                    tally.unexpected += 1
-                else:
-                    tally.answered += 1
-                    tally.longest = max(tally.longest, time.monotonic() - sent)
-
-    def _sweep(self, now: float) -> None:
-        for in_flight in self._in_flight.values():
-            for number in [number for number, sent in in_flight.items() if now - sent > self._give_up]:
-                del in_flight[number]
-                self.tally.lost += 1
 
 
 class ServerUnderLoad:
@@ -198,7 +97,7 @@ def measure_losses(
     """Send a server at least ``queries`` queries, and continue until all ``disruptions`` have occurred."""
     with closing(ServerUnderLoad(folder, workers)) as server, ThreadPoolExecutor(1) as doer:
         await_answer(server.port, QUERY, START)
-        load = QueryLoad(server.port, queries, rate)
+        load = WindowedLoad(server.port, queries, rate)
         load.goes_on.set()
 
         def do_all() -> None:

@@ -16,7 +16,7 @@ from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, NETWORK4
 from lbdns_tools.lab.machines.network_namespaces import namespace_of
 from lbdns_tools.lab.machines.placed_machine import NAMESPACES
-from lbdns_tools.scaler.providers.agent_settings import AgentConfig
+from lbdns_tools.scaler.providers.agent_settings import AgentSettings
 from lbdns_tools.scaler.providers.cloud_calls import need_package
 from lbdns_tools.scaler.providers.machine_folder import LocalMachine
 from lbdns_tools.scaler.providers.process_provider import DEFAULT_QUOTA, MAX_QUOTA, ProcessesConfig, ProcessProvider
@@ -64,7 +64,7 @@ class LabConfig:
 class LabProvider(ProcessProvider):
     """A provider of web hosts with the same files, locks and supervisors as the machines of ``processes``."""
 
-    def __init__(self, config: LabConfig, agent: AgentConfig, farm: str) -> None:
+    def __init__(self, config: LabConfig, agent: AgentSettings, farm: str) -> None:
         """Raises ConfigError if this process does not run as root, or if pyroute2 is not installed."""
         need_package("pyroute2", "pyroute2", "lab")
         if os.geteuid() != 0:

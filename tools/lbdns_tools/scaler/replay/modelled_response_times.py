@@ -13,7 +13,7 @@ BUSIEST: Final = 0.98
 BISECTIONS: Final = 40
 
 
-class ResponseTimes:
+class ModelledResponseTimes:
     """Counts requests by the utilization of the server that served them, and computes response times with the M/M/c
     model.
     """

@@ -17,7 +17,7 @@ from lbdns_tools.sim.simulation_jobs import in_processes
 from lbdns_tools.sim.simulation_scenario import Scenario
 
 
-class SimulatedFarm:
+class SimulatedTrials:
     """A simulated farm that runs all trials in one scenario. Round N uses seed N, so all trials in a round simulate the
     same requests."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from lbdns.client.control_client import send_command
 from lbdns_shared.endpoint import Endpoint
-from lbdns_tools.bench.windowed_load import WindowedLoad
+from lbdns_tools.bench.dns.windowed_load import WindowedLoad
 from lbdns_tools.free_ports import free_ports
 from tests.answering.asking import make_query, read
 from tests.needs import needs

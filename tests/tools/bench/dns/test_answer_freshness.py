@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lbdns_tools.bench.answer_freshness import LIMIT, measure
+from lbdns_tools.bench.dns.answer_freshness import LIMIT, measure
 
 
 def test_an_answer_reflects_every_report(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, pool_table
 from lbdns_tools.bench.dns.latency_prober import await_answer
-from lbdns_tools.bench.windowed_load import QUERY, QueryTally, WindowedLoad
+from lbdns_tools.bench.dns.windowed_load import QUERY, QueryTally, WindowedLoad
 from lbdns_tools.faults.server_processes import children
 from lbdns_tools.free_ports import free_port
 

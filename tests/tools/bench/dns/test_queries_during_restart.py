@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_tools.bench.queries_during_restart import Disruption, measure_losses
+from lbdns_tools.bench.dns.queries_during_restart import Disruption, measure_losses
 
 RATE = 4000.0  # queries/s: what a machine with other things to do can answer
 QUERIES = 4000

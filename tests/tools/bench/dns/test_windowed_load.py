@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 
-from lbdns_tools.bench.windowed_load import WindowedLoad
+from lbdns_tools.bench.dns.windowed_load import WindowedLoad
 
 
 class FewAnswers:

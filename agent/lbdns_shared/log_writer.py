@@ -51,15 +51,15 @@ class LogWriter:
         """Discard all lines, threads and locks, because they belong to the parent process."""
         self.lost = 0  # lines that were dropped or could not be written
         self._changed = threading.Condition()
-        self._waiting: deque[bytes] = deque()
+        self._waiting_lines: deque[bytes] = deque()
         self._waiting_bytes = 0
-        self._overflowed = 0  # lines dropped since the queue became full; all are dropped until it is empty
+        self._overflowed_lines = 0  # lines dropped since the queue became full; all are dropped until it is empty
         self._full_at = 0.0  # monotonic seconds when it became full
-        self._unreported = 0  # other lost lines; they come before the waiting ones
+        self._unreported_lines = 0  # other lost lines; they come before the waiting ones
         self._reason = ""  # for the latter
         self._failing = False  # the last write failed; the next line causes the next attempt
-        self._piece = b""  # the lines being written, without the bytes that have been written
-        self._piece_lines = self._piece_reports = 0  # its lines, and the lost lines that it reports
+        self._log_text = b""  # the lines being written, without the bytes that have been written
+        self._written_lines = self._reported_lines = 0  # its lines, and the lost lines that it reports
         self._torn = False  # the last line was written in part
         self._since = 0.0  # monotonic seconds of the last write, or when the oldest line was put
         self._thread: threading.Thread | None = None
@@ -69,16 +69,16 @@ class LogWriter:
         """Queue a line, or count it as lost if the queue is full."""
         data = f"{line}\n".encode("utf-8", "backslashreplace")
         with self._changed:
-            full = len(self._waiting) >= MAX_LINES or self._waiting_bytes + len(data) > MAX_BYTES
+            full = len(self._waiting_lines) >= MAX_LINES or self._waiting_bytes + len(data) > MAX_BYTES
             # Until the queue is empty: one report of many lost lines says more than a report for every few
-            if self._overflowed or (full and self._waiting):
-                self._full_at = self._full_at if self._overflowed else time.monotonic()
-                self._overflowed += 1
+            if self._overflowed_lines or (full and self._waiting_lines):
+                self._full_at = self._full_at if self._overflowed_lines else time.monotonic()
+                self._overflowed_lines += 1
                 self.lost += 1
                 return
             if not self._has_work:
                 self._since = time.monotonic()
-            self._waiting.append(data)
+            self._waiting_lines.append(data)
             self._waiting_bytes += len(data)
             self._start_thread()
             self._changed.notify_all()
@@ -127,7 +127,12 @@ class LogWriter:
 
     @property
     def _has_work(self) -> bool:
-        return bool(self._waiting or self._piece or self._overflowed or (self._unreported and not self._failing))
+        return bool(
+            self._waiting_lines
+            or self._log_text
+            or self._overflowed_lines
+            or (self._unreported_lines and not self._failing)
+        )
 
     # The methods below run in the thread
 
@@ -147,52 +152,56 @@ class LogWriter:
 
         Return False if the deadline passes or the thread must end before the stream is ready.
         """
-        if not self._piece:
+        if not self._log_text:
             with self._changed:
-                self._take_piece()
+                self._take_lines()
         if not self._is_ready(deadline):
             return False
         try:
-            written = self._write(self._piece[:AT_ONCE])
+            written = self._write(self._log_text[:AT_ONCE])
         except BlockingIOError:
             written = 0
         except (OSError, ValueError) as error:  # ValueError: the stream is closed
             self._fail(getattr(error, "strerror", None) or str(error))
             return True
         with self._changed:
-            self._torn = not self._piece[:written].endswith(b"\n") if written else self._torn
-            self._piece = self._piece[written:]
+            self._torn = not self._log_text[:written].endswith(b"\n") if written else self._torn
+            self._log_text = self._log_text[written:]
             self._since = time.monotonic()
-            if not self._piece:
+            if not self._log_text:
                 self._failing = False
-                self._unreported -= self._piece_reports
+                self._unreported_lines -= self._reported_lines
             self._changed.notify_all()
         return True
 
-    def _take_piece(self) -> None:
-        """Build the next piece of output from the report about lost lines (if any) and the next waiting lines."""
-        if self._overflowed and not self._waiting:
+    def _take_lines(self) -> None:
+        """Build the next text from the report about lost lines (if any) and the next waiting lines."""
+        if self._overflowed_lines and not self._waiting_lines:
             seconds = time.monotonic() - self._full_at
             self._reason = f"standard error was read too slowly for {seconds:.0f} s"
-            self._unreported += self._overflowed
-            self._overflowed = 0
-        self._piece_reports, self._piece_lines = self._unreported, 0
-        if self._unreported:
-            self._piece = f"{self._describe(self._unreported, self._reason)}\n".encode("utf-8", "backslashreplace")
+            self._unreported_lines += self._overflowed_lines
+            self._overflowed_lines = 0
+        self._reported_lines, self._written_lines = self._unreported_lines, 0
+        if self._unreported_lines:
+            self._log_text = f"{self._describe(self._unreported_lines, self._reason)}\n".encode(
+                "utf-8", "backslashreplace"
+            )
         if self._torn:
-            self._piece = b"\n" + self._piece
-        while self._waiting and (not self._piece_lines or len(self._piece) + len(self._waiting[0]) <= AT_ONCE):
-            line = self._waiting.popleft()
-            self._piece += line
-            self._piece_lines += 1
+            self._log_text = b"\n" + self._log_text
+        while self._waiting_lines and (
+            not self._written_lines or len(self._log_text) + len(self._waiting_lines[0]) <= AT_ONCE
+        ):
+            line = self._waiting_lines.popleft()
+            self._log_text += line
+            self._written_lines += 1
             self._waiting_bytes -= len(line)
 
     def _fail(self, reason: str) -> None:
         with self._changed:
-            self.lost += self._piece_lines
-            self._unreported += self._piece_lines
+            self.lost += self._written_lines
+            self._unreported_lines += self._written_lines
             self._reason, self._failing = reason, True
-            self._piece = b""
+            self._log_text = b""
             self._changed.notify_all()
 
     def _is_ready(self, deadline: float) -> bool:

@@ -97,7 +97,7 @@ class CollectorMembers:
             callback()
 
 
-class CollectorStatus:
+class CollectorStatusSource:
     """The StatusSource, CounterSource and SelectionSource of a collector that runs without a DNS server."""
 
     queries = 0
@@ -173,7 +173,7 @@ class CollectorProgram:
         self._state_lock = StateLock()
         self._changing = asyncio.Lock()  # held by a reload, and while members join or leave
         self._membership = Membership(self._collector, self._use_members, self.events)
-        self._status = CollectorStatus(self._collector, self)
+        self._status = CollectorStatusSource(self._collector, self)
         self._history_sampler = HistorySampler(self._status)
         self._web = WebInterface(self._status)
         self._stat_file = StatFile(self._status.members)

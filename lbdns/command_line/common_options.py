@@ -37,15 +37,20 @@ class ParsedValue(click.ParamType[Any]):
 DURATION: Final = ParsedValue(parse_duration, "DURATION")
 
 
-def config_option(command: F) -> F:
-    """Add the option ``-c FILE``.
+def file_option(default: str, variable: str) -> Callable[[F], F]:
+    """Return a decorator that adds the option ``-c FILE``.
 
-    Click does not check that FILE exists, because the later error from reading FILE is clearer.
+    The environment ``variable`` takes precedence over the ``default``. Click does not check that FILE exists, because
+    the later error from reading FILE is clearer.
     """
     return click.option(
-        "-c", "--config", type=click.Path(path_type=Path), default=DEFAULT_FILE, show_default=True,
-        envvar="LBDNS_CONFIG", show_envvar=True, metavar="FILE", help="The configuration file (TOML).",
-    )(command)  # fmt: skip
+        "-c", "--config", type=click.Path(path_type=Path), default=default, show_default=True,
+        envvar=variable, show_envvar=True, metavar="FILE", help="The configuration file (TOML).",
+    )  # fmt: skip
+
+
+#: The option ``-c`` for lbdns.toml
+config_option: Final = file_option(DEFAULT_FILE, "LBDNS_CONFIG")
 
 
 def url_option(command: F) -> F:

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Final
 
 import click
@@ -19,7 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lbdns.command_line.common_options import DURATION, ParsedValue, config_option
-from lbdns.commands.terminal.printable import LEVELS, sparkline
+from lbdns.commands.terminal.printable import LEVELS
+from lbdns.commands.terminal.sparklines import ABOVE, bar_means, bar_scale, draw_bars
 from lbdns.config import load_sections
 from lbdns.config.recording_sections import FILE_NAME
 from lbdns.events.event_log import LoggedEvent
@@ -33,9 +33,6 @@ POINTS: Final = 600
 MAX_POINTS: Final = 100_000
 EVENTS: Final = 1000
 WIDTH: Final = 32  # characters of a line of bars
-ABOVE: Final = "↑"  # stands for a bar that exceeds the scale
-PERCENTILE: Final = 0.95  # of the bars above the lower end of the scale
-CLIPPED: Final = 2.0  # times that percentile; higher bars exceed the scale
 _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 
 
@@ -155,9 +152,9 @@ def _print_table(series: HistorySeries, console: Console) -> None:
         return
     console.print(Text(f"{format_time(series.times[0])} to {format_time(series.times[-1])}"))
     console.print(Text(_resolution(series)))
-    bars = {name: _means(column) for name, column in series.series.items()}
+    bars = {name: bar_means(column, WIDTH) for name, column in series.series.items()}
     low = min(0.0, *values)
-    high, is_clipped = _scale([mean for means in bars.values() for mean in means if mean is not None], low)
+    high, is_clipped = bar_scale([mean for means in bars.values() for mean in means if mean is not None], low)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0))
     table.add_column("", overflow="fold", min_width=8)
     above = f", {ABOVE} above" if is_clipped else ""
@@ -168,7 +165,9 @@ def _print_table(series: HistorySeries, console: Console) -> None:
         known = [value for value in column if value is not None]
         if known:
             figures = (min(known), sum(known) / len(known), max(known), known[-1])
-            table.add_row(Text(name), Text(_bars(bars[name], low, high)), *(Text(_number(value)) for value in figures))
+            table.add_row(
+                Text(name), Text(draw_bars(bars[name], low, high)), *(Text(_number(value)) for value in figures)
+            )
         else:
             table.add_row(Text(name), Text("no data"), "-", "-", "-", "-")
     console.print(table)
@@ -196,31 +195,3 @@ def _resolution(series: HistorySeries) -> str:
 
 def _span(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds < 60 else format_duration(seconds)
-
-
-def _means(values: Sequence[float | None]) -> list[float | None]:
-    """Return the mean of each bar, or None for a bar without values."""
-    count = min(WIDTH, len(values))
-    pieces = (values[at * len(values) // count : (at + 1) * len(values) // count] for at in range(count))
-    known = ([value for value in piece if value is not None] for piece in pieces)
-    return [fmean(piece) if piece else None for piece in known]
-
-
-def _scale(means: Sequence[float], low: float) -> tuple[float, bool]:
-    """Return two values: the value that a full bar represents, and whether any bar exceeds this value.
-
-    Usually, the value of the highest bar is the full scale. If a few bars are much higher than a high percentile, they
-    are cut off at the height of the highest other bar, so that differences between the other bars remain visible. The
-    percentile excludes bars at ``low``, because a metric may be 0 most of the time.
-    """
-    highest = max(means)
-    raised = sorted(mean for mean in means if mean > low)
-    usual = raised[math.ceil(PERCENTILE * len(raised)) - 1] if raised else highest
-    limit = low + CLIPPED * (usual - low)
-    return (highest, False) if highest <= limit else (max(mean for mean in raised if mean <= limit), True)
-
-
-def _bars(means: Sequence[float | None], low: float, high: float) -> str:
-    """Return a bar for each mean, ABOVE for each mean that exceeds the scale, and a blank for each missing mean."""
-    bars = sparkline([None if mean is None else mean - low for mean in means], len(means), high - low)
-    return "".join(ABOVE if mean is not None and mean > high else bar for bar, mean in zip(bars, means, strict=True))

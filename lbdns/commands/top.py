@@ -15,7 +15,7 @@ from lbdns.client.http_client import EVENTS_PATH, STATUS_PATH, fetch
 from lbdns.client.server_location import http_location
 from lbdns.command_line.common_options import config_option, url_option
 from lbdns.commands.terminal.full_screen import Screen, demand_terminal
-from lbdns.commands.terminal.printable import BLOCKS, LETTERS
+from lbdns.commands.terminal.sparklines import BLOCKS, LETTERS
 from lbdns.commands.terminal.top_data import TopData
 from lbdns.commands.terminal.top_layout import Size, frame
 from lbdns.commands.terminal.top_view import View

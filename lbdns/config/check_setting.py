@@ -113,11 +113,7 @@ def read_check(table: TomlTable, key: str, default: CheckConfig) -> CheckConfig:
     The check is configured as a string (the target) or as a table.
     """
     if not isinstance(table.values.get(key), dict):
-        try:
-            return CheckConfig(parse_target(table.string(key, OFF)))
-        except ValueError as error:
-            table.wrong(key, str(error))
-            return default
+        return table.parsed(key, OFF, lambda text: CheckConfig(parse_target(text)), default)
     inner = table.table(key)
     assert inner is not None
     found = read.read_fields(CheckConfig, inner)

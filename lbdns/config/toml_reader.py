@@ -15,6 +15,7 @@ from lbdns_shared.errors import ConfigError
 N = TypeVar("N", int, float)
 S = TypeVar("S", bound=str)
 T = TypeVar("T")
+D = TypeVar("D")
 _NEXT_KEY = re.compile(r"\s*[\w\"'.-]+\s*=")
 _HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?")
 
@@ -155,6 +156,17 @@ class TomlTable:
 
     def string(self, key: str, default: str = "") -> str:
         return self.get(key, str, default, "a string")
+
+    def parsed(self, key: str, default: str, parse: Callable[[str], T], wrong: D) -> T | D:
+        """Convert the string at ``key``, or ``default`` if the key is absent, with ``parse``.
+
+        If ``parse`` raises ValueError, report the error and return ``wrong``.
+        """
+        try:
+            return parse(self.string(key, default))
+        except ValueError as error:
+            self.wrong(key, str(error))
+            return wrong
 
     def required(self, key: str) -> str:
         value = self.string(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from lbdns.counting.answer_counters import AnswerCounters
@@ -43,3 +44,15 @@ class EventLoopLag:
         self._us += late
         self._due = now + self._every
         self._timer = self._loop.call_at(self._due, self._check)
+
+
+def cumulative_lag(counts: Mapping[int, int]) -> list[tuple[str, int]]:
+    """Return cumulative Prometheus buckets: pairs of an upper bound (seconds, as text) and the number of checks below.
+
+    ``counts`` maps the upper end of each bucket (microseconds, or BEYOND) to its number of checks.
+    """
+    passed, buckets = 0, []
+    for bound in sorted({*BOUNDS, *counts} - {BEYOND}):
+        passed += counts.get(bound, 0)
+        buckets.append((repr(bound / 1e6), passed))
+    return [*buckets, ("+Inf", passed + counts.get(BEYOND, 0))]

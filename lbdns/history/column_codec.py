@@ -24,9 +24,9 @@ N = TypeVar("N", int, float)
 ABSENT: Final = math.nan  # missing value: not reported, or not known
 _ROUNDED, _WHOLE, _MILLIONTHS, _EXACT, _TEXTS = b"f", b"w", b"m", b"d", b"t"
 #: 11 of a float32's 24 significant bits are kept, which includes the upper three bits of its second byte
-_HALF: Final = (1 << 12).to_bytes(4, "little")
-_UPPER: Final = bytes(byte & 0xE0 for byte in range(256))
-_MILLION: Final = 1e6
+_HALF: Final = (1 << 12).to_bytes(4, "little")  # of the last kept bit of a float32
+_UPPER: Final = bytes(byte & 0xE0 for byte in range(256))  # translates a float32's second byte
+_MILLION: Final = 1e6  # values in exact columns are rounded to multiples of 1e-6
 _NONE: Final = -(2**62)  # represents ABSENT among steps
 _LARGEST_STEP: Final = 2.0**61  # so that a step between two values, or to _NONE, fits into 64 bits
 _LEVEL: Final = 4  # for zlib; 6 takes twice the time and saves 1 %, 1 needs 6 % more space (measured with 200 members)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from lbdns.events.event_log import EventLog
 from lbdns.process.apply_configuration import PartlyAppliedError
-from lbdns.process.background_task import end_task
+from lbdns.process.background_tasks import end_task
 from lbdns_shared.errors import LbdnsError
 
 log = logging.getLogger("lbdns")

@@ -22,7 +22,7 @@ from lbdns.model.joined_members import JoinedMembers
 from lbdns.model.overrides import Override
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
 from lbdns.process.apply_configuration import PreparedChange
-from lbdns.process.background_task import end_task
+from lbdns.process.background_tasks import end_task
 from lbdns.secrets.http_credentials import HttpCredentials, read_tokens
 from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
 from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE

@@ -9,7 +9,7 @@ from typing import Final
 
 from lbdns.model.farm import Farm
 from lbdns.model.joined_members import JoinedMembers
-from lbdns.process.background_task import end_task
+from lbdns.process.background_tasks import end_task
 from lbdns_collector.joining.joined_file import JoinedFile
 from lbdns_shared.errors import LbdnsError
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from lbdns_machines.machine import Machine, MachineError
 from lbdns_packaging.source_tree import ROOT
 from lbdns_tools.bench.dns.latency_prober import query_wire
-from lbdns_tools.bench.queries_during_restart import QueryLoad, QueryTally
+from lbdns_tools.bench.dns.windowed_load import QueryTally, WindowedLoad
 
 GIVE_UP: Final = 20.0  # seconds without an answer after which a query is lost; machines share a busy host's processors
 LONGEST: Final = 300.0  # seconds; then the load ends by itself
@@ -49,7 +49,7 @@ class LoadFromMachine:
 def main(arguments: list[str]) -> None:
     """Send queries until SIGTERM, or for ``LONGEST`` seconds."""
     server, name, rate = arguments
-    load = QueryLoad(53, 0, float(rate), give_up=GIVE_UP, query=query_wire(name, edns=False), host=server)
+    load = WindowedLoad(53, 0, float(rate), give_up=GIVE_UP, query=query_wire(name, edns=False), host=server)
     load.goes_on.set()
 
     def stop(number: int, frame: FrameType | None) -> None:

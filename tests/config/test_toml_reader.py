@@ -42,6 +42,7 @@ READERS: dict[str, Read] = {
     "one_of": lambda t: t.one_of("key", "red", ("red", "green")),
     "strings": lambda t: t.strings("key", ("a",)),
     "each": lambda t: t.each("key", (1,), int),
+    "parsed": lambda t: t.parsed("key", "3", int, 3),
 }
 
 
@@ -62,6 +63,7 @@ class TestValues:
             ("strings", [], ()),
             ("each", ["4", "5"], (4, 5)),
             ("each", "4", (4,)),
+            ("parsed", "4", 4),
         ],
     )
     def test_a_good_value_is_taken(self, reader: str, value: object, expected: object) -> None:
@@ -100,6 +102,8 @@ class TestValues:
             ("strings", ["a", 5], "must be a list of strings"),
             ("each", 5, "must be a list of strings, not 5"),
             ("each", ["x"], "invalid literal for int"),
+            ("parsed", 4, "must be a string, not 4"),
+            ("parsed", "x", "invalid literal for int"),
         ],
     )
     def test_a_bad_one_is_a_finding_and_the_default(self, reader: str, value: object, about: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from lbdns.counting.event_loop_lag import BEYOND, BOUNDS, EventLoopLag
+import pytest
+
+from lbdns.counting.event_loop_lag import BEYOND, BOUNDS, EventLoopLag, cumulative_lag
 from tests.server.clients import until
 
 
@@ -32,3 +34,17 @@ async def test_looks_end() -> None:
     assert lag.figures() == before
     assert before.lag_us.keys() == {"main"}
     assert {bound for _, bound in before.lag} <= {*BOUNDS, BEYOND}
+
+
+@pytest.mark.parametrize(
+    ("counts", "below"),
+    [
+        ({}, {"0.0002": 0, "1.0": 0, "+Inf": 0}),
+        ({200: 7, 5000: 2, BEYOND: 1}, {"0.0002": 7, "0.002": 7, "0.005": 9, "1.0": 9, "+Inf": 10}),
+        ({123: 1, 200: 7}, {"0.000123": 1, "0.0002": 8, "+Inf": 8}),
+    ],
+)
+def test_buckets_count_all_checks_up_to_their_bound(counts: dict[int, int], below: dict[str, int]) -> None:
+    found = cumulative_lag(counts)
+    assert [bound for bound, _ in found] == sorted((bound for bound, _ in found), key=float)
+    assert below.items() <= dict(found).items()

@@ -13,7 +13,7 @@ import pytest
 
 from lbdns.client.control_client import send_command
 from lbdns_shared.endpoint import Endpoint
-from lbdns_tools.bench.queries_during_restart import QueryLoad
+from lbdns_tools.bench.dns.windowed_load import WindowedLoad
 from lbdns_tools.free_ports import free_ports
 from tests.answering.asking import make_query, read
 from tests.needs import needs
@@ -82,7 +82,7 @@ def places(server: ManagedServer, workers: int) -> list[tuple[str, int]]:
 
 @needs(root=True)  # for a receive buffer that holds the queries of several seconds
 def test_no_query_is_lost_in_restarts(server: ManagedServer) -> None:
-    load = QueryLoad(server.dns.port, 1, RATE, window=WINDOW, give_up=PATIENCE, query=QUERY)
+    load = WindowedLoad(server.dns.port, 1, RATE, window=WINDOW, give_up=PATIENCE, query=QUERY)
     load.goes_on.set()
     with ThreadPoolExecutor(1) as sender:
         tally = sender.submit(load.run)

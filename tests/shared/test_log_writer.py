@@ -141,7 +141,7 @@ def test_closing_does_not_wait_for_a_reader_that_has_stopped(pipe: Pipe) -> None
     pipe.writer.close()  # the reader has been stuck for some time
     assert time.monotonic() - begin < LIMIT
     assert pipe.writer._thread is None
-    assert pipe.writer._piece == b"unread\n", "it is written if the reader reads before the end"
+    assert pipe.writer._log_text == b"unread\n", "it is written if the reader reads before the end"
 
 
 def test_a_reader_that_goes_away(pipe: Pipe) -> None:
@@ -243,14 +243,14 @@ writer.put("before the fork")
 pid = os.fork()
 if pid == 0:
     assert threading.active_count() == 1 == len(os.listdir("/proc/self/task"))
-    assert not stalled._waiting and not writer._waiting
+    assert not stalled._waiting_lines and not writer._waiting_lines
     with stalled._changed:
         writer.put("child")
     while writer._has_work:
         writer.close()
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
-assert len(stalled._waiting) == 1 or stalled._piece
+assert len(stalled._waiting_lines) == 1 or stalled._log_text
 writer.put("parent")
 while writer._has_work:
     writer.close()

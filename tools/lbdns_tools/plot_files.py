@@ -54,9 +54,27 @@ def new(rows: int, columns: int, width: float, height: float, **more: Any) -> tu
 
 def tidy(axes: Axes) -> None:
     """Draw a light grid, and hide the frame at the top and on the right."""
-    axes.spines[["top", "right"]].set_visible(False)
+    hide_frame(axes)
     axes.grid(True, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def legend_below(figure: Figure, axes: Axes, columns: int = 6) -> None:
+    """Add one legend for the lines in ``axes`` below all panels, with at most ``columns`` entries in a row."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), frameon=False)
+
+
+def legend_beside(figure: Figure, axes: Axes, *, is_reversed: bool = False) -> None:
+    """Add one legend for the lines in ``axes`` to the right of all panels, in reverse order if they are stacked."""
+    handles, labels = axes.get_legend_handles_labels()
+    step = -1 if is_reversed else 1
+    figure.legend(handles[::step], labels[::step], loc="outside right upper", frameon=False)
+
+
+def hide_frame(axes: Axes) -> None:
+    """Hide the frame at the top and on the right."""
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def log_times(axes: Axes) -> None:

@@ -18,7 +18,7 @@ from prometheus_client import ProcessCollector
 from prometheus_client.core import HistogramMetricFamily, Metric
 
 from lbdns import __version__
-from lbdns.counting.event_loop_lag import BEYOND, BOUNDS
+from lbdns.counting.event_loop_lag import cumulative_lag
 from lbdns.events.event_log import EVENT_KINDS, EventLog
 from lbdns_collector.prometheus.exposition import exposition_text, families, family, in_slices
 from lbdns_collector.prometheus.member_families import has_member_series, member_families, pool_families
@@ -122,19 +122,14 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
         yield from families("lbdns_host_clock_skew_seconds", "gauge", text, ("host",), by_host)
 
 
-def lag_families(looks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:
+def lag_families(checks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:
     """Yield two histograms of the event loop lag: one for the main process, and one for all workers combined."""
     text = "Delay of event loop timers in the main process, or in all workers combined"
     histogram = HistogramMetricFamily("lbdns_event_loop_lag_seconds", text, labels=("process",))
     for process in ("main", "worker"):
         if process not in microseconds:
             continue
-        counts = {bound: n for (name, bound), n in looks.items() if name == process}
-        passed, buckets = 0, []
-        for bound in sorted({*BOUNDS, *counts} - {BEYOND}):
-            passed += counts.get(bound, 0)
-            buckets.append((repr(bound / 1e6), passed))
-        buckets.append(("+Inf", passed + counts.get(BEYOND, 0)))
+        buckets = cumulative_lag({bound: n for (name, bound), n in checks.items() if name == process})
         histogram.add_metric((process,), buckets, microseconds[process] / 1e6)
     if histogram.samples:
         yield histogram

@@ -13,7 +13,7 @@ from lbdns.model.farm import Farm, Pool
 from lbdns.model.joined_members import JoinedMember, JoinedMembers
 from lbdns.model.liveness import silent_at
 from lbdns.model.snapshot import Reading
-from lbdns.process.background_task import end_task
+from lbdns.process.background_tasks import end_task
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns.text.times import format_duration
 from lbdns_collector.joining.joined_file import JoinedFile

@@ -12,7 +12,7 @@ from lbdns.config.recording_sections import FILE_NAME
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.liveness import pool_liveness
 from lbdns.process.apply_configuration import PreparedChange
-from lbdns.process.background_task import end_task
+from lbdns.process.background_tasks import end_task
 
 if TYPE_CHECKING:
     from lbdns.history.live_history import LiveHistory

@@ -13,7 +13,7 @@ from lbdns.model.liveness import pool_liveness, state_of
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.process.atomic_file import replace_file
-from lbdns.process.background_task import end_task
+from lbdns.process.background_tasks import end_task
 from lbdns_collector.status.status_source import MemberSource
 from lbdns_shared.metric_catalogue import CATALOGUE
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from aiohttp.web_protocol import RequestHandler
 
-from lbdns.process.background_task import end_task
+from lbdns.process.background_tasks import end_task
 from lbdns.sockets.acceptor import Acceptor
 from lbdns.sockets.client_network import client_network
 from lbdns_collector.web.access_control import AccessControl, is_this_machine

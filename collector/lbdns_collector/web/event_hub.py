@@ -18,7 +18,7 @@ from typing import Final, Literal
 from lbdns.events.event_log import LoggedEvent
 from lbdns.events.server_sent_events import encode_event
 from lbdns.model.snapshot import Reading
-from lbdns.process.background_task import end_task
+from lbdns.process.background_tasks import end_task
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns_collector.status.status_document import (
     FOLLOWER_KEEP_ALIVE,

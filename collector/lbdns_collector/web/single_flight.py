@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from lbdns.process.background_tasks import end_tasks
+
 T = TypeVar("T")
 
 
@@ -33,10 +35,7 @@ class SingleFlight(Generic[T]):
 
     async def stop(self) -> None:
         """Cancel all builds and the requests waiting for them."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
 
     async def _run(self) -> T:
         async with self._lock:

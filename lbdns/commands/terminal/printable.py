@@ -1,8 +1,8 @@
-"""Format numbers, rates, events, overrides and sparklines for a terminal, and escape untrusted text. Pure."""
+"""Format numbers, rates, events and overrides for a terminal, and escape untrusted text. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from rich.text import Text
@@ -19,9 +19,7 @@ STATES: Final[Mapping[str, str]] = {
 }
 #: Level of an event -> style
 LEVELS: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bold red"}
-BLOCKS: Final = "▁▂▃▄▅▆▇█"
 VERY_LARGE: Final = 1e9  # from here on, only the magnitude of a value is of interest
-LETTERS: Final = "_.-=+*%#"  # for terminals without block characters
 
 
 def printable(value: object) -> str:
@@ -80,21 +78,3 @@ def override_text(override: Mapping[str, Any], now: float) -> str:
     ends = "" if until is None else f", for another {format_duration(float(until) - now)}"
     reason = f": {printable(override['reason'])}" if override["reason"] else ""
     return f"{what}{pool}{by}{ago}{ends}{reason}"
-
-
-def sparkline(values: Sequence[float | None], width: int, top: float | None = None, steps: str = BLOCKS) -> str:
-    """Return a sparkline of the newest ``width`` values, with the newest on the right and blanks for missing values.
-
-    The tallest block represents ``top``, or the greatest displayed value if ``top`` is None. The shortest block
-    represents 0.
-    """
-    newest = values[-width:] if width > 0 else ()
-    highest = max((value for value in newest if value is not None), default=0.0) if top is None else top
-    return "".join(_step(value, highest, steps) for value in newest).rjust(max(0, width))
-
-
-def _step(value: float | None, highest: float, steps: str) -> str:
-    if value is None:
-        return " "
-    part = value / highest if highest > 0 else 0.0
-    return steps[min(len(steps) - 1, max(0, int(part * len(steps))))]

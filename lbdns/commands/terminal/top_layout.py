@@ -10,16 +10,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from lbdns.commands.terminal.member_order import GUARDED, condition, condition_counts, style_of
-from lbdns.commands.terminal.printable import (
-    BLOCKS,
-    STATES,
-    event_line,
-    number,
-    per_second,
-    percent,
-    printable,
-    sparkline,
-)
+from lbdns.commands.terminal.printable import STATES, event_line, number, per_second, percent, printable
+from lbdns.commands.terminal.sparklines import BLOCKS, sparkline
 from lbdns.commands.terminal.top_data import KEPT, Document, Series, TopData, newest
 from lbdns.commands.terminal.top_view import HELP, View
 from lbdns.text.counts import counted

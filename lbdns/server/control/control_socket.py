@@ -22,7 +22,7 @@ from typing import Any, Final
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import PreparedChange
-from lbdns.process.background_task import end_task
+from lbdns.process.background_tasks import end_task, end_tasks
 from lbdns.server.control.command_pace import CommandPace
 from lbdns.sockets.acceptor import Acceptor
 from lbdns.text.suggestions import nearest
@@ -145,9 +145,7 @@ class ControlSocket:
         await self.stop_listening()
         current = asyncio.current_task()
         tasks = [client.task for client in self._clients if client.task and client.task is not current]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(tasks)
 
     async def _accept(self, sock: socket.socket) -> None:
         with contextlib.closing(Acceptor(sock, "control socket")) as acceptor:

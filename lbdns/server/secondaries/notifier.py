@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from lbdns.config import KeyConfig, NotifyTarget
 from lbdns.model.farm import Farm
 from lbdns.process.apply_configuration import PreparedChange
+from lbdns.process.background_tasks import end_tasks
 from lbdns.server.secondaries.zone_serials import SerialFile
 from lbdns.server.server_configuration import ServeConfiguration
 from lbdns.zones.master_file import Zone
@@ -59,10 +60,7 @@ class Notifier:
                 self._running[task] = asyncio.get_running_loop().create_task(self._notify(farm, zone, task[1]))
 
     async def stop(self) -> None:
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end_tasks(self._running.values())
 
     def _cancel(self, task: _Task) -> None:
         if running := self._running.pop(task, None):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lbdns_agent.metrics import web_server_requests
 from lbdns_agent.missing_values import SwitchedOffError
-from lbdns_agent.webserver.worker_status import NO_LIMIT, WorkerStatus, worker_metrics
+from lbdns_agent.webserver.worker_status import WorkerStatus
 from tests.agent.fixtures import STATUS, host_with_kernel
 from tests.agent.waiting import run_to_end
 
@@ -56,31 +56,6 @@ def test_numbers_that_are_none(number: str) -> None:
 def test_the_page_for_people_is_refused() -> None:
     with pytest.raises(ValueError, match=r"\?auto"):
         web_server_requests.parse(b"<html><body><h1>Apache Server Status</h1>\n<dl>\n")
-
-
-WHY = "the status page has no 'Total Accesses'; set 'ExtendedStatus On'"
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "expected"),
-    [
-        (None, WorkerStatus(100, 2, 3), {"requests_total": 100}),
-        (WorkerStatus(100, 2, 3), WorkerStatus(150, 2, 3), {"requests_total": 150, "requests_per_s": 25.0}),
-        (WorkerStatus(100, 2, 3), WorkerStatus(100, 2, 3), {"requests_total": 100, "requests_per_s": 0.0}),
-        (WorkerStatus(100, 2, 3), WorkerStatus(4, 2, 3), {"requests_total": 4}),  # Apache was restarted
-        (WorkerStatus(None, 2, 3), WorkerStatus(4, 2, 3), {"requests_total": 4}),
-        (WorkerStatus(100, 2, 3), WorkerStatus(None, 2, 3), {"requests_total": WHY, "requests_per_s": WHY}),
-    ],
-)
-def test_values(before: WorkerStatus | None, now: WorkerStatus, expected: dict[str, float]) -> None:
-    assert worker_metrics(before, now, 2.0) == {"busy_workers": 2, "idle_workers": 3, **expected}
-
-
-def test_a_server_without_a_limit_and_with_a_metric_of_its_own() -> None:
-    now = WorkerStatus(7.0, 2.0, None, {"nginx_waiting": 4.0})
-    assert worker_metrics(None, now, 0.0) == {
-        "busy_workers": 2.0, "nginx_waiting": 4.0, "idle_workers": NO_LIMIT, "requests_total": 7.0,
-    }  # fmt: skip
 
 
 def test_switched_off() -> None:

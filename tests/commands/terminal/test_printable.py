@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 
 from lbdns.commands.terminal.printable import (
-    LETTERS,
     event_line,
     number,
     override_text,
     per_second,
     percent,
     printable,
-    sparkline,
 )  # fmt: skip
 from tests.commands.terminal.documents import STARTED, event, override
 
@@ -79,22 +77,3 @@ def test_an_event_is_one_line() -> None:
 )
 def test_who_ordered_what_since_when_until_when_and_why(changes: dict[str, Any], text: str) -> None:
     assert override_text(override(**changes), STARTED + 3700.5) == text
-
-
-def test_sparkline_heights() -> None:
-    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7, 8], 9, 8.0) == "▁▂▃▄▅▆▇██"
-    assert sparkline([0, 5, 10], 3) == "▁▅█", "the greatest is full unless it is said what is"
-    assert sparkline([0, 50, 200, -3], 4, 100.0) == "▁▅█▁", "beyond both ends it is at the end"
-
-
-def test_the_newest_are_at_the_right_and_gaps_are_empty() -> None:
-    assert sparkline([8, 8, 1, None, 8], 3, 8.0) == "▂ █"
-    assert sparkline([8], 4) == "   █"
-    assert sparkline([], 4) == "    "
-    assert sparkline([1.0], 0) == ""
-
-
-def test_nothing_but_zeros_and_terminals_without_blocks() -> None:
-    assert sparkline([0, 0], 2) == "▁▁"
-    assert sparkline([0, 4, 8], 3, 8.0, LETTERS) == "_+#"
-    assert LETTERS.isascii()

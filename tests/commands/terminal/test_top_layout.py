@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from lbdns.commands.terminal.printable import LETTERS
+from lbdns.commands.terminal.sparklines import LETTERS
 from lbdns.commands.terminal.top_data import KEPT, TopData
 from lbdns.commands.terminal.top_layout import LEAST_HEIGHT, LEAST_WIDTH, Size, frame
 from lbdns.commands.terminal.top_view import SORTS, View

@@ -18,7 +18,7 @@ from lbdns_tools.calibrate.calibration import calibrate, trials_of
 from lbdns_tools.calibrate.calibration_output import as_json, as_text, as_toml
 from lbdns_tools.calibrate.calibration_trial import BASE, CalibrationTrial, TrialOutcome, alone
 from lbdns_tools.calibrate.cli import command
-from lbdns_tools.calibrate.simulated_farm import RangeRecorder, SimulatedFarm
+from lbdns_tools.calibrate.simulated_trials import RangeRecorder, SimulatedTrials
 from lbdns_tools.sim.simulation_scenario import Scenario, ServerSpec, SimulatedClients
 
 
@@ -98,18 +98,20 @@ UNEVEN = Scenario(
 
 
 def test_simulated_trials_have_the_same_requests_and_repeat() -> None:
-    farm = SimulatedFarm(UNEVEN, 1)
+    farm = SimulatedTrials(UNEVEN, 1)
     assert "busy_workers" in farm.metrics()
     assert "cpu_count" not in farm.metrics()
     once = farm.run([BASE, alone("busy_workers")], 2, lambda: None)
-    again = SimulatedFarm(UNEVEN, 1).run([alone("busy_workers"), BASE], 2, lambda: None)
+    again = SimulatedTrials(UNEVEN, 1).run([alone("busy_workers"), BASE], 2, lambda: None)
     assert once == again[::-1], "the order makes no difference"
     assert once[0][0] != once[0][1], "rounds differ"
     assert 0 < once[0][0].ranges["busy_workers"] <= 5
 
 
 def test_the_trial_decides_in_the_simulator() -> None:
-    base, idle, busy = SimulatedFarm(UNEVEN, 1).run([BASE, alone("cpu_idle"), alone("requests_per_s")], 1, lambda: None)
+    base, idle, busy = SimulatedTrials(UNEVEN, 1).run(
+        [BASE, alone("cpu_idle"), alone("requests_per_s")], 1, lambda: None
+    )
     assert len({outcome[0].throughput_per_s for outcome in (base, idle, busy)}) == 3
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
 from collections.abc import Iterator
 
 import pytest
 
-from lbdns_tools.faults.slow_clients import Connections, Prober, held
-from lbdns_tools.faults.waiting import wait_for
+from lbdns_tools.faults.slow_clients import Connections, held
 
 
 @pytest.fixture
@@ -43,12 +41,3 @@ def test_bytes_dribble(listener: socket.socket) -> None:
             while len(received) < 4:
                 received += accepted.recv(1)
         assert received == b"abca"
-
-
-def test_a_prober_counts_successes_and_failures() -> None:
-    good = threading.Event()
-    with Prober(good.is_set, 0.001) as prober:
-        assert wait_for(lambda: prober.failures, 10)
-        good.set()
-        assert wait_for(lambda: prober.times, 10)
-    assert prober.count == len(prober.times) + prober.failures

@@ -11,9 +11,9 @@ from pathlib import Path
 from lbdns_tools.lab.farm.lab_farm import LabFarm, LabMachine, machines
 from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.control_groups import make_group
-from lbdns_tools.lab.machines.lab_programs import LabPrograms
 from lbdns_tools.lab.machines.leftover_cleanup import new_id, record
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
+from lbdns_tools.lab.programs.lab_programs import LabPrograms
 from tests.needs import needs
 
 #: What a test needs that uses this

@@ -51,7 +51,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("memory", "MB", ("rss_mb",), 0.1),
     ),
     "freshness": Benchmark(
-        "answer_freshness", "time from a report to the first answer that reflects it", "--reports 150",
+        "dns.answer_freshness", "time from a report to the first answer that reflects it", "--reports 150",
         Headline("report to answer, p50", "ms", ("p50_ms",), 0.5),
     ),
     "history_size": Benchmark(
@@ -90,7 +90,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("click to picture", "ms", ("farms", "200 members", "total_ms"), 0.5),
     ),
     "restart": Benchmark(
-        "queries_during_restart",
+        "dns.queries_during_restart",
         "queries lost while the server reloads, is replaced by a new process, or loses workers",
         "--queries 40000 --reloads 2 --take-over",
         Headline("lost", "queries", ("lost",), 0.0),

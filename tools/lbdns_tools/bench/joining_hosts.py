@@ -21,7 +21,8 @@ from lbdns_shared.report import Report, encode
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, pool_table
 from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
-from lbdns_tools.bench.queries_during_restart import QUERY, START, QueryLoad
+from lbdns_tools.bench.dns.queries_during_restart import START
+from lbdns_tools.bench.dns.windowed_load import QUERY, WindowedLoad
 from lbdns_tools.free_ports import free_ports
 
 TAKES: Final = "about 10 s"
@@ -113,7 +114,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         await_answer(ports[0], QUERY, START)
         hosts = JoiningHosts(key, options.hosts, ports[1])
         stack.callback(hosts.close)
-        load = QueryLoad(ports[0], 1, options.rate)
+        load = WindowedLoad(ports[0], 1, options.rate)
         load.goes_on.set()
         doer = stack.enter_context(ThreadPoolExecutor(1))
         running = doer.submit(load.run)

@@ -22,7 +22,7 @@ from lbdns_tools.calibrate.calibration_output import as_json, as_text, as_toml
 from lbdns_tools.calibrate.calibration_trial import TrialFarm
 from lbdns_tools.calibrate.live_configuration import LiveConfiguration
 from lbdns_tools.calibrate.live_farm import LiveFarm
-from lbdns_tools.calibrate.simulated_farm import SimulatedFarm
+from lbdns_tools.calibrate.simulated_trials import SimulatedTrials
 from lbdns_tools.progress_bar import count_bar
 from lbdns_tools.sim.scenario_parsers import parse_clients, parse_servers, parse_workloads
 from lbdns_tools.sim.simulation_jobs import usable_processors
@@ -115,7 +115,7 @@ def command(
             workload=_parsed("--workload", parse_workloads, workload)[0],
             clients=_parsed("--clients", parse_clients, clients), load=load, duration=duration,
         )  # fmt: skip
-        farm = SimulatedFarm(scenario, processes or usable_processors())
+        farm = SimulatedTrials(scenario, processes or usable_processors())
         waits = scenario.clients.kind == "closed"
         how = f"a simulated farm: {servers}, workload {workload}, clients {clients}" + (
             "" if waits else f", load {load:g}"

@@ -6,7 +6,8 @@ import contextlib
 import http.client
 import json
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -18,14 +19,16 @@ from lbdns_shared.keys import MasterKey, agent_line
 from lbdns_tools.bench.dns.benchmark_farm import MEMBERS, LbdnsProgram, pool_table, write_key, zone_text
 from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
 from lbdns_tools.bench.measured_processes import BenchmarkError
+from lbdns_tools.faults.background_thread import background_thread
 from lbdns_tools.faults.server_processes import ServerProcesses, find_processes
 from lbdns_tools.faults.waiting import wait_for
 from lbdns_tools.free_ports import free_ports
-from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
+from lbdns_tools.lab.programs.lab_programs import LabProgram, LabPrograms
 
 SESSION_NICENESS: Final = -10  # from -20 (most CPU time) to 19
 START_S: Final = 30.0  # s that a server or an agent may take to start on a busy machine
 HTTP_S: Final = 3.0  # s that an HTTP response may take
+RESTART_S: Final = 0.1  # s after which a service manager restarts a server that has ended (systemd's RestartSec)
 THIS_VERSION: Final = LbdnsProgram()
 
 
@@ -220,6 +223,13 @@ class FaultFarm:
                 return float(value)
         return 0.0
 
+    def has_history(self, begin: float, end: float = 0.0) -> bool:
+        """Return whether the history contains a score that was recorded since Unix time ``begin`` (until ``end``)."""
+        until = f"&to={end}" if end else ""
+        status, text = self.get(f"/api/v1/history?pool=web&metric=score&points=5000&from={begin}{until}")
+        series = json.loads(text)["series"] if status == 200 else {}
+        return any(value is not None for values in series.values() for value in values)
+
     def control(self, command: str, **words: object) -> Mapping[str, Any]:
         """Send a command to the control socket and return the reply. Raises LbdnsError."""
         return send_command(self.control_path, command, **words)
@@ -228,6 +238,20 @@ class FaultFarm:
         """Return the text that all servers of the farm have logged so far."""
         path = self._logs / "server.log"
         return path.read_text(errors="replace") if path.exists() else ""
+
+
+@contextlib.contextmanager
+def service_manager(farm: FaultFarm) -> Iterator[None]:
+    """Act as a service manager that restarts the server RESTART_S seconds after it exits, until the with statement
+    ends."""
+
+    def restart(over: threading.Event) -> None:
+        while not over.wait(RESTART_S):
+            if not farm.server.running:
+                farm.start_server(wait=False)
+
+    with background_thread("service-manager", restart):
+        yield
 
 
 def favour_session(pid: int) -> None:

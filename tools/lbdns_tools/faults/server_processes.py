@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import resource
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -57,6 +60,24 @@ def cpu_seconds(pid: int) -> float:
         return sum(psutil.Process(pid).cpu_times()[:2])
     except psutil.Error:
         return 0.0
+
+
+def signal_process(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process, unless it has exited."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+@contextlib.contextmanager
+def no_descriptors(pid: int) -> Iterator[None]:
+    """Prevent a process from opening more descriptors."""
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (open_descriptors(pid), before[1]))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
 @dataclass(frozen=True, slots=True)

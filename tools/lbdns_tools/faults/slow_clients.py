@@ -8,11 +8,12 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from lbdns_tools.bench.dns.benchmark_farm import loopback_address
+from lbdns_tools.faults.background_thread import background_thread
 from lbdns_tools.faults.requirements import DESCRIPTORS
 
 PER_ADDRESS: Final = 100  # connections from each address
@@ -106,9 +107,8 @@ def held(connections: Connections, beginning: bytes, dribble: bytes, period: flo
     Each new or reopened connection first sends ``beginning``. After that, it sends one byte of ``dribble`` every
     ``period`` seconds.
     """
-    over = threading.Event()
 
-    def run() -> None:
+    def run(over: threading.Event) -> None:
         connections.send(beginning)
         at = 0
         while not over.wait(period):
@@ -119,13 +119,8 @@ def held(connections: Connections, beginning: bytes, dribble: bytes, period: flo
                 connections.send(dribble[at % len(dribble) :][:1])
                 at += 1
 
-    thread = threading.Thread(target=run, name="held-connections", daemon=True)
-    thread.start()
-    try:
+    with background_thread("held-connections", run):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @contextlib.contextmanager
@@ -134,9 +129,8 @@ def control_clients_that_never_read(path: Path, count: int, command: bytes) -> I
 
     Each client reconnects every RECONNECT_S seconds, because a server stops reading from clients that do not read.
     """
-    over = threading.Event()
 
-    def run() -> None:
+    def run(over: threading.Event) -> None:
         while not over.is_set():
             with contextlib.ExitStack() as clients:
                 sockets = [
@@ -152,43 +146,5 @@ def control_clients_that_never_read(path: Path, count: int, command: bytes) -> I
                         with contextlib.suppress(OSError):
                             sock.send(command * 20)
 
-    thread = threading.Thread(target=run, name="control-clients", daemon=True)
-    thread.start()
-    try:
+    with background_thread("control-clients", run):
         yield
-    finally:
-        over.set()
-        thread.join()
-
-
-class Prober:
-    """A thread that repeats a probe for the duration of a with statement, and records the duration of each successful
-    probe.
-    """
-
-    def __init__(self, probe: Callable[[], bool], period: float = 0.2) -> None:
-        self.times: list[float] = []
-        self.failures = 0
-        self._probe, self._period = probe, period
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="prober", daemon=True)
-
-    def __enter__(self) -> Prober:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    @property
-    def count(self) -> int:
-        return len(self.times) + self.failures
-
-    def _run(self) -> None:
-        while not self._over.wait(self._period):
-            began = time.monotonic()
-            if self._probe():
-                self.times.append(time.monotonic() - began)
-            else:
-                self.failures += 1

@@ -14,8 +14,8 @@ from typing import Final
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench.dns.benchmark_farm import MEMBERS
 from lbdns_tools.faults.families.flood_faults import datagram_report, dns_datagram, flood, http_request, to_tcp, to_udp
-from lbdns_tools.faults.families.process_faults import signal_process
 from lbdns_tools.faults.fault_farm import FaultFarm
+from lbdns_tools.faults.server_processes import signal_process
 from lbdns_tools.faults.slow_clients import Connections
 
 MIN_GAP_S, MAX_GAP_S = 12.0, 25.0  # between the ends and beginnings of events

@@ -12,13 +12,12 @@ from typing import Any, Final, Self
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import DNS, HUB, LabFarm, LabMachine, WebHost, machines
-from lbdns_tools.lab.front import balancer_programs, dns_servers
 from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, make_group
-from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
 from lbdns_tools.lab.machines.leftover_cleanup import new_id, record
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
-from lbdns_tools.lab.web import web_content, web_host_programs
+from lbdns_tools.lab.programs import balancer_programs, dns_servers, web_content, web_host_programs
+from lbdns_tools.lab.programs.lab_programs import LabProgram, LabPrograms
 
 SETTLED_S: Final = 90.0  # a host with 0.07 cores needs half a minute to work off the backlog of an aborted load
 IDLE_PERCENT: Final = 80.0

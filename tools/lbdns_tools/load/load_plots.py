@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from lbdns_tools.load.capacity_search import FrontierPoint
 from lbdns_tools.load.result_rows import ResultRow, by_point, server_labels, swept
 from lbdns_tools.load.run_statistics import spread
-from lbdns_tools.plot_files import COLOURS, log_times, need_matplotlib, new, save, style, tidy
+from lbdns_tools.plot_files import COLOURS, legend_below, log_times, need_matplotlib, new, save, style, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,8 +65,7 @@ def sweep(rows: Sequence[ResultRow]) -> Figure:
             _line(shares, points, "mbit_per_s", label, number)
         shares.set_ylabel("Mbit/s")
         shares.set_ylim(bottom=0)
-        handles, labels = rates.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
+        legend_below(figure, rates)
     title = next(iter(lines)) if one else ""
     figure.suptitle(title or f"Load against {axis}", fontsize=12)
     return figure

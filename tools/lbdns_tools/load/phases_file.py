@@ -99,11 +99,7 @@ def _seconds(table: TomlTable, seconds: float) -> float:
 
 
 def _ramp(table: TomlTable) -> tuple[float, ...]:
-    try:
-        return parse_ramp(table.string("ramp"))
-    except ValueError as error:
-        table.wrong("ramp", str(error))
-        return (1.0, 1.0)
+    return table.parsed("ramp", "", parse_ramp, (1.0, 1.0))
 
 
 def _trace(table: TomlTable, folder: Path) -> tuple[float, ...]:

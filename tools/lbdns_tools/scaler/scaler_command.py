@@ -9,7 +9,9 @@ import click
 from lbdns.command_line.command_group import SuggestingGroup
 from lbdns.command_line.run_command import run
 from lbdns_tools import __version__
-from lbdns_tools.scaler import demo_command, replay_command, run_command, status_command, trace_command
+from lbdns_tools.scaler.demo import demo_command
+from lbdns_tools.scaler.replay import replay_command, trace_command
+from lbdns_tools.scaler.running import run_command, status_command
 
 
 @click.group(

@@ -19,6 +19,7 @@ import click
 
 from lbdns.events.server_sent_events import ServerSentEventReader
 from lbdns.model.snapshot import Reading
+from lbdns.process.background_tasks import end_tasks
 from lbdns.text.suggestions import nearest
 from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE
 from lbdns_collector.status.status_document_reading import read_status
@@ -92,9 +93,7 @@ class LiveRecorder:
                 with contextlib.suppress(aiohttp.ClientError, OSError, ValueError):
                     await self._poll(session)
             finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await end_tasks(tasks)
 
     def _now(self) -> float:
         return time.monotonic() - self._started

@@ -66,11 +66,7 @@ def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
 
 
 def _clients(table: TomlTable) -> SimulatedClients:
-    try:
-        return scenario_parsers.parse_clients(table.string("clients", "open"))
-    except ValueError as error:
-        table.wrong("clients", str(error))
-        return SimulatedClients()
+    return table.parsed("clients", "open", scenario_parsers.parse_clients, SimulatedClients())
 
 
 def _loads(table: TomlTable) -> tuple[float, ...]:

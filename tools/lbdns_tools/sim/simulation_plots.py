@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from lbdns_tools.plot_files import COLOURS, log_times, new, style, tidy
+from lbdns_tools.plot_files import COLOURS, hide_frame, legend_below, legend_beside, log_times, new, style, tidy
 from lbdns_tools.sim.policy_replay import ReplayedPolicy
 from lbdns_tools.sim.simulation_output import SimulationRow
 from lbdns_tools.sim.simulation_results import SimulationResult
@@ -66,8 +66,7 @@ def response(rows: Sequence[SimulationRow]) -> Figure:
         if panel.get_ylim()[1] >= 1000 * DEADLINE:
             panel.axhline(1000 * DEADLINE, color="#888888", linewidth=0.8, linestyle=":")
         log_times(panel)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
+    legend_below(figure, axes[0][0])
     what = "number of clients" if by_clients else "load"
     figure.suptitle(f"Response time against {what}, by policy\n(failed requests count as {DEADLINE:g} s)", fontsize=12)
     return figure
@@ -124,10 +123,9 @@ def _stacked(names: Sequence[str], series: Sequence[tuple[str, Sequence[float], 
         panel.set_ylim(0, 100)
         panel.set_ylabel("answers, %")
         panel.set_title(name, loc="left", fontsize=10)
-        panel.spines[["top", "right"]].set_visible(False)
+        hide_frame(panel)
     axes[-1][0].set_xlabel("time, s")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles[::-1], labels[::-1], loc="outside right upper", frameon=False)
+    legend_beside(figure, axes[0][0], is_reversed=True)
     return figure
 
 
@@ -189,8 +187,7 @@ def _lines(names: Sequence[str], series: Sequence[Panel], highest: float) -> Fig
         panel.set_ylim(0, max(2.0, 1.2 * highest))
         panel.set_ylabel("requests per core")
         panel.set_title(title, loc="left", fontsize=10)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", frameon=False)
+    legend_beside(figure, axes[0][0])
     return figure
 
 

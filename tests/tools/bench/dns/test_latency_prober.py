@@ -11,7 +11,7 @@ import dns.message
 import pytest
 
 from lbdns_tools.bench.dns.amplification import AmplificationFlow, query_at_rate
-from lbdns_tools.bench.dns.latency_prober import ProbeResult, answered_names, await_answer, probe, query_wire
+from lbdns_tools.bench.dns.latency_prober import LatencyProbe, answered_names, await_answer, probe, query_wire
 from lbdns_tools.bench.measured_processes import BenchmarkError
 from lbdns_tools.free_ports import free_port
 
@@ -62,7 +62,7 @@ def test_without_a_server_every_query_is_lost() -> None:
 
 
 def test_no_times_have_no_percentile() -> None:
-    assert ProbeResult().p(99) == 0
+    assert LatencyProbe().p(99) == 0
 
 
 def test_an_answer_is_awaited_with_a_limit() -> None:

@@ -10,7 +10,7 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import UNEQUAL
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.presets.arrival_ramp_study import FIRST, LAST, PRESET, QUICK_LOADS
-from lbdns_tools.lab.statistics.outcome_index import part
+from lbdns_tools.lab.report.outcome_index import part
 from lbdns_tools.lab.study_plan import StudySettings
 from lbdns_tools.load.load_plan import OpenLoop
 from tests.tools.lab.presets.fake_lab import FakeLab

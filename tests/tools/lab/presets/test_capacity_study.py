@@ -11,9 +11,9 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import UNEQUAL
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
-from lbdns_tools.lab.presets.capacity_report import CRITERIA, STUDY_RATES, study_table
 from lbdns_tools.lab.presets.capacity_study import HIGH, LOW, PRESET, QUICK_SELECTIONS
-from lbdns_tools.lab.statistics.outcome_index import part
+from lbdns_tools.lab.report.capacity_report import CRITERIA, STUDY_RATES, study_table
+from lbdns_tools.lab.report.outcome_index import part
 from lbdns_tools.lab.study_plan import StudySettings
 from lbdns_tools.load.load_plan import OpenLoop
 from tests.tools.lab.presets.fake_lab import FakeLab

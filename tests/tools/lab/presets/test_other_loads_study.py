@@ -15,9 +15,9 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import UNEQUAL, FarmLoad
 from lbdns_tools.lab.presets import other_loads_study
-from lbdns_tools.lab.presets.other_loads_report import death_sentence
 from lbdns_tools.lab.presets.other_loads_study import PRESET, QUICK_SELECTIONS, SELECTIONS, USUAL
-from lbdns_tools.lab.statistics.outcome_index import part
+from lbdns_tools.lab.report.other_loads_report import death_sentence
+from lbdns_tools.lab.report.outcome_index import part
 from lbdns_tools.lab.study_plan import StudySettings
 from lbdns_tools.load.load_plan import OpenLoop
 from tests.tools.lab.presets.fake_lab import FakeLab

@@ -11,7 +11,7 @@ from pathlib import Path
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.keys import new_master_key
 from lbdns_tools.free_ports import free_ports
-from lbdns_tools.scaler.providers.agent_settings import AgentConfig
+from lbdns_tools.scaler.providers.agent_settings import AgentSettings
 from lbdns_tools.scaler.providers.machine_folder import MachineFolder
 from lbdns_tools.scaler.providers.process_provider import ProcessesConfig, ProcessProvider
 from tests.end_to_end.process import alive
@@ -23,7 +23,7 @@ class LocalFarm:
     """The settings of a farm of local servers."""
 
     config: ProcessesConfig
-    agent: AgentConfig
+    agent: AgentSettings
     farm: str = "web"
 
     def provider(self, **changes: object) -> ProcessProvider:
@@ -39,7 +39,7 @@ def local_farm(
         key_file = folder / "report.key"
         key_file.touch(0o600)
         key_file.write_text(new_master_key().line() + "\n")
-    agent = AgentConfig((collector or Endpoint("127.0.0.1", report),), "web", key_file, 0.5)
+    agent = AgentSettings((collector or Endpoint("127.0.0.1", report),), "web", key_file, 0.5)
     return LocalFarm(ProcessesConfig(folder=folder / "servers", port=web, workers=2, quota=quota), agent)
 
 

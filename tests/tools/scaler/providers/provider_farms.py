@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
-from lbdns_tools.lab.web import web_content
+from lbdns_tools.lab.programs import web_content
 from lbdns_tools.scaler.providers.command_provider import CommandConfig, CommandProvider
 from lbdns_tools.scaler.providers.ec2_provider import Ec2Config, Ec2Provider
 from lbdns_tools.scaler.providers.lab_provider import LabConfig, LabProvider

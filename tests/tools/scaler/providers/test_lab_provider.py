@@ -20,10 +20,10 @@ from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, find_hier
 from lbdns_tools.lab.machines.network_namespaces import inside, namespace_of
 from lbdns_tools.lab.machines.placed_machine import NAMESPACES
 from lbdns_tools.lab.machines.server_probes import get
+from lbdns_tools.lab.programs import web_content
 from lbdns_tools.lab.running_lab import Lab
-from lbdns_tools.lab.web import web_content
 from lbdns_tools.scaler.providers import lab_provider
-from lbdns_tools.scaler.providers.agent_settings import AgentConfig
+from lbdns_tools.scaler.providers.agent_settings import AgentSettings
 from lbdns_tools.scaler.providers.lab_provider import LabConfig, LabProvider
 from lbdns_tools.scaler.providers.machine_folder import MachineFolder
 from lbdns_tools.scaler.providers.provider import MachineStatus, ProviderError
@@ -70,8 +70,8 @@ async def site(tmp_path: Path) -> AsyncIterator[LabSite]:
     key_file = local_farm(tmp_path).agent.key_file
     with network_of(LabFarm(())) as network:
         web_content.write_content(network.folder / web_content.FOLDER)
-        collector = replace(AgentConfig().collectors[0], host=network.machines["dns"].address, port=REPORT_PORT)
-        agent = AgentConfig((collector,), "web", key_file, 0.5)
+        collector = replace(AgentSettings().collectors[0], host=network.machines["dns"].address, port=REPORT_PORT)
+        agent = AgentSettings((collector,), "web", key_file, 0.5)
         config = LabConfig(network.id, tmp_path / "servers", workers=3, cpu=0.5, quota=2)
         provider = LabProvider(config, agent, "web")
         yield LabSite(network, provider, config.folder)
@@ -171,8 +171,8 @@ async def test_two_hosts_reach_each_other(site: LabSite) -> None:
 async def test_a_host_joins_the_pool_of_a_lab(tmp_path: Path) -> None:
     farm = LabFarm((WebHost("gandalf", 0.5, workers=2),), joining="web-*")
     with Lab(farm) as lab:
-        collector = replace(AgentConfig().collectors[0], host=lab.machines["dns"].address, port=REPORT_PORT)
-        agent = AgentConfig((collector,), "web", lab.folder / "dns" / "report.key", 0.5)
+        collector = replace(AgentSettings().collectors[0], host=lab.machines["dns"].address, port=REPORT_PORT)
+        agent = AgentSettings((collector,), "web", lab.folder / "dns" / "report.key", 0.5)
         config = LabConfig(lab.id, tmp_path / "servers", workers=2, cpu=0.5)
         provider = LabProvider(config, agent, "web")
         await provider.create("web-1", "")
@@ -199,4 +199,4 @@ async def test_a_lab_that_does_not_run(tmp_path: Path) -> None:
 def test_only_root_can_create_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab_provider.os, "geteuid", lambda: 1000)  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="run lbdns-scaler as root"):
-        LabProvider(LabConfig("000000", tmp_path), AgentConfig(), "web")
+        LabProvider(LabConfig("000000", tmp_path), AgentSettings(), "web")

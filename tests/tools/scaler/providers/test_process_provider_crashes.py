@@ -13,7 +13,7 @@ import pytest
 
 from lbdns_shared.endpoint import Endpoint
 from lbdns_tools.scaler.providers import process_provider
-from lbdns_tools.scaler.providers.agent_settings import AgentConfig
+from lbdns_tools.scaler.providers.agent_settings import AgentSettings
 from lbdns_tools.scaler.providers.machine_folder import MachineFolder
 from lbdns_tools.scaler.providers.process_provider import ProcessProvider
 from lbdns_tools.scaler.providers.provider import MachineStatus
@@ -75,7 +75,7 @@ def crash_provider(words: list[str]) -> ProcessProvider:
     """Return the provider that the arguments of CRASH describe."""
     folder, port, key_file, collector = words
     config = process_provider.ProcessesConfig(folder=Path(folder), port=int(port), workers=2, quota=3)
-    agent = AgentConfig((Endpoint("127.0.0.1", int(collector)),), "web", Path(key_file), 0.5)
+    agent = AgentSettings((Endpoint("127.0.0.1", int(collector)),), "web", Path(key_file), 0.5)
     return ProcessProvider(config, agent, "web")
 
 

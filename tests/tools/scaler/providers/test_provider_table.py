@@ -12,7 +12,7 @@ from lbdns.config.toml_reader import read_toml
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError
 from lbdns_shared.keys import new_master_key
-from lbdns_tools.scaler.providers.agent_settings import AgentConfig
+from lbdns_tools.scaler.providers.agent_settings import AgentSettings
 from lbdns_tools.scaler.providers.command_provider import CommandConfig, CommandProvider
 from lbdns_tools.scaler.providers.ec2_provider import Ec2Config, Ec2Provider
 from lbdns_tools.scaler.providers.openstack_provider import OpenStackConfig, OpenStackProvider
@@ -73,7 +73,7 @@ def test_the_settings_of_processes(tmp_path: Path) -> None:
         8081, 3, 4, 60.0, ("web-9*",),
     )  # fmt: skip
     expected = (Endpoint("192.0.2.1", 7777), Endpoint("2001:db8::1", 99))
-    assert agent == AgentConfig(expected, "web", tmp_path.resolve() / "report.key", 500.0)
+    assert agent == AgentSettings(expected, "web", tmp_path.resolve() / "report.key", 500.0)
 
 
 def test_the_settings_of_command(tmp_path: Path) -> None:
@@ -166,5 +166,5 @@ def test_every_setting_is_documented() -> None:
         assert isinstance(kind.settings, type)
         for field in fields(kind.settings):
             assert f"| `{field.name}` |" in sections[name], (name, field.name)
-    for field in fields(AgentConfig):
+    for field in fields(AgentSettings):
         assert f"| `{field.name}` |" in page, field.name

@@ -19,7 +19,7 @@ from lbdns_agent.cli import build_parser, read_options
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError, KeyFileError
 from lbdns_shared.keys import MasterKey, agent_line, new_master_key, parse_key_file
-from lbdns_tools.scaler.providers.agent_settings import AgentConfig
+from lbdns_tools.scaler.providers.agent_settings import AgentSettings
 from lbdns_tools.scaler.providers.provider import ProviderError
 from lbdns_tools.scaler.providers.user_data import (
     MAX_LENGTH,
@@ -34,11 +34,11 @@ COLLECTORS = (Endpoint("192.0.2.53", 7777), Endpoint("2001:db8::53", 7778))
 
 
 @pytest.fixture
-def agent(tmp_path: Path) -> AgentConfig:
+def agent(tmp_path: Path) -> AgentSettings:
     path = tmp_path / "report.key"
     path.touch(0o600)
     path.write_text(MASTER.line() + "\n")
-    return AgentConfig(COLLECTORS, "it's $(a) pool", path, 2.5)
+    return AgentSettings(COLLECTORS, "it's $(a) pool", path, 2.5)
 
 
 def run_script(script: str, root: Path) -> list[str]:
@@ -63,7 +63,7 @@ def started_agent(launcher: str) -> AgentOptions:
     return read_options(parser.parse_args(words[2:]))
 
 
-def test_the_default_script_installs_and_starts_web_server_and_agent(agent: AgentConfig, tmp_path: Path) -> None:
+def test_the_default_script_installs_and_starts_web_server_and_agent(agent: AgentSettings, tmp_path: Path) -> None:
     script = read_user_data(None, agent, "web-")("web-7")
     log = run_script(script, tmp_path)
     root = tmp_path / "machine root"
@@ -86,7 +86,7 @@ def test_the_default_script_installs_and_starts_web_server_and_agent(agent: Agen
     assert "$MAINPID" in unit
 
 
-def test_the_script_contains_the_key_of_its_name_and_no_other(agent: AgentConfig) -> None:
+def test_the_script_contains_the_key_of_its_name_and_no_other(agent: AgentSettings) -> None:
     script = read_user_data(None, agent, "web-")("web-7")
     assert agent_line(MASTER.agent_key("web-7")) in shlex.split(
         next(line for line in script.splitlines() if "printf" in line)[1:].replace(")", " )")
@@ -101,13 +101,13 @@ def test_the_script_contains_the_key_of_its_name_and_no_other(agent: AgentConfig
     st.text(st.characters(codec="utf-8", exclude_categories=["C"]), max_size=60),
 )
 def test_every_script_is_valid_shell_and_quotes_its_values(name: str, pool: str, farm: str) -> None:
-    template = UserDataTemplate("printf '%s\\n' {{name}} {{ pool }} {{farm}}\n", AgentConfig(COLLECTORS, pool), farm)
+    template = UserDataTemplate("printf '%s\\n' {{name}} {{ pool }} {{farm}}\n", AgentSettings(COLLECTORS, pool), farm)
     run = subprocess.run(["sh", "-c", template(name)], capture_output=True, check=False, env={"PATH": "/usr/bin:/bin"})
     assert (run.returncode, run.stderr) == (0, b"")
     assert run.stdout.decode().removesuffix("\n").split("\n") == [name, pool, farm]
 
 
-def test_the_default_script_passes_sh_n(agent: AgentConfig) -> None:
+def test_the_default_script_passes_sh_n(agent: AgentSettings) -> None:
     for pool in ("web", "", "a'b\"c $(d) `e` \\", "SCRIPT", "UNIT"):
         script = read_user_data(None, replace(agent, pool=pool), "web-")("web-7")
         run = subprocess.run(["sh", "-n"], input=script, text=True, capture_output=True, check=False)
@@ -132,7 +132,7 @@ def test_mistakes_in_templates(text: str, finding: str) -> None:
     assert template_findings(text, "t") == [finding]
 
 
-def test_every_mistake_is_listed(tmp_path: Path, agent: AgentConfig) -> None:
+def test_every_mistake_is_listed(tmp_path: Path, agent: AgentSettings) -> None:
     path = tmp_path / "boot.sh"
     path.write_text("{{a}} {{name}} {{b}}\n{{c}}\n")
     with pytest.raises(ConfigError) as error:
@@ -140,7 +140,7 @@ def test_every_mistake_is_listed(tmp_path: Path, agent: AgentConfig) -> None:
     assert [finding.partition(" unknown")[0] for finding in error.value.findings] == [f"{path}:{n}:" for n in (1, 1, 2)]
 
 
-def test_files_that_cannot_be_read(tmp_path: Path, agent: AgentConfig) -> None:
+def test_files_that_cannot_be_read(tmp_path: Path, agent: AgentSettings) -> None:
     with pytest.raises(ConfigError, match="cannot read the user data: No such file"):
         read_user_data(tmp_path / "absent", agent, "web-")
     path = tmp_path / "bytes"
@@ -150,10 +150,10 @@ def test_files_that_cannot_be_read(tmp_path: Path, agent: AgentConfig) -> None:
 
 
 def test_a_script_without_a_key_needs_no_master_key() -> None:
-    assert UserDataTemplate("{{name}} {{pool}}", AgentConfig(), "web-")("web-1") == "web-1 ''"
+    assert UserDataTemplate("{{name}} {{pool}}", AgentSettings(), "web-")("web-1") == "web-1 ''"
 
 
-def test_the_master_key_must_be_one(tmp_path: Path, agent: AgentConfig) -> None:
+def test_the_master_key_must_be_one(tmp_path: Path, agent: AgentSettings) -> None:
     with pytest.raises(KeyFileError, match="key_file: is missing"):
         read_user_data(None, replace(agent, key_file=None), "web-")("web-1")
     path = tmp_path / "agent.key"
@@ -164,11 +164,11 @@ def test_the_master_key_must_be_one(tmp_path: Path, agent: AgentConfig) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "$(reboot)", "", "a\nb", "Web-1"])
-def test_names_that_are_no_host_names(agent: AgentConfig, name: str) -> None:
+def test_names_that_are_no_host_names(agent: AgentSettings, name: str) -> None:
     with pytest.raises(ProviderError, match="is not a host name"):
         read_user_data(None, agent, "web-")(name)
 
 
-def test_a_script_that_is_too_long(agent: AgentConfig) -> None:
+def test_a_script_that_is_too_long(agent: AgentSettings) -> None:
     with pytest.raises(ProviderError, match=f"has {MAX_LENGTH + 1} bytes; at most {MAX_LENGTH}"):
         UserDataTemplate("{{name}}" + "x" * (MAX_LENGTH - 4), agent, "web-")("web-1")

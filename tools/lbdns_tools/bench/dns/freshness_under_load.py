@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.answer_freshness import QUERY, FreshnessFarm, freshness_figures, send_and_watch
+from lbdns_tools.bench.dns.answer_freshness import QUERY, FreshnessFarm, freshness_figures, send_and_watch
 from lbdns_tools.bench.dns.compared_servers import START
 from lbdns_tools.bench.dns.dnsperf import DnsperfRun, dnsperf_beside, run_dnsperf, write_queries
 from lbdns_tools.bench.dns.latency_prober import await_answer

@@ -35,7 +35,7 @@ def query_wire(name: str, qtype: str = "A", edns: bool = True) -> bytes:
 
 
 @dataclass(slots=True)
-class ProbeResult:
+class LatencyProbe:
     """The latencies (in ms) that a prober measured, and the number of queries that it sent."""
 
     sent: int = 0
@@ -50,7 +50,7 @@ class ProbeResult:
         return round(percentile(self.times, percent), 3)
 
 
-def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, float]:
+def latency_figures(probes: LatencyProbe, dnsperf: Sequence[float]) -> dict[str, float]:
     """Return percentiles, in ms, of the latencies measured by a prober and by dnsperf."""
     return {
         "kernel_p50_ms": probes.p(50),
@@ -60,11 +60,11 @@ def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, 
     }
 
 
-def probe(port: int, query: bytes, rate: float, seconds: float) -> ProbeResult:
+def probe(port: int, query: bytes, rate: float, seconds: float) -> LatencyProbe:
     """Send ``rate`` queries/s for ``seconds``. Queries that are still unanswered GRACE seconds after the last query
     count as lost."""
     assert rate <= MAX_RATE
-    found, waiting = ProbeResult(), dict[bytes, int]()
+    found, waiting = LatencyProbe(), dict[bytes, int]()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         sock.connect(("127.0.0.1", port))

@@ -24,7 +24,7 @@ from typing import Final
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BEST, LbdnsProgram
 from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_beside_peers
-from lbdns_tools.bench.dns.latency_prober import MAX_RATE, ProbeResult, probe, query_wire
+from lbdns_tools.bench.dns.latency_prober import MAX_RATE, LatencyProbe, probe, query_wire
 from lbdns_tools.bench.measured_processes import MeasuredProcess, running, take_priority
 
 TAKES: Final = "about 3 minutes (2 servers x (--seconds + 15 s))"
@@ -150,7 +150,7 @@ def flood_server(server: MeasuredServer, options: argparse.Namespace) -> command
     }
 
 
-def _latencies(prefix: str, probes: ProbeResult) -> command.Results:
+def _latencies(prefix: str, probes: LatencyProbe) -> command.Results:
     figures = {"p50_ms": probes.p(50), "p99_ms": probes.p(99), "queries": probes.sent, "lost": probes.lost}
     return {prefix + name: value for name, value in figures.items()}
 

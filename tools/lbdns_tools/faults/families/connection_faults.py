@@ -7,37 +7,22 @@ from collections.abc import Callable
 from typing import Final
 
 from lbdns_tools.bench.dns.latency_prober import query_wire
-from lbdns_tools.faults.families.process_faults import answers_over_tcp
 from lbdns_tools.faults.fault import Fault
 from lbdns_tools.faults.fault_bed import FaultBed
 from lbdns_tools.faults.fault_farm import FarmPlan
-from lbdns_tools.faults.slow_clients import Connections, Prober, control_clients_that_never_read, held
+from lbdns_tools.faults.prober import TIMELY_S, Prober, judge, tcp_is_answered
+from lbdns_tools.faults.server_processes import no_descriptors
+from lbdns_tools.faults.slow_clients import Connections, control_clients_that_never_read, held
 
 IDLE_TCP: Final = 10_000
 IDLE_HTTP: Final = 5_000
 SLOW: Final = 300
 CONTROL: Final = 32
 HELD_S: Final = 6.0  # s for which the connections are held after all of them are open
-TIMELY_S: Final = 3.0  # s within which a probe must succeed
-MISSED: Final = 0.1  # share of the probes that may fail or be late
 LATENCY_MS: Final = 150.0  # p99 of DNS answers beside clients that never read; generous, since machines are shared
 _HEAD: Final = b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nX-Long: "
 _COMMAND: Final = b'{"command": "explain", "name": "best.hobbit"}\n'
 _QUERY: Final = query_wire("best.hobbit")
-
-
-def judge(bed: FaultBed, prober: Prober, what: str) -> None:
-    """Record a problem unless nearly all probes succeeded in time."""
-    late = sum(time > TIMELY_S for time in prober.times)
-    bed.expect(prober.count > 0, f"{what}: the prober made no attempts")
-    bed.expect(
-        late + prober.failures <= MISSED * prober.count,
-        f"{what}: {prober.failures} of {prober.count} probes failed, {late} took longer than {TIMELY_S:g} s",
-    )
-
-
-def tcp_is_answered(bed: FaultBed) -> Callable[[], bool]:
-    return lambda: answers_over_tcp(bed.farm.port, TIMELY_S)
 
 
 def idle_tcp(bed: FaultBed) -> None:
@@ -84,8 +69,6 @@ def http_clients(count: int, is_local: bool, beginning: bytes, dribble: bytes) -
 
 
 def http_out_of_descriptors(bed: FaultBed) -> None:
-    from lbdns_tools.faults.families.process_faults import no_descriptors
-
     main = bed.farm.processes().main
     lines = bed.farm.log().count("\n")
     bed.begin()

@@ -13,10 +13,10 @@ from typing import Final
 
 from lbdns_shared.report import NO_KEY_ID, NO_TAG, Report, encode
 from lbdns_tools.bench.dns import malformed_flood
-from lbdns_tools.faults.families.connection_faults import TIMELY_S, judge, tcp_is_answered
+from lbdns_tools.faults.background_thread import background_thread
 from lbdns_tools.faults.fault import Fault, Limits
 from lbdns_tools.faults.fault_bed import FaultBed
-from lbdns_tools.faults.slow_clients import Prober
+from lbdns_tools.faults.prober import TIMELY_S, Prober, judge, tcp_is_answered
 
 RATE: Final = 1000.0  # malformed messages/s
 SECONDS: Final = 8.0
@@ -83,9 +83,9 @@ def flood(send: Send, message: Message, chance: Random) -> Iterator[list[int]]:
     Yields a list whose only item is the number of messages sent.
     """
     prepared = [message(chance) for _ in range(PREPARED)]
-    over, sent = threading.Event(), [0]
+    sent = [0]
 
-    def run() -> None:
+    def run(over: threading.Event) -> None:
         begin = time.monotonic()
         while not over.is_set():
             while sent[0] < RATE * (time.monotonic() - begin) and not over.is_set():
@@ -94,13 +94,8 @@ def flood(send: Send, message: Message, chance: Random) -> Iterator[list[int]]:
                 sent[0] += 1
             over.wait(0.01)
 
-    thread = threading.Thread(target=run, name="flood", daemon=True)
-    thread.start()
-    try:
+    with background_thread("flood", run):
         yield sent
-    finally:
-        over.set()
-        thread.join()
 
 
 def to_udp(port: int) -> Send:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Final
 
 from lbdns_tools.bench.dns.benchmark_farm import MEMBERS
-from lbdns_tools.faults.families.process_faults import signal_process
 from lbdns_tools.faults.fault import Fault, Limits
 from lbdns_tools.faults.fault_bed import FaultBed
 from lbdns_tools.faults.fault_farm import FarmPlan
+from lbdns_tools.faults.server_processes import signal_process
 
 VICTIM: Final = "frodo"
 SILENT_S: Final = 4.5  # s after which a silent member must be out: 3 intervals after its last report, and a margin

@@ -11,10 +11,10 @@ from typing import Final
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench.dns.benchmark_farm import address_records
-from lbdns_tools.faults.families.process_faults import service_manager, signal_process
 from lbdns_tools.faults.fault import Fault, Limits, queries
 from lbdns_tools.faults.fault_bed import FaultBed
-from lbdns_tools.faults.fault_farm import FarmPlan
+from lbdns_tools.faults.fault_farm import FarmPlan, service_manager
+from lbdns_tools.faults.server_processes import signal_process
 
 MARGIN: Final = 64 * 2**20  # bytes of address space that a process may still take
 RECORDS: Final = 150_000  # of a zone that needs far more than MARGIN
@@ -48,7 +48,7 @@ def reload_without_memory(bed: FaultBed) -> None:
     """Reload a zone that needs too much memory: the server may reject the zone, or exit and be restarted."""
     processes = bed.farm.processes()
     bed.begin()
-    with service_manager(bed):
+    with service_manager(bed.farm):
         with little_memory(processes.main, *processes.workers):
             write_large_zone(bed)
             try:

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import resource
 import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from lbdns_tools.faults.fault import Fault, Limits, queries
 from lbdns_tools.faults.fault_bed import FaultBed
+from lbdns_tools.faults.fault_farm import service_manager
 from lbdns_tools.faults.health_watch import HealthWatch
-from lbdns_tools.faults.server_processes import cpu_seconds, is_alive, open_descriptors
+from lbdns_tools.faults.prober import answers_over_tcp
+from lbdns_tools.faults.server_processes import cpu_seconds, is_alive, no_descriptors, signal_process
 from lbdns_tools.faults.waiting import wait_for
 
 HANG_S: Final = 4.0  # s within which a worker that hangs must be detected (heartbeats for 3 s) and killed
-RESTART_S: Final = 0.1  # s after which a service manager restarts a server that has ended (systemd's RestartSec)
-
-
-def signal_process(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
 
 
 def workers_killed(bed: FaultBed) -> None:
@@ -59,18 +52,6 @@ def worker_hung_at_reload(bed: FaultBed) -> None:
         signal_process(victim, signal.SIGKILL)
 
 
-@contextlib.contextmanager
-def no_descriptors(pid: int) -> Iterator[None]:
-    """Prevent a process from opening more descriptors."""
-    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (open_descriptors(pid), before[1]))
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
-
-
 def worker_without_descriptors(bed: FaultBed) -> None:
     victim = bed.chance.choice(bed.farm.processes().workers)
     seconds, lines = 5.0, bed.farm.log().count("\n")
@@ -91,19 +72,6 @@ def worker_without_descriptors(bed: FaultBed) -> None:
     bed.recovers(bed.is_healthy, "/healthz responds with 200")
 
 
-def answers_over_tcp(port: int, seconds: float = 2.0) -> bool:
-    """Return whether the server answers one query over a new TCP connection within ``seconds``."""
-    from lbdns_tools.bench.dns.latency_prober import query_wire
-
-    wire = query_wire("best.hobbit")
-    try:
-        with socket.create_connection(("127.0.0.1", port), seconds) as sock:
-            sock.sendall(len(wire).to_bytes(2, "big") + wire)
-            return len(sock.recv(2)) > 0
-    except OSError:
-        return False
-
-
 def worker_dies_while_main_has_no_descriptors(bed: FaultBed) -> None:
     processes = bed.farm.processes()
     victim = bed.chance.choice(processes.workers)
@@ -119,26 +87,6 @@ def worker_dies_while_main_has_no_descriptors(bed: FaultBed) -> None:
     bed.expect(is_replaced or watch.was_unhealthy, "/healthz responded with 200 while a worker was missing")
 
 
-@contextlib.contextmanager
-def service_manager(bed: FaultBed) -> Iterator[None]:
-    """Act as a service manager that restarts the server RESTART_S seconds after it exits, until the with statement
-    ends."""
-    over = threading.Event()
-
-    def restart() -> None:
-        while not over.wait(RESTART_S):
-            if not bed.farm.server.running:
-                bed.farm.start_server(wait=False)
-
-    thread = threading.Thread(target=restart, name="service-manager", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
 def main_killed(bed: FaultBed) -> None:
     before = bed.farm.processes()
     bed.begin()
@@ -151,7 +99,7 @@ def main_killed(bed: FaultBed) -> None:
 
 
 def main_flaps(bed: FaultBed) -> None:
-    with service_manager(bed):
+    with service_manager(bed.farm):
         bed.begin()
         for _ in range(4):
             signal_process(bed.farm.server.pid, signal.SIGKILL)

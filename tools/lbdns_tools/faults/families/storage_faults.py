@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sqlite3
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from lbdns_tools import installed_programs
 from lbdns_tools.faults.fault import Fault, Limits
@@ -56,22 +55,9 @@ def records(bed: FaultBed) -> Callable[[], bool]:
     def check() -> bool:
         if not history(bed).get("ok"):
             return False
-        return has_values(history_since(bed, began))
+        return bed.farm.has_history(began)
 
     return check
-
-
-def history_since(bed: FaultBed, begin: float, end: float = 0.0) -> Mapping[str, Any]:
-    """Return the scores recorded since Unix time ``begin``, or an empty document if they cannot be read."""
-    until = f"&to={end}" if end else ""
-    status, text = bed.farm.get(f"/api/v1/history?pool=web&metric=score&points=5000&from={begin}{until}")
-    found: Mapping[str, Any] = json.loads(text) if status == 200 else {"series": {}}
-    return found
-
-
-def has_values(document: Mapping[str, Any]) -> bool:
-    """Return whether a history document contains any value that is not null."""
-    return any(value is not None for values in document["series"].values() for value in values)
 
 
 def fill(folder: Path) -> Path:

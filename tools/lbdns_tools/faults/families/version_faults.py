@@ -8,7 +8,6 @@ from typing import Final
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench.dns.benchmark_farm import MEMBERS, LbdnsProgram
 from lbdns_tools.faults import old_version
-from lbdns_tools.faults.families.storage_faults import has_values, history_since
 from lbdns_tools.faults.fault import Fault, Limits, queries
 from lbdns_tools.faults.fault_bed import FaultBed
 from lbdns_tools.faults.fault_farm import THIS_VERSION, FarmPlan
@@ -67,8 +66,8 @@ def change_version(bed: FaultBed, first: LbdnsProgram, second: LbdnsProgram) -> 
     bed.recovers(bed.is_healthy, "/healthz responds with 200")
     in_force = bed.farm.control("overrides")["in_force"]
     bed.expect(len(in_force) == 1, f"{len(in_force)} overrides are in force instead of 1")
-    bed.awaits(lambda: has_values(history_since(bed, began, recorded)), "the recorded history can be read", 15)
-    bed.awaits(lambda: has_values(history_since(bed, recorded + 1)), "the server continues to record the history", 25)
+    bed.awaits(lambda: bed.farm.has_history(began, recorded), "the recorded history can be read", 15)
+    bed.awaits(lambda: bed.farm.has_history(recorded + 1), "the server continues to record the history", 25)
 
 
 def upgrade(bed: FaultBed) -> None:

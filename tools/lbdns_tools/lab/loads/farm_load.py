@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools.lab.farm.lab_farm import DNS, NAMES, ZONE, LabFarm, WebHost
-from lbdns_tools.lab.front.balancer_programs import LEAST_CONNECTIONS, ROUND_ROBIN
 from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, MeasuredOutcome
+from lbdns_tools.lab.programs.balancer_programs import LEAST_CONNECTIONS, ROUND_ROBIN
 from lbdns_tools.lab.study_plan import StudySettings, StudyStep
 from lbdns_tools.load import load_study
 from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule

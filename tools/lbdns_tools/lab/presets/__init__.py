@@ -1,2 +1,1 @@
-"""The studies that ``lbdns-lab`` can run. NAME_study.py defines the steps of the study NAME. NAME_report.py defines the
-study's report."""
+"""The studies that ``lbdns-lab`` can run. NAME_study.py defines the steps of the study NAME."""

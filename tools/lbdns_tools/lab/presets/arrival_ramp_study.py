@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from lbdns_tools.lab.farm.lab_farm import NAMES, LabFarm, WebHost
 from lbdns_tools.lab.loads.farm_load import ALONE, AROUND_S, CGI, FARM, UNEQUAL, FarmLoad, chosen
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
-from lbdns_tools.lab.presets.arrival_ramp_report import sections
+from lbdns_tools.lab.report.arrival_ramp_report import sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.load.load_plan import ClosedLoop, OpenLoop
 

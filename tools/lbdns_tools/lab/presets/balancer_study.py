@@ -28,7 +28,7 @@ from lbdns_tools.lab.loads.farm_load import (
     reached,
 )
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
-from lbdns_tools.lab.presets.balancer_report import AB_CLIENTS, AB_REQUESTS, sections
+from lbdns_tools.lab.report.balancer_report import AB_CLIENTS, AB_REQUESTS, sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.load.load_plan import ClosedLoop, OpenLoop
 from lbdns_tools.load.request_mix import FILE_SETS

@@ -17,7 +17,7 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import ALONE, AROUND_S, FARM, STATIC, UNEQUAL, FarmLoad, chosen, reached
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
-from lbdns_tools.lab.presets.capacity_report import CRITERIA, sections
+from lbdns_tools.lab.report.capacity_report import CRITERIA, sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.load.capacity_search import frontier
 from lbdns_tools.load.load_plan import OpenLoop

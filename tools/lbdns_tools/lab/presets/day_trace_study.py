@@ -14,7 +14,7 @@ from lbdns_tools.lab.farm.lab_farm import NAMES, LabFarm
 from lbdns_tools.lab.loads.farm_load import CGI, FARM, UNEQUAL, FarmLoad, chosen
 from lbdns_tools.lab.loads.load_shapes import compressed_day, scaler_phases
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
-from lbdns_tools.lab.presets.day_trace_report import sections
+from lbdns_tools.lab.report.day_trace_report import sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from lbdns_tools.lab.loads.load_shapes import FlashCrowd
 from lbdns_tools.lab.loads.noisy_neighbours import burners, filesystem, writers
 from lbdns_tools.lab.loads.scheduled_events import ScheduledEvent, ScheduledEvents, first_given, last_given
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome, answers
-from lbdns_tools.lab.presets.other_loads_report import sections
+from lbdns_tools.lab.report.other_loads_report import sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.load.load_plan import OpenLoop
 

@@ -18,7 +18,7 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost, machines
 from lbdns_tools.lab.loads.farm_load import TIMEOUT_S, UNEQUAL, MeasurementLength, chosen, dns_name, learning
 from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, MeasuredOutcome
-from lbdns_tools.lab.presets.webstone_report import sections
+from lbdns_tools.lab.report.webstone_report import sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, ResolveMode, ResolveRule
 from lbdns_tools.load.load_study import PlannedRun, closed

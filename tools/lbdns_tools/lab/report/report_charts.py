@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools import plot_files
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
+from lbdns_tools.lab.report.outcome_index import by_selection
 from lbdns_tools.lab.report.report_page import ReportPicture
-from lbdns_tools.lab.statistics.outcome_index import by_selection
-from lbdns_tools.lab.statistics.run_windows import cpu, windows
+from lbdns_tools.lab.report.run_windows import cpu, windows
 from lbdns_tools.plot_files import COLOURS, log_times, need_matplotlib, new, save, tidy
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ def _pool(table: TomlTable, key: str, default: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentConfig:
+class AgentSettings:
     """How the agent of a new server joins the pool."""
 
     collectors: tuple[Endpoint, ...] = read.each((LOCAL_COLLECTOR,), _collector)
@@ -56,7 +56,7 @@ class AgentConfig:
         return agent_line(keys.masters[0].agent_key(name))
 
 
-def check_agent(agent: AgentConfig, table: TomlTable, needs_key: bool) -> None:
+def check_agent(agent: AgentSettings, table: TomlTable, needs_key: bool) -> None:
     """Record errors about keys that are missing or empty."""
     if agent.key_file is None and needs_key:
         table.wrong("key_file", "is missing; name the collector's key file, from which each server's key is derived")

@@ -14,8 +14,8 @@ from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, find_hierarchies, make_group
 from lbdns_tools.lab.machines.leftover_cleanup import LabTraces
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
-from lbdns_tools.lab.web import web_content
-from lbdns_tools.lab.web.web_host_programs import ALARMS, STATUS_PAGE
+from lbdns_tools.lab.programs import web_content
+from lbdns_tools.lab.programs.web_host_programs import ALARMS, STATUS_PAGE
 from lbdns_tools.scaler.providers.loopback_host import LoopbackHost, agent_command
 from lbdns_tools.scaler.providers.machine_folder import LocalMachine
 

@@ -16,7 +16,7 @@ from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, NETWORK4
 from lbdns_tools.lab.machines.network_namespaces import namespace_of
 from lbdns_tools.lab.machines.placed_machine import NAMESPACES
-from lbdns_tools.scaler.providers.agent_settings import AgentConfig
+from lbdns_tools.scaler.providers.agent_settings import AgentSettings
 from lbdns_tools.scaler.providers.cloud_calls import need_package
 from lbdns_tools.scaler.providers.machine_folder import LocalMachine
 from lbdns_tools.scaler.providers.process_provider import DEFAULT_QUOTA, MAX_QUOTA, ProcessesConfig, ProcessProvider
@@ -28,17 +28,15 @@ WORKERS: Final = 50  # Apache processes; the lab's default
 DEFAULT_NETWORK: Final = ipaddress.IPv4Network("198.19.0.0/24")
 
 
-def _network(table: TomlTable, key: str, default: ipaddress.IPv4Network) -> ipaddress.IPv4Network:
-    text = table.string(key, str(default))
-    try:
-        network = parse_network(text)
-    except ValueError as error:
-        table.wrong(key, str(error))
-        return default
+def _network(text: str) -> ipaddress.IPv4Network:
+    network = parse_network(text)
     if not isinstance(network, ipaddress.IPv4Network) or not network.subnet_of(NETWORK4):
-        table.wrong(key, f"{text!r} must be part of the lab's network {NETWORK4}, such as {default}")
-        return default
+        raise ValueError(f"{text!r} must be part of the lab's network {NETWORK4}, such as {DEFAULT_NETWORK}")
     return network
+
+
+def _read_network(table: TomlTable, key: str, default: ipaddress.IPv4Network) -> ipaddress.IPv4Network:
+    return table.parsed(key, str(default), _network, default)
 
 
 def _lab(table: TomlTable, key: str, _: object) -> str:
@@ -54,7 +52,7 @@ class LabConfig:
 
     lab: str = read.key(_lab)  # ID of a running lab
     folder: Path = read.path("servers")  # contains a folder for each machine
-    network: ipaddress.IPv4Network = read.key(_network, DEFAULT_NETWORK)
+    network: ipaddress.IPv4Network = read.key(_read_network, DEFAULT_NETWORK)
     cpu: float = read.number(0.1, 0.01, 64.0)  # cores of each web host
     memory: int = read.integer(0, 0, 2**40)  # bytes; 0: no limit
     workers: int = read.integer(WORKERS, 1, 1000)  # Apache processes
@@ -66,7 +64,7 @@ class LabConfig:
 class LabProvider(ProcessProvider):
     """A provider of web hosts with the same files, locks and supervisors as the machines of ``processes``."""
 
-    def __init__(self, config: LabConfig, agent: AgentConfig, farm: str) -> None:
+    def __init__(self, config: LabConfig, agent: AgentSettings, farm: str) -> None:
         """Raises ConfigError if this process does not run as root, or if pyroute2 is not installed."""
         need_package("pyroute2", "pyroute2", "lab")
         if os.geteuid() != 0:

@@ -23,7 +23,7 @@ from lbdns.config.value_readers import HOST_NAME, LOOPBACK, parse_network
 from lbdns.demo.webserver import HTTP_PORT, WORKERS
 from lbdns.text.counts import counted
 from lbdns_shared.errors import KeyFileError
-from lbdns_tools.scaler.providers.agent_settings import AgentConfig
+from lbdns_tools.scaler.providers.agent_settings import AgentSettings
 from lbdns_tools.scaler.providers.machine_folder import KEY_FILE, LOG_FILE, LocalMachine, MachineFolder
 from lbdns_tools.scaler.providers.provider import Machine, ProviderError, QuotaError
 
@@ -46,12 +46,7 @@ def _network(text: str) -> ipaddress.IPv4Network:
 
 
 def _read_network(table: TomlTable, key: str, default: ipaddress.IPv4Network) -> ipaddress.IPv4Network:
-    text = table.string(key, str(default))
-    try:
-        return _network(text)
-    except ValueError as error:
-        table.wrong(key, str(error))
-        return default
+    return table.parsed(key, str(default), _network, default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +66,7 @@ class ProcessProvider:
     """A provider of local servers. All state is in the folder, so a new provider continues where the last one
     stopped."""
 
-    def __init__(self, config: ProcessesConfig, agent: AgentConfig, farm: str) -> None:
+    def __init__(self, config: ProcessesConfig, agent: AgentSettings, farm: str) -> None:
         self._config = config
         self._agent = agent
         self._farm = farm

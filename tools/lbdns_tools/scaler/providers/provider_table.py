@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lbdns.config import value_readers as read
 from lbdns.config.toml_reader import TomlTable
-from lbdns_tools.scaler.providers.agent_settings import AgentConfig, check_agent
+from lbdns_tools.scaler.providers.agent_settings import AgentSettings, check_agent
 from lbdns_tools.scaler.providers.command_provider import CommandConfig, CommandProvider, check_commands
 from lbdns_tools.scaler.providers.ec2_provider import Ec2Config, Ec2Provider, check_ec2
 from lbdns_tools.scaler.providers.lab_provider import LabConfig, LabProvider
@@ -25,7 +25,7 @@ class ProviderKind:
 
     summary: str
     settings: Callable[..., Any]
-    make: Callable[[Any, AgentConfig, str], Provider]
+    make: Callable[[Any, AgentSettings, str], Provider]
     check: Callable[[Any, TomlTable], None] = lambda settings, table: None
 
 
@@ -59,7 +59,7 @@ class ProviderSection:
 
     kind: str
     settings: Any
-    agent: AgentConfig
+    agent: AgentSettings
     farm: str
     user_data: Path | None = None  # a template; None: the one that lbdns contains
 
@@ -82,8 +82,8 @@ def read_provider(root: TomlTable, farm: str) -> ProviderSection:
             table.one_of("kind", "", PROVIDERS)
         elif table.values.get("kind", "") == "":
             table.wrong("kind", f"is missing; known: {', '.join(PROVIDERS)}")
-        return ProviderSection(DEFAULT_KIND, PROVIDERS[DEFAULT_KIND].settings(), AgentConfig(), farm)
-    settings, agent = read.read_fields(kind.settings, table), read.read_fields(AgentConfig, table)
+        return ProviderSection(DEFAULT_KIND, PROVIDERS[DEFAULT_KIND].settings(), AgentSettings(), farm)
+    settings, agent = read.read_fields(kind.settings, table), read.read_fields(AgentSettings, table)
     kind.check(settings, table)
     text = table.string("user_data")
     user_data = table.folder / text if text else None

@@ -11,7 +11,7 @@ from typing import Final
 from lbdns.config.value_readers import HOST_NAME
 from lbdns.text.suggestions import suggestion
 from lbdns_shared.errors import ConfigError
-from lbdns_tools.scaler.providers.agent_settings import AgentConfig
+from lbdns_tools.scaler.providers.agent_settings import AgentSettings
 from lbdns_tools.scaler.providers.provider import ProviderError
 
 MAX_LENGTH: Final = 16_384  # bytes: the limit of EC2; Nova's is higher
@@ -29,7 +29,7 @@ _PLACEHOLDER: Final = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 class UserDataTemplate:
     """A template, and the settings of the agents that its scripts start."""
 
-    def __init__(self, text: str, agent: AgentConfig, farm: str) -> None:
+    def __init__(self, text: str, agent: AgentSettings, farm: str) -> None:
         self._text, self._agent, self._farm = text, agent, farm
 
     def __call__(self, name: str) -> str:
@@ -54,7 +54,7 @@ class UserDataTemplate:
         return script
 
 
-def read_user_data(path: Path | None, agent: AgentConfig, farm: str) -> UserDataTemplate:
+def read_user_data(path: Path | None, agent: AgentSettings, farm: str) -> UserDataTemplate:
     """Return the template in ``path``, or the default template. Raises ConfigError."""
     if path is None:
         source = importlib.resources.files(__package__) / "user_data.sh"

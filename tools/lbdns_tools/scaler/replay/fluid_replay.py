@@ -8,8 +8,8 @@ from lbdns_tools.scaler.life_cycle.scaling_limits import ScalingLimits
 from lbdns_tools.scaler.policies.revenue_model import lost_share, servers_for
 from lbdns_tools.scaler.policies.scaling_policy import Demand, FarmView, ScalingPolicy, ScalingRound
 from lbdns_tools.scaler.replay.demand_trace import DemandTrace
+from lbdns_tools.scaler.replay.modelled_response_times import ModelledResponseTimes
 from lbdns_tools.scaler.replay.replay_settings import ReplaySettings
-from lbdns_tools.scaler.replay.response_times import ResponseTimes
 from lbdns_tools.scaler.replay.simulated_farm import SimulatedFarm
 
 
@@ -49,7 +49,7 @@ class _Totals:
     def __init__(self, settings: ReplaySettings) -> None:
         self.requests = self.lost = self.seconds = self.server_seconds = self.cpu_seconds = 0.0
         self.most = 0
-        self.times = ResponseTimes(settings.service_time, settings.cores)
+        self.times = ModelledResponseTimes(settings.service_time, settings.cores)
 
     def add(self, rate: float, lost: float, servers: int, utilization: float, seconds: float) -> None:
         self.requests += rate * seconds

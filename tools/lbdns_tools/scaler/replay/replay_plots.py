@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from lbdns_tools.plot_files import COLOURS, new, tidy
+from lbdns_tools.plot_files import COLOURS, legend_below, new, tidy
 from lbdns_tools.scaler.replay.fluid_replay import ReplayResult
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def demand_and_servers(results: Sequence[ReplayResult], capacity: float) -> Figu
     servers.set_ylim(bottom=0)
     servers.yaxis.set_major_locator(MaxNLocator(integer=True))
     servers.set_xlabel(f"{name} since the start of the trace")
-    handles, labels = servers.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(8, len(labels)), frameon=False)
+    legend_below(figure, servers, columns=8)
     return figure
 
 

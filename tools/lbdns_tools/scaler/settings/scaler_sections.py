@@ -27,14 +27,9 @@ def _farm(table: TomlTable, key: str, default: str) -> str:
 
 
 def _listen(table: TomlTable, key: str, default: Endpoint | None) -> Endpoint | None:
-    text = table.string(key, str(default))
-    if text == "off":
-        return None
-    try:
-        return parse_listen(text, STATUS_PORT)
-    except ValueError as error:
-        table.wrong(key, str(error))
-        return default
+    return table.parsed(
+        key, str(default), lambda text: None if text == "off" else parse_listen(text, STATUS_PORT), default
+    )
 
 
 @dataclass(frozen=True, slots=True)

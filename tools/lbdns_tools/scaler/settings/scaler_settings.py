@@ -9,13 +9,13 @@ from typing import Final
 from lbdns.config.toml_reader import TomlTable, read_toml
 from lbdns.config.value_readers import read_section
 from lbdns.text.suggestions import nearest
+from lbdns_tools.scaler.demand.demand_table import DemandSection, read_demand
+from lbdns_tools.scaler.front_ends.front_end_table import FrontEndSection, read_front_end
 from lbdns_tools.scaler.life_cycle.next_step import LifeTimes
 from lbdns_tools.scaler.life_cycle.web_probe import BenchmarkSettings
 from lbdns_tools.scaler.policies.policy_table import POLICIES, read_policies
 from lbdns_tools.scaler.policies.scaling_policy import ScalingPolicy
 from lbdns_tools.scaler.providers.provider_table import ProviderSection, read_provider
-from lbdns_tools.scaler.settings.demand_table import DemandSection, read_demand
-from lbdns_tools.scaler.settings.front_end_table import FrontEndSection, read_front_end
 from lbdns_tools.scaler.settings.scaler_sections import ProbeSection, ScalerSection
 
 DEFAULT_FILE: Final = "/etc/lbdns/scaler.toml"

@@ -1,0 +1,171 @@
+"""The report of the study ``capacity``: sustained rates, and the CPU use and response times at each rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.loads.farm_load import ALONE, front_group, strongest
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
+from lbdns_tools.lab.report.outcome_index import by_selection, mean_cpu, mean_of, means, most_memory, part, quotient
+from lbdns_tools.lab.report.report_charts import Line, chart
+from lbdns_tools.lab.report.report_page import ReportCell, ReportSection, SectionTable
+from lbdns_tools.lab.report.round_robin_comparison import saturated
+from lbdns_tools.load.capacity_search import FailureCriteria
+
+#: The criteria by which a rate fails, for the frontier and for skipping higher rates
+CRITERIA: Final = FailureCriteria(error_percent=1.0, percentile=99, limit_s=1.0, achieved_share=0.95)
+
+FIGURES: Final = ("requests_per_s", "mean_ms", "p95_ms", "error_percent")
+STUDY_RATES: Final = (400, 800, 1200, 1600, 2000, 2400)  # connections/s
+#: The balancer in the operating-system study at those rates: CPU in %, mean response in ms, memory in %
+STUDY: Final[Mapping[str, tuple[tuple[float, ...], ...]]] = {
+    "Ubuntu": (
+        (0.85, 1.73, 4.15, 4.26, 6.82, 5.99), (1.7, 2.3, 1.5, 2.2, 1.5, 1.9), (3.48, 3.49, 3.58, 3.53, 3.57, 3.57),
+    ),
+    "FreeBSD": ((1, 2, 3, 4, 5, 6), (1.4, 1.4, 1.9, 2.2, 2.6, 1.8), (3.70, 3.81, 3.93, 4.04, 4.15, 4.38)),
+    "CentOS": (
+        (1.07, 2.52, 3.63, 4.46, 4.74, 5.83), (1.07, 1.07, 1.3, 1.7, 1.8, 1.8), (5.72, 5.71, 5.70, 5.72, 5.71, 5.76),
+    ),
+}  # fmt: skip
+_STUDY_COLUMNS: Final = ("CPU %", "mean ms", "memory %")
+
+
+def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> list[ReportSection]:
+    return [
+        _carried(part(outcomes, "carried"), farm),
+        _against_rate(part(outcomes, "rate"), farm),
+        _frontier(part(outcomes, "edge")),
+    ]
+
+
+def _name(selection: str, farm: LabFarm) -> str:
+    return f"{strongest(farm).name} alone" if selection == ALONE else selection
+
+
+def _front_cpu(selection: str, outcomes: Sequence[MeasuredOutcome]) -> float | None:
+    group = front_group(selection)
+    return mean_cpu(outcomes, [group]) if group else None
+
+
+def _carried(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
+    rows: list[list[ReportCell]] = [
+        [_name(selection, farm), *means(of, *FIGURES), mean_cpu(of, farm.host_names), _front_cpu(selection, of)]
+        for selection, of in by_selection(outcomes).items()
+    ]
+    columns = ("", "requests/s", "mean ms", "p95 ms", "errors %", "CPU of the hosts", "CPU of proxy or lbdns")
+    table = SectionTable("Clients send requests without pause; CPU use as a percentage of one core", columns, rows)
+    words = [
+        f"Clients request a 1 kB page, with one connection per request. The hosts have {farm.cpu:.3g} cores in total."
+    ]
+    words += saturated(outcomes)
+    rates = {str(row[0]): row[1] for row in rows if isinstance(row[1], float)}
+    times = quotient(rates.get("best"), rates.get("round_robin"))
+    if times is not None:
+        words.append(f"With 'best', the farm served {times:.2f} times as many requests/s as with 'round_robin'.")
+    return ReportSection("Carried rates", words, [table])
+
+
+def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
+    rows: list[list[ReportCell]] = []
+    response: dict[str, Line] = {}
+    hosts_cpu: dict[str, Line] = {}
+    front_cpu: dict[str, Line] = {}
+    for selection, of in by_selection(outcomes).items():
+        name, group = _name(selection, farm), front_group(selection)
+        for rate in dict.fromkeys(outcome.row.point.rate_per_s or 0.0 for outcome in of):
+            at = [outcome for outcome in of if outcome.row.point.rate_per_s == rate]
+            front, cpu = _front_cpu(selection, at), mean_cpu(at, farm.host_names)
+            memory = most_memory(at, group) if group else None
+            rows.append([name, rate, *means(at, *FIGURES), cpu, front, memory])
+            response.setdefault(name, []).append((rate, mean_of(at, "mean_ms")))
+            hosts_cpu.setdefault(name, []).append((rate, cpu))
+            if group:
+                front_cpu.setdefault(f"{group} ({name})", []).append((rate, front))
+    columns = ("", "offered /s", "successful /s", "mean ms", "p95 ms", "errors %", "CPU of the hosts",
+               "CPU of proxy or lbdns", "memory of proxy or lbdns, MB")  # fmt: skip
+    words = [
+        "Requests are sent at regular intervals, regardless of responses. If a selection fails at two consecutive "
+        f"rates ({CRITERIA}), higher rates are not measured with that selection.",
+        *_cost(outcomes),
+        *saturated(outcomes),
+        "In the study, the balancer ran on a separate machine and forwarded all traffic, whereas a DNS server only "
+        "answers queries. Therefore, compare the study's CPU use only with the CPU use of the proxy. Compare "
+        "response times only at rates well below the sustained rate.",
+    ]
+    tables = [
+        SectionTable("Mean CPU use as a percentage of one core, and peak memory use", columns, rows),
+        study_table(),
+    ]
+    pictures = [
+        *chart(
+            "capacity-response", "Mean response time as a function of the rate", response, "requests/s", "ms", log=True
+        ),
+        *chart("capacity-hosts", "CPU use of the hosts by rate", hosts_cpu, "requests/s", "% of one core"),
+        *chart("capacity-front", "CPU use of the proxy or lbdns by rate", front_cpu, "requests/s", "% of one core"),
+    ]
+    return ReportSection("Against the rate", words, tables, pictures)
+
+
+def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
+    """Return a sentence about the CPU cost of host selection at the highest rate that all selections sustained."""
+    choosing = [selection for selection in by_selection(outcomes) if selection != ALONE]
+    held: dict[str, dict[float, list[MeasuredOutcome]]] = {}
+    for outcome in outcomes:
+        rate = outcome.row.point.rate_per_s or 0.0
+        if outcome.case.selection in choosing and not CRITERIA.failing(outcome.row.figures, rate):
+            held.setdefault(outcome.case.selection, {}).setdefault(rate, []).append(outcome)
+    if len(choosing) < 2:
+        return []
+    common = set.intersection(*(set(held.get(selection, ())) for selection in choosing))
+    if not common:
+        return ["No rate was sustained with every selection."]
+    rate = max(common)
+    costs = {name: _front_cpu(name, of[rate]) for name, of in held.items()}
+    known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
+    return (
+        [
+            f"The highest rate that was sustained with every selection is {rate:g} requests/s. At this rate, host "
+            f"selection used the following share of one core: {known}."
+        ]
+        if known
+        else []
+    )
+
+
+def study_table() -> SectionTable:
+    """Return a table with the results of the operating-system study."""
+    columns = ("connections/s", *(f"{name} {column}" for column in _STUDY_COLUMNS for name in STUDY))
+    rows = [
+        [rate, *(system[figure][place] for figure in range(len(_STUDY_COLUMNS)) for system in STUDY.values())]
+        for place, rate in enumerate(STUDY_RATES)
+    ]
+    return SectionTable(
+        "Results of the operating-system study: a balancer forwards 30,000 connections for a 1 kB page", columns, rows
+    )
+
+
+def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
+    rows: list[list[ReportCell]] = []
+    series: dict[str, Line] = {}
+    for edge in edges:
+        more = edge.case.more
+        highest, count = more.get("highest_per_s"), float(more["connections"])
+        why = str(more["why"]) or {"top": "no rate in the range failed"}.get(str(more["ending"]), "")
+        p99_ms = mean_of([edge], "p99_ms") if highest is not None else None
+        rows.append([edge.case.selection, count, highest, p99_ms, str(more["ending"]), why])
+        series.setdefault(edge.case.selection, []).append((count, None if highest is None else float(highest)))
+    words = [
+        "The highest rate depends on how many connections the farm must serve at that rate, because a growing queue "
+        "delays clients only gradually.",
+        f"A rate fails if any of these conditions holds: {CRITERIA}. If a rate fails, up to two more trials follow, "
+        "and the majority decides. The highest rate must pass one more trial. A run is measured until its last "
+        "response, so the criteria are stricter with fewer connections. Therefore, compare selections only at equal "
+        "numbers of connections.",
+    ]
+    columns = ("", "connections", "highest rate /s", "p99 ms at this rate", "ended at", "what failed above")
+    table = SectionTable("The highest sustained rates (empty if there is no result)", columns, rows)
+    pictures = chart("capacity-frontier", "The highest sustained rate by number of connections", series,
+                    "connections", "requests/s")  # fmt: skip
+    return ReportSection("Connections and rate", words, [table], pictures)

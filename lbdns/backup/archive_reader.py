@@ -128,11 +128,11 @@ class _Stream:
         try:
             return self._packed.read(size)
         except gzip.BadGzipFile:
-            raise ArchiveError("not an archive written by 'lbdns backup', or damaged: gzip finds an error") from None
+            raise ArchiveError("not an archive written by 'lbdns backup', or damaged: gzip reports an error") from None
         except EOFError:
             raise ArchiveError("the archive is incomplete: it ends too early") from None
         except zlib.error:
-            raise ArchiveError("the archive is damaged: gzip finds an error") from None
+            raise ArchiveError("the archive is damaged: gzip reports an error") from None
         except OSError as error:
             raise ArchiveError(f"cannot read the archive: {error.strerror or error}") from None
 

@@ -52,7 +52,10 @@ def plan_length(view: PoolView) -> int:
 
 
 def carried_credits(previous: Selections | None, members: int) -> tuple[float, ...]:
-    """Return the number of selections (between -1 and 1) owed to each member after ``previous``."""
+    """Return each member's credit after ``previous``, from -1 to 1.
+
+    A positive credit is the fraction of a selection that the member is owed; a negative one is its excess.
+    """
     if previous is None or len(previous.plan.weights) != members:
         return (0.0,) * members
     total = sum(previous.counts)

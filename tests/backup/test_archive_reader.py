@@ -93,8 +93,8 @@ def test_hostile_entries(entries: list[tuple[tarfile.TarInfo, bytes]], what: str
         (with_bomb(-1), "negative size"),
         (valid() + gzip.compress(b"more"), "there is data after the last entry"),
         (valid() + gzip.compress(bytes(2**20)), "there is data after the last entry"),
-        (valid() + b"more", "gzip finds an error"),
-        (valid()[:-8] + bytes(8), "gzip finds an error"),
+        (valid() + b"more", "gzip reports an error"),
+        (valid()[:-8] + bytes(8), "gzip reports an error"),
     ],
     ids=[
         "empty", "text", "no tar", "text in gzip", "no entries", "no manifest", "large first entry", "negative size",

@@ -1,4 +1,4 @@
-"""Reads the requests that HAProxy has received and serves, from its statistics socket or its CSV page."""
+"""Reads HAProxy's counts of requests, received and in progress, from its statistics socket or its CSV page."""
 
 from __future__ import annotations
 

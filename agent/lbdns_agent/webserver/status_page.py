@@ -68,7 +68,7 @@ def parse_status_url(text: str) -> StatusUrl:
 
 
 def parse_page_url(text: str, example: str) -> StatusUrl:
-    """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``. Without a path, the URL gets the path of ``example``.
+    """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``. If the URL has no path, the path of ``example`` is used.
 
     Raises ValueError, with ``example`` in the message.
     """

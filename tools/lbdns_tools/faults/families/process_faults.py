@@ -168,7 +168,7 @@ FAULTS: Final = (
     _fault("worker-no-descriptors", "for 5 s, a worker cannot open more descriptors, while 40 clients connect over TCP",
            "UDP queries are answered; the worker does not busy-loop; TCP queries are answered again afterwards",
            worker_without_descriptors, Limits(recover_s=5), True),
-    _fault("main-no-descriptors", "for 3 s, the main process cannot open more descriptors, and a worker is killed",
+    _fault("main-no-descriptors", "a worker is killed while the main process can open no descriptors (for 3 s)",
            "/healthz responds with 503 until the worker is replaced; descriptors are available again after 3 s",
            worker_dies_while_main_has_no_descriptors, Limits(queries(4, 0.65), queries(4, 0.45), recover_s=5), False),
     _fault("main-killed", "the main process is killed, and a service manager restarts the server",

@@ -67,7 +67,7 @@ FAULTS: Final = (
           "the second server exits with an error; the first server is unaffected", same_configuration, Limits(),
           FarmPlan(workers=1)),
     Fault("sharing.state-dir",
-          "a second server starts with the same DNS port and state_dir, but with other report and web ports",
+          "a second server starts with the same DNS port and state_dir, but with different ports for reports and page",
           "no query is lost, and no answer is wrong; overrides and history stay intact", shared_port_and_state,
           Limits()),
 )  # fmt: skip

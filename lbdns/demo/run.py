@@ -139,7 +139,7 @@ Try, in another terminal:
 With dig:
   dig @{LOOPBACK} -p {plan.dns_port} best.hobbit
 Put one web server under load, then repeat the query:
-  for i in 1 2 3 4 5; do curl -s 'http://{first}/work?ms=3000' & done; wait
+  for i in 1 2 3 4 5; do curl -s 'http://{first}/work?ms=2000' > /dev/null & done
 """
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import closing
+
+import pytest
 
 from lbdns_tools.bench.dns.windowed_load import WindowedLoad
 
@@ -32,3 +35,14 @@ def test_refused_queries_count_as_lost() -> None:
 def test_an_error_is_no_answer() -> None:
     tally = WindowedLoad(FewAnswers(1, rcode=2).port, 1, 0).run()
     assert (tally.answered, tally.unexpected) == (0, 1)
+
+
+def test_clients_do_not_make_up_for_a_pause() -> None:
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as server:
+        server.bind(("127.0.0.1", 0))
+        load = WindowedLoad(server.getsockname()[1], 0, rate=100.0)
+        load.tally.sent = 50
+        assert load._sending_time(0.55) == pytest.approx(0.55), "a tenth of a second behind"
+        assert load._sending_time(10.5) == pytest.approx(0.6), "50 queries were sent before a pause of ten seconds"
+        load.tally.sent = 60
+        assert load._sending_time(10.6) == pytest.approx(0.7)

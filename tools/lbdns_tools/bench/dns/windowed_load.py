@@ -14,6 +14,7 @@ from lbdns_tools.bench.dns.latency_prober import query_wire
 
 PORTS: Final = 32  # of the client; the kernel distributes them among the workers' sockets
 WINDOW: Final = 8  # queries in flight from each port
+BEHIND: Final = 0.1  # seconds; after a pause, clients make up for no more than the queries of this time
 GIVE_UP: Final = 3.0  # seconds without an answer after which a query is lost
 QUERY: Final = query_wire("round.robin.bench", edns=False)
 
@@ -47,6 +48,7 @@ class WindowedLoad:
         self.goes_on = threading.Event()
         self._queries, self._rate, self._window, self._give_up = queries, rate, window, give_up
         self._query = query[2:]
+        self._paused = 0.0  # seconds for which no query could be sent
         self._sockets: dict[int, socket.socket] = {}  # by descriptor
         for _ in range(PORTS):
             sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -63,8 +65,9 @@ class WindowedLoad:
         swept = began
         while self._has_more() or any(self._in_flight.values()):
             now = time.monotonic()
+            elapsed = self._sending_time(now - began)
             for descriptor in self._sockets:
-                self._send(descriptor, now, now - began)
+                self._send(descriptor, now, elapsed)
             for descriptor, _ in poll.poll(5):
                 self._receive(descriptor)
             if now - swept > self._give_up / 10:
@@ -74,6 +77,15 @@ class WindowedLoad:
         for sock in self._sockets.values():
             sock.close()
         return self.tally
+
+    def _sending_time(self, elapsed: float) -> float:
+        """Return the seconds for which queries were sent, from the seconds since the start.
+
+        Without this, the queries of a pause would follow at once, and exceed the server's rate limit.
+        """
+        if self._rate:
+            self._paused = max(self._paused, elapsed - self.tally.sent / self._rate - BEHIND)
+        return elapsed - self._paused
 
     def _has_more(self) -> bool:
         return self.tally.sent < self._queries or self.goes_on.is_set()

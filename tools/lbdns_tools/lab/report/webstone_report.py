@@ -144,9 +144,9 @@ def _highest_score(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSecti
         f"best_score; {host.name} has {host.cpu / farm.cpu:.0%} of the farm's CPU capacity", columns, rows
     )
     words = (
-        "As in 1999, 'best_score' sends all clients to the server with the highest score until the next report. But the "
-        "score is lbdns's default, 'headroom', not the score of 1999. A point is marked 'wins' if throughput is higher "
-        "and p95 is lower than with 'best'. A point is marked 'herds' if throughput or p95 is worse than with "
+        "As in 1999, 'best_score' sends all clients to the server with the highest score until the next report. But "
+        "the score is lbdns's default, 'headroom', not the score of 1999. A point is marked 'wins' if throughput is "
+        "higher and p95 is lower than with 'best'. A point is marked 'herds' if throughput or p95 is worse than with "
         "'round_robin', which ignores load.",
     )
     return ReportSection("The highest score until the next report", words, (table,))

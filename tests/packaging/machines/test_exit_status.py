@@ -49,7 +49,7 @@ def test_every_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setattr(command, "run_form", lambda form, packages, out, report: end(report))
-    monkeypatch.setattr(command.signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr("signal.signal", lambda number, handler: None)
     assert command.main(["quick", "--out", str(tmp_path)]) == status
     assert printed in capsys.readouterr().out
     if status == 1:

@@ -141,7 +141,7 @@ def _prepare(logs: Path | None) -> None:
     """Enter the namespaces, install the signal handler that stops all programs, and create the directory ``logs``."""
     if not isolation.enter(MODULE, sys.argv[1:]):
         click.echo(
-            "network namespaces are not permitted here; the faults run on this machine's loopback interface", err=True
+            "network namespaces are not permitted here; the fault tests use this machine's loopback interface", err=True
         )
     signal.signal(signal.SIGTERM, _end)
     if logs:

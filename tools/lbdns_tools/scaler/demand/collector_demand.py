@@ -47,7 +47,7 @@ class CollectorDemand:
         self._read_at: float | None = None
 
     async def read(self, now: float) -> DemandReading:
-        """Return the demand since the previous call, or the members' own rates at the first call."""
+        """Return the demand since the previous call, or the members' own rates on the first call."""
         try:
             members = await self._status.members()
         except LbdnsError as error:
@@ -82,7 +82,7 @@ class CollectorDemand:
         )
 
     def _rate(self, name: str, member: Mapping[str, Any], now: float) -> float | None:
-        """Return the requests/s that the web server has served, or None if they are unknown."""
+        """Return the web server's request rate, in requests/s, or None if it is unknown."""
         metrics: Mapping[str, float] = member["metrics"]
         rate, total = metrics.get("requests_per_s"), metrics.get("requests_total")
         if total is not None:

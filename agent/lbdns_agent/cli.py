@@ -205,15 +205,25 @@ def read_options(arguments: argparse.Namespace, config: AgentConfig = NO_CONFIG)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``lbdns-agent``. Return 0 on success, 1 on a runtime failure, or 2 on invalid arguments or key files."""
     words = sys.argv[1:] if argv is None else list(argv)
-    if words and words[0] in SUBCOMMANDS:
-        subcommand: Callable[[Sequence[str]], int] = import_module(SUBCOMMANDS[words[0]]).main
-        return subcommand(words[1:])
+    try:
+        if words and words[0] in SUBCOMMANDS:
+            subcommand: Callable[[Sequence[str]], int] = import_module(SUBCOMMANDS[words[0]]).main
+            return subcommand(words[1:])
+        return _run_agent(words)
+    except BrokenPipeError:  # the reader of the standard output has gone, as in lbdns-agent --once | head -1
+        # Discard the rest: the interpreter would try to write it when it ends, and print an error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run_agent(words: Sequence[str]) -> int:
     parser = build_parser()
     try:
         arguments, config = merge(parser, words)
         options = read_options(arguments, config)
     except SystemExit as ended:  # argparse has printed why
-        return int(ended.code or 0) or _printed("")
+        sys.stdout.flush()
+        return int(ended.code or 0)
     except ConfigError as error:
         return _fail(error)
     log.set_up(arguments.log_format, "error" if arguments.once else arguments.log_level)
@@ -221,9 +231,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not arguments.once:
             return run(options, lambda: read_options(*merge(parser, words)))
         single = take_single_sample(options)
-        return _printed(
-            f"{sample_as_json(options, single, time.time()) if arguments.json else sample_as_table(options, single)}\n"
-        )
+        print(sample_as_json(options, single, time.time()) if arguments.json else sample_as_table(options, single))
+        sys.stdout.flush()
+        return 0
     except KeyboardInterrupt:  # during a single sample
         return 1
     except LbdnsError as error:
@@ -236,15 +246,3 @@ def _fail(error: LbdnsError) -> int:
     for line in str(error).splitlines():
         print(f"lbdns-agent: {line}", file=sys.stderr)
     return error.exit_status
-
-
-def _printed(text: str) -> int:
-    """Print ``text`` and everything printed so far. Return 0, or 1 if the reader has gone (``| head``)."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The interpreter would try to write the rest when it ends, and print an error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    return 0

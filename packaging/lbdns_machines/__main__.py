@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -22,7 +23,7 @@ from lbdns_machines.time_limit import TimeLimitReached, time_limit
 from lbdns_packaging.source_tree import ROOT
 
 CACHE: Final = ROOT / "build" / "packaging"
-#: Seconds for the preparation, which depends on Debian's mirror, and for everything
+#: Seconds for the preparation, which depends on Debian's mirror and on the host, and for everything
 LIMITS: Final = {"quick": (5 * 60.0, 12 * 60.0), "full": (30 * 60.0, 75 * 60.0)}
 EPILOG: Final = (
     "Exit status: 0 if every step succeeded, or if this host cannot boot machines, in which case one line gives the "
@@ -70,14 +71,14 @@ def run_form(form: str, packages: Path, out: Path, report: StepReport) -> None:
     with MachineFarm(plans, CACHE / "roots", out) as farm:
         run = MachineRun(farm, CACHE / "quick-packages" if form == "quick" else packages, report)
         try:
-            with time_limit(longest_preparation, "making and booting the machines"):
+            with time_limit(longest_preparation, "preparing machines and packages"):
                 run.boot(plans, CACHE / "roots")
-        except TimeLimitReached as error:
+                if form == "quick":
+                    build = partial(build_debian_12_packages, run.packages, CACHE / "quick")
+                    report.run("build the packages for Debian 12", build, essential=True)
+        except TimeLimitReached as error:  # says nothing about lbdns
             raise HostError(str(error)) from None
         with time_limit(longest - (time.monotonic() - began), "the rest of the run"):
-            if form == "quick":
-                build = lambda: build_debian_12_packages(run.packages, CACHE / "quick")  # noqa: E731
-                report.run("build the packages for Debian 12", build, essential=True)
             run.follow_tutorial()
             (check_fully if form == "full" else check_quickly)(run)
 

@@ -74,7 +74,7 @@ def open_host(options: AgentOptions, proc: str = "/proc") -> MeasuredHost:
 
 
 def reopen_host(host: MeasuredHost, before: AgentOptions, options: AgentOptions) -> MeasuredHost:
-    """Return ``host`` adapted to the web server in ``options``. ``host`` was opened with ``before``."""
+    """Return ``host`` adapted to the web server in ``options``. ``host`` was opened with the options ``before``."""
     if (before.status, before.web_server) == (options.status, options.web_server):
         return host
     status = ServerStatusPage(options.status) if options.status else None

@@ -88,7 +88,7 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
 def only_host(path: Path | None) -> str | None:
     """Return the host whose keys the key file contains, or None if the file does not name exactly one host.
 
-    An invalid file names no host; ``load_signing_key`` reports its errors.
+    For an invalid file, None is returned; ``load_signing_key`` reports the file's errors.
     """
     if path is None:
         return None

@@ -64,7 +64,7 @@ def parse_name(text: str) -> str:
 
 
 def check_report_size(options: AgentOptions) -> None:
-    """Raise ConfigError if a report with all own metrics and the longest alarm could exceed a datagram."""
+    """Raise ConfigError if a report with all metrics and the longest alarm reason could be too long for a datagram."""
     if not options.metrics:
         return
     own = WEB_SERVER_METRICS[options.web_server.kind] if options.web_server else ()

@@ -24,8 +24,8 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z"
 
 @dataclass(frozen=True)
 class AlarmCondition:
-    """A condition for one metric, such as ``run_queue > 100``. The agent sends alarms as long as the
-    condition is met.
+    """A condition for one metric, such as ``run_queue > 100``. The agent sends alarms as long as the condition is
+    met.
 
     If ``per_cpu`` is true, the metric is first divided by the CPU count, or by 1 if the count is less than 1.
     """

@@ -108,9 +108,7 @@ def _explain(rejected: Any, name: str, key: AgentKey | None, skew: float) -> str
 
 
 def printable(text: str) -> str:
-    """Return the first QUOTED characters of ``text``, and replace unprintable characters, because ``text`` may be
-    forged.
-    """
+    """Shorten ``text`` to ``QUOTED`` characters and replace unprintable characters, because ``text`` may be forged."""
     return "".join(character if character.isprintable() else "?" for character in text[:QUOTED])
 
 

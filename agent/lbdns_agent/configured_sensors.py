@@ -1,4 +1,4 @@
-"""Selects the sensors that the options require: those of the metric catalogue, the web server, and own metrics."""
+"""Selects the sensors for the catalogue's metrics, the web server, and the metrics that the administrator defines."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ApacheWorkers:
 def configured_sensors(options: AgentOptions) -> tuple[dict[str, AnySensor], Callable[[], str]]:
     """Return two values: a map from each metric to its sensor, and a function that describes the measured web server.
 
-    A metric of the configuration file replaces the metric of the catalogue with the same name.
+    A metric defined in the configuration file replaces the catalogue's metric of the same name.
     """
     sensors = dict(METRIC_SENSORS)
     describe: Callable[[], str] = str
@@ -114,7 +114,7 @@ def _source_sensor(source: MetricSource, group: Sequence[MetricDefinition]) -> A
 
 
 def find_values(group: Iterable[MetricDefinition], text: bytes) -> SourceReading:
-    """Return the value of each metric in the text of their source, or the reason why it has none."""
+    """Return, for each metric in ``group``, its value in ``text`` or the reason why it has none."""
     found: dict[str, float | str] = {}
     for definition in group:
         try:
@@ -129,7 +129,7 @@ def source_metrics(
 ) -> MetricValues:
     """Return the metrics for the time between two readings. Those in ``rates`` are increases per second. Pure.
 
-    If a counter has decreased, because its program has restarted, the rate needs another reading.
+    If a counter has decreased, because its program was restarted, its rate is omitted until the next reading.
     """
     found: dict[str, float | str] = {}
     for name, value in now.items():

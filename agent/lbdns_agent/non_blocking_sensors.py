@@ -128,8 +128,8 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait until ``end`` (monotonic seconds) at the latest for the readings that reports wait for. If a sensor was
-        too slow in the last call, its current reading is not waited for."""
+        """Wait for the readings of awaited sensors, until ``end`` (monotonic seconds) at the latest. If a sensor was
+        too slow in the last call, don't wait for its current reading."""
         while any(task.busy and task.awaited and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:

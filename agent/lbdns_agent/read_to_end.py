@@ -8,9 +8,9 @@ from lbdns_agent.non_blocking_sensors import READABLE, DescriptorWait, ReadingSt
 
 
 def read_to_end(fd: int, largest: int) -> ReadingSteps[bytes]:
-    """Return everything up to the end of a non-blocking file descriptor.
+    """Read a non-blocking file descriptor to its end, and return what was read.
 
-    Raises OverflowError if there are more than ``largest`` bytes, and OSError.
+    Raises OverflowError if there are more than ``largest`` bytes, and OSError if reading fails.
     """
     parts: list[bytes] = []
     length = 0

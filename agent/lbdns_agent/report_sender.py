@@ -32,7 +32,10 @@ class CollectorSocket:
         clock: Callable[[], float] = time.monotonic,
         sources: Sequence[str] = (),
     ) -> None:
-        """``sources`` are the addresses from which to send, if this host has them; if empty, the kernel chooses."""
+        """``sources`` are the source addresses of reports.
+
+        In each address family, the first of ``sources`` is used if this host has it; otherwise, the kernel chooses.
+        """
         self.endpoint = endpoint
         self.resolver = BackgroundResolver(endpoint)
         self._recovery_time = recovery_time
@@ -119,7 +122,10 @@ class ReportSender:
     def __init__(
         self, endpoints: Iterable[Endpoint], recovery_time: float = RECOVERY_TIME, sources: Sequence[str] = ()
     ) -> None:
-        """``sources`` are the addresses from which to send, if this host has them; if empty, the kernel chooses."""
+        """``sources`` are the source addresses of reports.
+
+        In each address family, the first of ``sources`` is used if this host has it; otherwise, the kernel chooses.
+        """
         self._collectors = [CollectorSocket(endpoint, recovery_time, sources=sources) for endpoint in endpoints]
 
     def wait_for_names(self, longest: float) -> None:

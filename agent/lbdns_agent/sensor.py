@@ -74,7 +74,7 @@ def open_host(options: AgentOptions, proc: str = "/proc") -> MeasuredHost:
 
 
 def reopen_host(host: MeasuredHost, before: AgentOptions, options: AgentOptions) -> MeasuredHost:
-    """Return ``host``, which was opened with the options ``before``, with the web server in ``options``."""
+    """Return ``host`` adapted to the web server in ``options``. ``host`` was opened with the options ``before``."""
     if (before.status, before.web_server) == (options.status, options.web_server):
         return host
     status = ServerStatusPage(options.status) if options.status else None
@@ -138,7 +138,7 @@ class NonBlockingSensor(Generic[T]):
 
 
 def newest_value(metric: str) -> Callable[[float | None, float, float], MetricValues]:
-    """Return a ``values`` function for a sensor with one metric, ``metric``, whose value is the newest reading."""
+    """Return the ``values`` function of a sensor whose only metric is ``metric``: the value is the newest reading."""
     return lambda before, now, seconds: {metric: float(now)}
 
 

@@ -1,4 +1,4 @@
-"""Tells the service manager when the agent is ready, reloads, stops, and that it is still alive."""
+"""Tells the service manager that the agent is ready, reloading, stopping or still alive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbdns_shared.service_manager import ALIVE, STOPPING, notify, ready, reloadi
 
 
 class ServiceState:
-    """The agent's state as told to the service manager. Without a service manager, nothing happens.
+    """The agent's state as reported to the service manager. Without a service manager, nothing happens.
 
     ``alive_due`` is the monotonic time (s) at which the next keep-alive message is due, or inf if none is expected.
     """
@@ -25,7 +25,7 @@ class ServiceState:
         self._notify(ready(os.getpid()))
 
     def reloading(self) -> None:
-        """Report that a reload begins. The caller must call ``ready`` when the reload is complete."""
+        """Report that a reload is beginning. The caller must call ``ready`` when the reload is complete."""
         self._notify(reloading())
 
     def stopping(self) -> None:

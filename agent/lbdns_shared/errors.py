@@ -34,7 +34,7 @@ class KeyFileError(ConfigError):
 
 
 class ListenError(LbdnsError):
-    """Raised if a program can't listen on an address, because it is in use, not local or not permitted."""
+    """Raised if a program can't listen on an address, because the address is in use, not local or not permitted."""
 
 
 class ReportError(LbdnsError):
@@ -52,5 +52,5 @@ class UnknownNameError(LbdnsError):
 class LastMemberError(LbdnsError):
     """Raised if an override would leave a pool without a usable member.
 
-    Users can override this error by forcing the override.
+    Users can avoid this error by forcing the override.
     """

@@ -71,7 +71,7 @@ class KeyFile:
 def parse_key_file(text: str, where: str) -> KeyFile:
     """Parse the text of the key file at the path ``where``.
 
-    Raises KeyFileError with a list of all invalid lines, but without any secret.
+    Raises KeyFileError, which lists all invalid lines but shows no secrets.
     """
     masters: list[MasterKey] = []
     agents: list[AgentKey] = []

@@ -125,11 +125,10 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each window that has ended and in which records were suppressed. With each window, also yield True if
-        its records are similar, or False if they are merely of the same kind.
+        """Yield each window that has ended and in which records were suppressed. The flag yielded with a window is True
+        if the window's records are similar, or False if they are only of the same kind.
 
         Each window is yielded only once.
-
         """
         for windows, similar in ((self._similar, True), (self._kinds, False)):
             while windows and (first := next(iter(windows.items())))[1].end <= now:

@@ -72,8 +72,8 @@ class Report(NamedTuple):
     """One agent's report about its host.
 
     ``time`` is in Unix seconds; ``interval`` is in seconds. ``metrics`` maps names to finite numbers, in the units of
-    the metric catalogue; metrics that the agent couldn't measure are omitted. If the host is not in the configuration,
-    it asks to join ``pool`` with ``addresses``; both may be empty.
+    the metric catalogue; metrics that the agent couldn't measure are omitted. A host that is not in the configuration
+    asks to join ``pool`` with the addresses in ``addresses``; both fields may be empty.
     """
 
     host: str

@@ -37,8 +37,8 @@ class AgentCheck:
         self._capacity.observe(metrics, time.monotonic())
 
     def stop(self) -> float:
-        """Ask HAProxy to drain this host. Until the monotonic time that is returned, the caller must keep answering
-        checks."""
+        """Ask HAProxy to drain this host. Return the time (monotonic seconds) until which the caller must keep
+        answering checks."""
         self._is_stopping = True
         now, asked = time.monotonic(), self.server.asked_at
         return now + STOP_TIME if asked is not None and now - asked <= RECENT else now

@@ -14,8 +14,8 @@ SMOOTHING: Final = 5.0  # s: time constant of the moving average; HAProxy asks e
 def free_capacity(metrics: Mapping[str, float]) -> float | None:
     """Return the free share of the scarcest resource, from 0 to 1, or None if no resource has been measured. Pure.
 
-    The resources are CPU time, places in the run queue, and the web server's workers. The result never increases if any
-    kind of load increases.
+    The resources are CPU time, places in the run queue, and the web server's workers. The result never increases when
+    any kind of load increases.
     """
     shares = []
     if "cpu_idle" in metrics:

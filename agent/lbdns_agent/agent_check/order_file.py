@@ -16,10 +16,10 @@ _LONGEST: Final = 100  # characters
 
 
 class OrderFile:
-    """A file that contains ``maint``, ``drain`` or ``ready``, or does not exist.
+    """A file with an order for HAProxy: ``maint``, ``drain`` or ``ready``. Without the file, there is no order.
 
-    The words ``maint`` and ``drain`` change a server's administrative state in HAProxy, which only ``ready`` changes
-    back. Therefore, ``ready`` is sent for a while after the file has been removed.
+    After ``maint`` or ``drain``, HAProxy keeps the server in that administrative state until it receives ``ready``.
+    Therefore, ``ready`` is sent for a while after the file has been removed.
     """
 
     def __init__(self, path: Path) -> None:

@@ -91,9 +91,9 @@ def merge(
 ) -> tuple[argparse.Namespace, AgentConfig]:
     """Return two values: the arguments, and the configuration file.
 
-    The arguments are those on the command line, then those in the configuration file, then the defaults. The file is
-    the argument of ``--config``, or ``default_path`` if that file exists. Raises ConfigError, and SystemExit if the
-    command line is invalid.
+    Arguments on the command line override those in the configuration file, which override the defaults. The file is the
+    argument of ``--config``, or ``default_path`` if that file exists. Raises ConfigError if the file is invalid, and
+    SystemExit if the command line is.
     """
     actions = parser._actions  # argparse has no public list of a parser's options
     unset = {action.dest: _initial(action) for action in actions}
@@ -108,8 +108,8 @@ def merge(
 
 
 def _initial(action: argparse.Action) -> object:
-    """Return the value of an option that isn't given. Options that may be repeated need None, to which argparse can
-    append."""
+    """Return the value that an option keeps if it isn't on the command line. For an option that may be repeated, this
+    value is None, because argparse appends to it."""
     return None if _may_repeat(action) else _UNSET
 
 
@@ -153,7 +153,7 @@ def _convert_one(action: argparse.Action, text: str) -> Any:
 
 
 def _check_owner(status: os.stat_result, path: Path, findings: Findings) -> None:
-    """Add an error if another user than root and the agent's own can change a file that contains commands."""
+    """Add an error if a user other than root and the agent's own user can change a file that contains commands."""
     mode = stat.S_IMODE(status.st_mode)
     if mode & 0o022:
         findings.add(

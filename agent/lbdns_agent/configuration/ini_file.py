@@ -13,7 +13,7 @@ _KEY: Final = re.compile(r"(?P<key>[^\s#;\[=][^=]*?)\s*=")
 
 
 class Findings:
-    """The errors in one file, each of which is one line ``FILE:LINE: what``, in the order of their lines."""
+    """The errors in one file, in line order. Each error is one line of text: ``FILE:LINE: what``."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -71,7 +71,7 @@ def suggestion(word: str, known: Iterable[str], what: str) -> str:
 
 
 def parse_ini(text: str, findings: Findings) -> list[IniSection]:
-    """Return the sections of an INI file, and add errors of syntax and duplicates to ``findings``."""
+    """Return the sections of an INI file, and add syntax errors and duplicates to ``findings``."""
     import configparser  # not loaded unless there is a file
 
     parser = configparser.ConfigParser(
@@ -124,5 +124,5 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def any_of(names: Iterable[str], texts: Any) -> list[str]:
-    """Return those of ``names`` that are keys of ``texts``."""
+    """Return the names in ``names`` that are keys of ``texts``."""
     return [name for name in names if name in texts]

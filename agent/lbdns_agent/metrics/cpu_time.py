@@ -83,7 +83,8 @@ def _of_quota(before: QuotaTimes, now: QuotaTimes, seconds: float) -> MetricValu
 
 
 def _percent(share: float) -> float:
-    """Return ``share`` as a percentage, clamped to 0-100: idle time can decrease, and CPU use can exceed a quota."""
+    """Return ``share`` as a percentage, clamped to 0-100, because idle time can decrease and CPU use can exceed a
+    quota."""
     return 100.0 * min(1.0, max(0.0, share))
 
 

@@ -26,7 +26,7 @@ BUSY_TOLERANCE: Final = 2.0  # a busy time above the elapsed time times this was
 class Increases:
     """The increase of each counter from ``start`` to ``end`` (Unix seconds).
 
-    ``counters`` is in the order of ``diskstats.COUNTERS``. The increase of ``in_progress``, which is not a total, is 0.
+    ``counters`` is in the order of ``diskstats.COUNTERS``. ``in_progress`` is not a total, so its increase is always 0.
     """
 
     start: float

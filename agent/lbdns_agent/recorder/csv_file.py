@@ -1,4 +1,4 @@
-"""Appends rows to a CSV file, with one header, whole rows only, a lock against other writers, and rotation."""
+"""Appends whole rows to a CSV file with a single header, locks the file against other writers, and rotates it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ class FileInUseError(OSError):
 class CsvFile:
     """A CSV file to which this process alone appends rows.
 
-    When the first rows arrive, the file is opened, locked and checked. The same happens after another program has
-    moved, removed or truncated the file, so that logrotate and similar programs can be used. An incomplete last row,
-    which remains after a power failure, is removed. If the file begins with a different header, it is renamed first,
-    because a file can have only one header.
+    When the first rows arrive, the file is opened, locked and checked. This is repeated after another program, such as
+    logrotate, has moved, removed or truncated the file. An incomplete last row, which remains after a power failure, is
+    removed. If the file begins with a different header, it is renamed first, because a file can have only one header.
     """
 
     def __init__(self, path: Path, rotation: Rotation) -> None:
@@ -117,8 +116,7 @@ class CsvFile:
         log.warning("%s: removed an incomplete last row (%d bytes)", self.path, found.st_size - whole)
 
     def _is_start_of_header(self) -> bool:
-        """Return whether the file's only line, which is incomplete, may be the start of a header or contains only NUL
-        bytes."""
+        """Return whether an incomplete first line looks like the start of a header, or contains only NUL bytes."""
         return self._header.startswith(("time,", "datetime,")) or not self._header.strip("\0")
 
     def _set_aside(self) -> str:

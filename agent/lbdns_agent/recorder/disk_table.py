@@ -25,11 +25,11 @@ LONGEST_NAME: Final = 200  # bytes of a file name; file systems allow 255, and a
 
 @dataclass(frozen=True)
 class DiskFormat:
-    """A table format.
+    """A table format, defined by four functions that return text.
 
-    ``file_name`` receives the devices to record; an empty sequence means all devices. ``time`` receives Unix seconds
-    and returns them as text. ``header`` receives the number of counters in each row, and ``row`` the time and the line
-    of a device.
+    ``file_name`` is called with the devices to record; an empty sequence means all devices. ``time`` is called with
+    Unix seconds. ``header`` is called with the number of counters in each row. ``row`` is called with the time, a
+    device's line and the number of counters.
     """
 
     file_name: Callable[[Sequence[str]], str]

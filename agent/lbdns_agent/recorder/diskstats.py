@@ -40,7 +40,7 @@ def counter_names(count: int) -> list[str]:
 
 
 def parse(text: bytes) -> Mapping[str, DiskCounterLine]:
-    """Return the line of each device by the device's name, in the kernel's order.
+    """Return a map from each device's name to its line, in the kernel's order.
 
     Lines with fewer than 14 fields are ignored: before Linux 2.6.25, partitions had only four counters, which count
     different things.

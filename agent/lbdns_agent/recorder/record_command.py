@@ -51,7 +51,8 @@ class RecordOptions:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Return the names in a comma-separated list without duplicates, or no names for ``all``. Raises ValueError."""
+    """Parse a comma-separated list, and return its names without duplicates, or no names for ``all``. Raises
+    ValueError."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     if names == (ALL,):
         return ()
@@ -61,12 +62,12 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 
 def parse_devices(text: str) -> tuple[str, ...]:
-    """Return the kernel's names of the devices in a comma-separated list. Raises ValueError."""
+    """Parse a comma-separated list of devices, and return the kernel's names for them. Raises ValueError."""
     return tuple(dict.fromkeys(map(device_name, parse_names(text))))
 
 
 def parse_metrics(text: str) -> tuple[str, ...]:
-    """Return the metrics in a comma-separated list. Raises ValueError if a metric is unknown."""
+    """Parse a comma-separated list of metrics. Raises ValueError if a metric is unknown."""
     names = parse_names(text)
     for name in names:
         if name not in CATALOGUE:

@@ -141,9 +141,9 @@ def metric_charts(metric: str, points: Sequence[tuple[float, float]], shortest: 
 
 
 def _rates(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the increases per second of a total.
+    """Turn the recorded values of a total into increases per second.
 
-    An increase is NaN if the total has decreased, because the web server then restarted.
+    An increase is NaN if the total has decreased, which means that the web server was restarted.
     """
     found = []
     for (before, old), (after, new) in zip(points, points[1:]):
@@ -164,9 +164,9 @@ def _with_gaps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float
 
 
 def _averages(points: Sequence[tuple[float, float]], shortest: float) -> list[tuple[float, float]]:
-    """Return fewer points: each is the mean of the points within at least ``shortest`` seconds.
+    """Merge successive points: each result is the mean over at least ``shortest`` seconds.
 
-    A NaN ends a group of points early, and is itself returned.
+    A NaN ends the current group of points early, and stays in the result.
     """
     found: list[tuple[float, float]] = []
     group: list[tuple[float, float]] = []

@@ -35,7 +35,7 @@ class RecordedRows:
 
     ``disks`` maps each device to its rows. ``metrics`` maps each metric to pairs of a time (Unix seconds) and a value,
     which is NaN if the metric was missing. ``skipped`` counts malformed rows. ``zone`` is the time zone of the first
-    row, or None if its time has no zone.
+    row's time, or None if that time has none.
     """
 
     disks: dict[str, list[CounterRow]] = field(default_factory=dict)
@@ -107,7 +107,8 @@ def parse(lines: Iterable[str]) -> RecordedRows:
 
 
 def _without_nul(lines: Iterable[str], found: RecordedRows) -> Iterator[str]:
-    """Yield the lines that contain no NUL characters, which a power failure may leave in a file."""
+    """Yield the lines without NUL characters. Lines with NUL characters, which may remain after a power failure, count
+    as malformed."""
     for line in lines:
         if "\0" in line:
             found.skipped += 1

@@ -23,7 +23,7 @@ log = logging.getLogger("lbdns.recorder")
 
 
 class RowSource(Protocol):
-    """A source of rows. ``take`` returns a header and rows; the times in the rows are read from the given clock."""
+    """A source of rows. ``take`` returns a header and rows, whose times are read from ``clock``."""
 
     def take(self, clock: Callable[[], float]) -> tuple[str, list[str]]: ...
 

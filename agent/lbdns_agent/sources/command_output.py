@@ -29,7 +29,7 @@ class CommandOutput:
     def read(self) -> ReadingSteps[bytes]:
         """Return what the program prints. Raises MissingValueError.
 
-        If time is up, the program and the processes of its process group are killed.
+        If the time limit is exceeded, the program and all processes in its process group are killed.
         """
         self._killed = [process for process in self._killed if process.poll() is None]
         process = self._start()

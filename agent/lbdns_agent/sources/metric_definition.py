@@ -52,7 +52,8 @@ MetricSource = Union[UrlSource, CommandSource, FileSource]
 
 @dataclass(frozen=True)
 class MetricDefinition:
-    """One metric. If ``is_rate`` is true, the source counts, and the metric is the increase per second."""
+    """One metric. If ``is_rate`` is true, the source's value is a counter, and the metric is the counter's increase per
+    second."""
 
     name: str
     source: MetricSource

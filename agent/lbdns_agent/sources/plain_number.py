@@ -24,5 +24,5 @@ class PlainNumber:
     """Selects the only number in a text."""
 
     def find(self, text: bytes) -> float:
-        """Return the number. Raises ValueError if the text contains anything else but spaces and line ends."""
+        """Return the number. Raises ValueError if the text contains anything but the number, spaces and line ends."""
         return parse_number(text.decode("utf-8", "replace").strip())

@@ -19,7 +19,7 @@ _ESCAPES: Final = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 
 @dataclass(frozen=True)
 class PrometheusSample:
-    """Selects the samples with a name and with at least these labels; the value is the sum of their values."""
+    """Selects all samples that have this name and at least these labels. The result is the sum of their values."""
 
     name: str
     labels: frozenset[tuple[str, str]] = frozenset()

@@ -24,8 +24,8 @@ _ADVICE: Final[Mapping[int, str]] = {
 class HaproxyWorkers:
     """The statistics of one HAProxy, at the path of its socket or at the URL of its CSV page.
 
-    ``proxies`` names the front ends, back ends and listen sections that count; empty: all. ``workers`` is the number of
-    requests that HAProxy's servers can serve at once.
+    ``proxies`` names the front ends, back ends and listen sections that count; if it is empty, all of them count.
+    ``workers`` is the number of requests that HAProxy's servers can serve at once.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class HaproxyWorkers:
 def haproxy_status(
     rows: Iterable[StatisticsRow], proxies: frozenset[str], workers: float | None, own: float
 ) -> WorkerStatus:
-    """Return the status of the ``proxies`` (empty: all) in a table of statistics.
+    """Return the status of ``proxies``, or of all proxies if ``proxies`` is empty, from a table of statistics.
 
     ``own`` is the number of the agent's requests that HAProxy hasn't counted. Raises ValueError if the table lacks a
-    column, contains an invalid number, or has no row of a proxy. Pure.
+    column, contains an invalid number, or has no row for one of the ``proxies``. Pure.
     """
     table = [row for row in rows if not proxies or row.get("pxname") in proxies]
     missing = proxies.difference(row.get("pxname", "") for row in table)

@@ -1,4 +1,4 @@
-"""Reads the requests that nginx has received and serves, from its ``stub_status`` page."""
+"""Reads nginx's counts of requests, received and in progress, from its ``stub_status`` page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ADVICE: Final[Mapping[int, str]] = {
 
 
 class NginxWorkers:
-    """The ``stub_status`` page of one nginx. ``workers`` is the number of requests that it can serve at once."""
+    """The ``stub_status`` page of one nginx. ``workers`` is the number of requests that nginx can serve at once."""
 
     def __init__(self, url: StatusUrl, workers: float | None = None) -> None:
         self.page = ServerStatusPage(url, advice=_ADVICE)

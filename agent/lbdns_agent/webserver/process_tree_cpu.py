@@ -50,8 +50,8 @@ def ignores_children(proc: str, pid: int) -> bool:
 class InheritedCpuClock:
     """A perf event that counts the CPU time of a process and all processes that it starts, until ``close`` is called.
 
-    A process that ignores SIGCHLD needs this clock, because the kernel discards its children's CPU times when they exit
-    (wait(2), NOTES). Apache's mod_cgid daemon, whose children are the CGI programs, ignores SIGCHLD.
+    This clock is needed for a process that ignores SIGCHLD, because the kernel discards its children's CPU times when
+    they exit (wait(2), NOTES). Apache's mod_cgid daemon, whose children are the CGI programs, ignores SIGCHLD.
     """
 
     def __init__(self, pid: int) -> None:

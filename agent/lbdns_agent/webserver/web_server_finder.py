@@ -50,7 +50,7 @@ class FoundServer(NamedTuple):
 
 
 def running_programs(proc: str = "/proc") -> list[str]:
-    """Return the web servers in PROGRAMS of which a process runs, in the order of PROGRAMS."""
+    """Return the web servers in PROGRAMS that have a running process, in the order of PROGRAMS."""
     names = set()
     try:
         pids = [name for name in os.listdir(proc) if name.isdigit()]
@@ -112,7 +112,8 @@ class WebServerFinder:
         return status
 
     def _search(self) -> ReadingSteps[WorkerStatus | None]:
-        """Try the usual places of the programs that run. Return the first status, or None."""
+        """Try the places where the running web servers usually offer their status. Return the first status found, or
+        None."""
         self._advice = ""
         self._failures = 0
         programs = self._programs()
@@ -129,7 +130,7 @@ class WebServerFinder:
 
 
 def _candidates(programs: list[str], apache: FoundServer, places: Iterable[FoundServer]) -> Iterable[FoundServer]:
-    """Return the places to try: Apache's page first, unless only other web servers run."""
+    """Return the places to try. Apache's page comes first, but is omitted if only other web servers are running."""
     if "Apache" in programs or not programs:
         yield apache
     for each in places:

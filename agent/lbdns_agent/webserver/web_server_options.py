@@ -1,4 +1,4 @@
-"""Which web server the agent measures, if it isn't Apache. Pure."""
+"""The options that name the web server to measure if it isn't Apache. Pure."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class WebServerOptions:
     """The section [web-server].
 
     ``place`` is the URL of a page, or the path of HAProxy's socket. ``workers`` is the number of requests that the
-    server can serve at once; None: as the server reports. ``proxies`` are those of HAProxy that count; empty: all.
-    The agent measures the processes that listen on ``watch``.
+    server can serve at once, or None to use the number that the server reports. ``proxies`` names the HAProxy proxies
+    that count; if it is empty, all of them count. The agent measures the processes that listen on ``watch``.
     """
 
     kind: WebServerKind

@@ -87,7 +87,7 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Add the CPU time used since the last call to the sum, and return the sum.
+        """Update the total with the CPU time used since the last call, and return the new total.
 
         The CPU time comes from the web server's own cgroup if there is one, because a cgroup's CPU time is complete and
         more precise than clock ticks.

@@ -1,4 +1,4 @@
-"""What a web server says about itself, and the metrics that follow from it. Pure."""
+"""The status that a web server reports, and the metrics computed from it. Pure."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class AnswerTable:
         return bool(origin[0]) and any(above in self._zones for above in names.suffixes(names.parent(origin)))
 
     def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
-        """Return the entry for a question of class IN in the zone of ``index``.
+        """Return the entry for a question of class IN. ``index`` is the index of the zone that answers the question.
 
         The table keeps the entry only if the name exists and the type is either common or present at that name. These
         conditions prevent clients from exhausting the server's memory with random questions.
@@ -322,6 +322,6 @@ def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatc
 
 
 def _is_letters(qtype: int) -> bool:
-    """Return whether either byte of the type is an ASCII letter, so that lower-casing a question could change the
+    """Return whether either byte of the type is an ASCII letter. If so, lower-casing the question could change the
     type."""
     return any(0x41 <= octet <= 0x5A or 0x61 <= octet <= 0x7A for octet in qtype.to_bytes(2, "big"))

@@ -86,7 +86,7 @@ def answer_options(
     jar: ServerCookies | lbdns_native.ServerCookies | None,
     wall: float,
 ) -> EdnsOptions:
-    """Return the effect of a query's options on the response to a client at address ``host``.
+    """Return how a query's options affect the response. ``host`` is the client's address.
 
     ``identity`` is the response to the NSID option; if it is empty, NSID is ignored. If ``jar`` is None, the COOKIE
     option is treated as unknown. ``wall`` is in Unix seconds.

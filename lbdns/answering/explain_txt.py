@@ -1,4 +1,4 @@
-"""``explain.NAME TXT``: explains how the next answer for NAME, a pool's name, will be chosen. Sans-I/O.
+"""``explain.NAME TXT``: explains how the next answer for the pool name NAME will be chosen. Sans-I/O.
 
 ``explain.NAME`` exists only for clients that ``[explain] allow`` lists, and only if the zone file does not define it.
 Zone transfers do not include ``explain.NAME``, and queries for ``explain.NAME`` do not select a member.
@@ -32,7 +32,8 @@ Explainer = Callable[[Pool, str], Mapping[str, Any] | None]
 class ExplanationEntry(AnswerEntry):
     """The entry for one explanation query. The answer table keeps no explanation entries.
 
-    The RCODE is set before the body is written, so no explanation is generated for a query over the rate limit.
+    The RCODE is known before the explanation is generated. If a query exceeds the rate limit, the explanation is
+    therefore never generated.
     """
 
     __slots__ = ()

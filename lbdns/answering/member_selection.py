@@ -69,8 +69,8 @@ class PlanCursor:
     def set_plan(self, plan: Plan, usable: Collection[int] | None = None) -> None:
         """Follow ``plan`` from its beginning.
 
-        A plan may omit usable members. ``usable`` lists all usable members (default: the plan's members); a client that
-        was already sent to a usable member may be sent to that member again.
+        ``usable`` lists all usable members (default: the plan's members). A plan may omit usable members, but a client
+        that was sent to such a member earlier may be sent to it again.
         """
         self._before, self._last = self.totals(), self.last
         self._begin(plan, frozenset(plan.order if usable is None else usable))
@@ -196,19 +196,19 @@ class FamilyAffinity:
     the plan, and the other queries join its lookup. Because queries do not state which lookup they belong to, the rules
     below decide; the first rule that applies wins. The *current lookup* is the lookup of the client's newest query.
 
-    1. If a lookup has a query from the same port but none of the same type, the query joins that lookup.
+    1. If a lookup has a query from the same port but no query of the same type, the query joins that lookup.
     2. If the client's lookups usually begin with the query's type, the query begins a new lookup. There is one
        exception, because resolvers and networks may reorder queries: if the current lookup began a moment ago and has
        no query of the same type, the query joins it.
     3. If the current lookup has no query of the same type, the query joins it.
-    4. If the current lookup already has a query of the same type, that earlier query may belong to no lookup: another
-       program may have sent it alone. The new query therefore joins the lookup if the earlier query came from another
-       port, and a query of another type came from the new query's port.
-    5. The new query also joins the lookup if it closely follows the lookup's newest query, compared with the time
-       between that newest query and the earlier query of the same type.
-    6. A query joins the newest lookup that has no query of the same type. Joining the oldest such lookup would be
-       wrong: after an A query without an AAAA query, every later AAAA query would join the lookup before its own, until
-       the client paused.
+    4. If the current lookup already has a query of the same type, another program may have sent that earlier query. The
+       new query therefore joins the lookup if the earlier query came from another port, but the lookup also has a query
+       of another type from the new query's port.
+    5. Two times are compared: the time since the current lookup's newest query, and the time between the earlier query
+       of the same type and that newest query. If the first time is much shorter, the new query also joins the lookup.
+    6. A query joins the newest lookup that has no query of the same type, not the oldest one. Suppose that a client
+       sends an A query without an AAAA query. If AAAA queries joined the oldest lookup, each later AAAA query would
+       join the lookup before its own, until the client paused.
     7. All other queries begin a lookup.
     """
 
@@ -222,7 +222,7 @@ class FamilyAffinity:
 
     @staticmethod
     def mark(host: str, number: int) -> int:
-        """Return the hash of a client's address and a cursor's number."""
+        """Return one hash of two values: a client's address and a cursor's number."""
         return hash((host, number))
 
     def member(self, mark: int, port: int, family: int, now: float, window: float) -> int | None:
@@ -273,7 +273,8 @@ class FamilyAffinity:
 
 
 def _find(cells: Sequence[Any], port: int, family: int, now: float, window: float) -> int:
-    """Return the number of the lookup that a query joins, or _BEGINS or _DOUBTFUL if it begins a new lookup."""
+    """Return the number of the lookup that a query joins. If the query begins a new lookup, return _BEGINS, or
+    _DOUBTFUL if it may belong to the current lookup."""
     current: int = cells[_CURRENT]
     lacking = (cells[_LACKING] & _OF_TYPE[family]) >> family * OPEN
     is_open = now - cells[_BEGAN + current] < window
@@ -299,11 +300,12 @@ def _ports(cells: Sequence[Any], number: int) -> Sequence[int]:
 
 
 def _compare_gaps(cells: Sequence[Any], port: int, family: int, now: float) -> int:
-    """Apply rules 4 and 5, which decide if the current lookup already has the type. Return the result of ``_find``.
+    """Apply rules 4 and 5 to a query whose type the current lookup already has. Return the result of ``_find``.
 
-    Any query may be delayed, so a difference between the two times proves little by itself. It is sufficient if the
-    client's lookups are known to begin with another type, or if the difference also occurred in the previous lookups.
-    Otherwise, the difference must be very large: larger than the client's usual pauses between lookups can explain.
+    Rule 5 compares two times. Any query may be delayed, so a difference between the two times proves little by itself.
+    The difference is sufficient proof if the client's lookups are known to begin with another type, or if the previous
+    lookups showed the same difference. Otherwise, the difference must be so large that the client's usual pauses
+    between lookups cannot explain it.
     """
     ports = _ports(cells, cells[_CURRENT])
     if port in ports and port != ports[family]:
@@ -366,8 +368,8 @@ class MemberSelector:
     ) -> int:
         """Select, remember and return a member for ``query``. Call this method only if the response names a member.
 
-        ``client`` begins with the client's host and port. A query over TCP is never a retransmission, because TCP
-        itself retransmits lost segments.
+        The first two items of ``client`` are the client's address and port. A query over TCP is never a retransmission,
+        because TCP itself retransmits lost segments.
         """
         now = self.now
         if transport == TCP:

@@ -274,10 +274,10 @@ class RecordWriter:
         self._put(name)
 
     def _learn(self, folded: bytes, end: int, pointers: int) -> None:
-        """Register the labels of the name ``folded`` before index ``end`` as targets for compression pointers in later
-        names.
+        """Register the suffixes of the name ``folded`` that begin before index ``end``, so that later names can point
+        to them.
 
-        To read this name, a client must follow ``pointers`` compression pointers.
+        ``pointers`` is the number of compression pointers that a client must follow to read this name.
         """
         at, here = 0, self._at
         while at < end and here + at <= _MAX_POINTER:

@@ -60,7 +60,7 @@ class AllowedNetworks:
 class RelayedQuery:
     """A query to be relayed to an upstream: RD is set, and the client is in an allowed network.
 
-    The queried name either is outside our zones, or is a name of ours whose ``aliases`` lead out of our zones.
+    The queried name is outside our zones, or it is one of our names and its ``aliases`` lead out of our zones.
     """
 
     query: Query

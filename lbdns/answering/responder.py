@@ -75,7 +75,7 @@ class Responder:
     )  # fmt: skip
 
     def __init__(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
-        """Create a responder. For the arguments, see ``use``."""
+        """Create a responder. The arguments are those of the method ``use``."""
         self.now = self.wall = 0.0
         #: Set only while a socket is overloaded. Returns whether to drop the next query that would take the slow path.
         self.sheds: Callable[[], bool] | None = None
@@ -108,7 +108,7 @@ class Responder:
         self.limiter.tick(self.now)
 
     def tick(self, now: float, wall: float) -> None:
-        """Set the time for the following queries: ``now`` in monotonic seconds, and ``wall`` in Unix seconds.
+        """Set the time for the following queries. ``now`` is in monotonic seconds, and ``wall`` is in Unix seconds.
 
         Call this method on each wake-up, before ``respond``. The times may be a few milliseconds old.
         """
@@ -121,7 +121,7 @@ class Responder:
         return {**self._counters_since_start(), "too_long_cut": self.truncated}
 
     def _counters_since_start(self) -> dict[str, int]:
-        """Return the counters of the limiter and the selector, including those of objects that ``use`` has replaced."""
+        """Return the counters of the limiter and the selector. The objects that ``use`` has replaced are included."""
         limiter, selector = self.limiter, self.selector
         now = (limiter.dropped, limiter.cut, selector.retransmissions.repeated, selector.affinity.coherent)
         return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}
@@ -257,9 +257,9 @@ class Responder:
         """Return the response to a relayed query, truncated if it is longer than the client accepts.
 
         ``body`` is a result of ``relayed_query.relayed_body``. Call this method once for each ``RelayedQuery`` that
-        ``respond`` returned, then send the result to the client. The length limit for clients without cookies protects
-        the victims of forged queries. It does not apply here, because clients in allowed networks are assumed not to be
-        such victims.
+        ``respond`` returned, then send the result to the client. Responses to clients without cookies are usually kept
+        short, to protect the victims of forged queries. Clients in allowed networks are assumed not to be such victims,
+        so their responses may be longer.
         """
         query, transport = relayed.query, relayed.transport
         self.table.count((relayed.zone, query.qtype, TRANSPORTS[transport], body.flags & 0xF))
@@ -300,9 +300,10 @@ class Responder:
 
 
 def response_kind(before: bytes, after: bytes) -> int | None:
-    """Return the response kind for a query with these bytes around its question, or None for an unusual shape.
+    """Return the response kind for a query, given the bytes before and after its question, or None for an unusual
+    shape.
 
-    ``before`` contains the flags and counts; ``after`` contains everything that follows the question.
+    ``before`` contains the flags and counts. ``after`` contains everything that follows the question.
     """
     kind = QUERY_SHAPES.get(before + after)
     if kind is None and len(after) in COOKIE_ENDS and after[COOKIE_AT - 1] == len(after) - COOKIE_AT:

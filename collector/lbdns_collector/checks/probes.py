@@ -37,7 +37,7 @@ def failure_of(error: OSError) -> ProbeResult:
 
 
 def no_answer(now: float, deadline: float, check: CheckConfig) -> ProbeResult:
-    """Return the result of a probe that ended without an answer at ``now`` (monotonic seconds)."""
+    """Return the result of a probe that has ended without an answer. ``now`` is in monotonic seconds."""
     if now > deadline + STALL:
         return ProbeResult(None, "this program was too busy to read a response in time")
     return ProbeResult(False, f"no answer within {check.timeout:g} s")

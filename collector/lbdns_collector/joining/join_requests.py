@@ -37,7 +37,7 @@ JOIN_REASONS: Final = ("join_pool", "join_name", "join_address", "join_full")
 
 
 class JoinRequests:
-    """The hosts that may join a farm's pools, and the requests to join that are not yet part of the farm."""
+    """Decides which hosts may join a farm's pools, and keeps their requests until the hosts are part of the farm."""
 
     def __init__(self, configured: Farm, joined: JoinedMembers = NO_JOINED_MEMBERS) -> None:
         """``configured`` is the farm without joined members; ``joined`` are the currently joined members."""
@@ -91,7 +91,8 @@ class JoinRequests:
         return wanted, _full_name(name, zone.name)
 
     def request(self, wanted: JoinedMember, now: float) -> None:
-        """Store a request that ``judge`` has returned at ``now`` (monotonic seconds), unless it is already in force."""
+        """Store a request that ``judge`` has returned, unless it is already in force. ``now`` is in monotonic
+        seconds."""
         place = wanted.pool, wanted.name
         if self._newest(place) != wanted:
             self._changed_at[place] = now
@@ -138,7 +139,8 @@ class JoinRequests:
         return fitting[0]
 
     def _why_elsewhere(self, pool: Pool, name: str) -> str:
-        """Return the reason why a name cannot join ``pool`` if it has already joined another pool of the same zone."""
+        """Return an error message if a name has already joined a pool of the same zone other than ``pool``, otherwise
+        an empty string."""
         others = [other for other in self._pools if other.zone.origin == pool.zone.origin and other is not pool]
         taken = [
             other for other in others if self.joined.find(other.name, name) or (other.name, name) in self._requested

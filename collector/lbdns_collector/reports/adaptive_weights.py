@@ -8,8 +8,8 @@ the new weights perform worse. The search accepts the new weights only if a sign
 of four turns each. From time to time, the search compares the configured weights with the weights in use. It restores
 the configured weights unless they cause longer response times. Each weight stays within a fixed factor of its
 configured value, and the sum of all weights stays constant. The first version used simulated annealing, which accepts
-every better result and some worse results. That version reported gains that did not exist, because response times vary
-widely.
+every better result and some worse results. Because response times vary widely, that version reported gains that did not
+exist.
 """
 
 from __future__ import annotations

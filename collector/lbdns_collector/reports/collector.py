@@ -246,7 +246,8 @@ class Collector:
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
         """Open sockets for all ``endpoints``, or no socket if any endpoint is unavailable. Raises ListenError.
 
-        An endpoint may overlap with a ``replaced`` socket's address: for example, 0.0.0.0 overlaps with 192.0.2.1.
+        An endpoint may overlap with the address of a socket in ``replaced``: for example, 0.0.0.0 overlaps with
+        192.0.2.1.
         """
         for sock in replaced:
             sock.allow_sharing(True)

@@ -34,7 +34,7 @@ class RejectionLog:
     def note(self, reason: str, source: str, now: float) -> str | None:
         """Count a datagram from ``source`` that was dropped at ``now`` (monotonic seconds).
 
-        Return the line to log, or None if a drop for this reason was logged within the last minute.
+        Return the line to log, or None if a line with the same reason was logged within the last minute.
         """
         count = self._since[reason] = self._since.get(reason, 0) + 1
         logged_at = self._logged_at.get(reason)

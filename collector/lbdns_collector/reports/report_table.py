@@ -103,7 +103,7 @@ class ReportTable:
         return self._readings.get(member)
 
     def replace(self, member: str, reading: Reading) -> None:
-        """Store a reading that a check of ``member`` (full name) has changed."""
+        """Store the new reading of ``member`` (full name) after its checks have changed the reading."""
         self._readings[member], self._changed = reading, True
 
     def members(self) -> Collection[str]:

@@ -116,7 +116,7 @@ class ReportingPeer:
     def state(self, now: float) -> list[Any]:
         """Return the host's state as plain data for another process.
 
-        Monotonic times become ages at ``now``; unset times become None.
+        Monotonic times are converted to ages at ``now``, and unset times are converted to None.
         """
         filled = now - self.filled if self.filled > _LONG_AGO else None
         last = self.accepted

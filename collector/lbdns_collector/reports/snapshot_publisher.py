@@ -24,9 +24,8 @@ class SnapshotPublisher:
     Later changes are collected and published together after a gap.
 
     The gap is proportional to the time needed for publishing a snapshot. With three members, the gap is one or two
-    milliseconds; with ten thousand members, it is longer. The shorter of the last two publishing times determines the
-    gap, so that a single slow publication does not delay the next report.
-
+    milliseconds; with ten thousand members, it is longer. If the last two snapshots took different times to publish,
+    the shorter time determines the gap, so that a single slow publication does not delay the next report.
     """
 
     def __init__(

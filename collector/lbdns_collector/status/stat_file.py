@@ -57,7 +57,7 @@ def _plain(text: str) -> str:
 
 
 class StatFile:
-    """A writer that keeps the file named by ``[collector] stat_file`` up to date, even if a reload changes the setting.
+    """A writer that keeps the stat file up to date. After a reload, it uses the new value of ``[collector] stat_file``.
 
     A thread renders and writes the file, so that a slow disk or a large farm does not delay reports or queries.
     """

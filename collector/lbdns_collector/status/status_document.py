@@ -188,8 +188,8 @@ def status_json(inputs: StatusInputs) -> bytes:
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
     """Return two values: a signature, and the time of the next state change.
 
-    The signature covers everything that can change without a report. If it equals the previous signature, none of that
-    has changed. The returned time is in monotonic seconds, and is infinity if no state can change without a report.
+    The signature covers all data that can change without a report. If two signatures are equal, none of this data has
+    changed. The returned time is in monotonic seconds, and is infinity if no state can change without a report.
     """
     signature: list[object] = []
     next_change = math.inf
@@ -286,7 +286,7 @@ class ReportChanges:
     """Builds the short documents that are sent to followers when reports have changed the data of members.
 
     Each short document has the structure of the status document, but contains only changed members and only keys that a
-    report can change. The builder compares only readings, because ten thousand members may change every second.
+    report can change. Only readings are compared, to limit the work when ten thousand members change every second.
     """
 
     def __init__(self, farm: Farm) -> None:
@@ -307,8 +307,8 @@ class ReportChanges:
 
 
 def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> list[str]:
-    """Return the full names of members whose reading in ``after`` is new, or is a different object from that in
-    ``before``."""
+    """Return the full names of the members whose reading in ``after`` is not the same object as in ``before``. Members
+    without a reading in ``before`` are included."""
     known = before.get
     return [name for name, reading in after.items() if known(name) is not reading]
 

@@ -103,7 +103,8 @@ class AccessControl:
 
     @contextlib.asynccontextmanager
     async def delayed_refusal(self, address: str) -> AsyncIterator[None]:
-        """Return an async context manager that waits DELAY seconds on entry. Its body must then send the refusal."""
+        """Return an async context manager that waits DELAY seconds on entry. The body of the ``async with`` statement
+        must then send the refusal."""
         place = client_network(address)
         self._wrong[place] += 1
         try:

@@ -1,6 +1,6 @@
 """Admission control: refuses requests for other hosts, requests with a body, and clients without valid credentials.
 
-The connection gate has already checked the client's network and scheduled the request before aiohttp reads it.
+By the time aiohttp reads a request, the connection gate has checked the client's network and scheduled the request.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
 def _misdirected(request: web.Request) -> web.Response | None:
     """Return a refusal if the request names another host (DNS rebinding), or no host at all.
 
-    HTTP/1.0 requests need no Host header, and no browser sends HTTP/1.0 requests.
+    An HTTP/1.0 request may lack a Host header. This is safe, because no browser sends HTTP/1.0 requests.
     """
     hosts = request.headers.getall("Host", [])
     if len(hosts) != 1 and (hosts or request.version >= HttpVersion11):

@@ -114,8 +114,7 @@ class ConnectionLimits:
         """Close a waiting connection, because a new connection needs a file descriptor.
 
         Return whether a connection was closed. Connections that have waited for less than SPARED seconds stay open.
-        Without this rule, each of a series of new connections could close the one before it, whose request has not been
-        read yet.
+        Without this rule, a new connection could close the previous one before its request has been read.
         """
         client = self._greediest()
         since = next(iter(client.waiting.values()), math.inf) if client else math.inf
@@ -192,7 +191,7 @@ class ConnectionLimits:
         return MAX_OPEN if client.is_local else self.access.connections_per_client
 
     def _replace(self, client: WebClient | None) -> bool:
-        """Close the client's connection that has waited longest for a request.
+        """Close one of the client's connections: the one that has waited longest for a request.
 
         Return whether a connection was closed.
         """

@@ -31,7 +31,7 @@ class _ClientTurns:
 
 
 class ExpensiveRequests:
-    """A limit that all handlers returned by ``limited`` share."""
+    """A limit on requests in progress. All handlers that ``limited`` returns share this limit."""
 
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)

@@ -96,7 +96,8 @@ class GatedConnection(asyncio.Protocol):
         self._discarding = True
 
     def finished(self) -> None:
-        """Record that the current request's response is about to be written. After it, the next head may be read."""
+        """Record that the response to the current request is about to be written. The next head may be read after that
+        response."""
         self._is_answered = True
         self.deadline = min(self.deadline, asyncio.get_running_loop().time() + READ_WITHIN)
         self._later(0.0)

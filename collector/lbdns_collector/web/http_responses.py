@@ -71,7 +71,8 @@ async def send_at_once(response: web.StreamResponse, body: bytes) -> None:
 
 
 async def _wait_until_read(request: web.Request, patience: float) -> float:
-    """Wait until the write buffer is empty, because a slice must never wait for a slow client.
+    """Wait until the write buffer is empty. The caller waits here before each slice, so that the slice itself never
+    waits for a slow client.
 
     Returns the number of seconds that the client took to read the data. If the client takes longer than ``patience``
     seconds, it is disconnected.

@@ -87,7 +87,8 @@ class RenderScheduler:
     async def turn(self, lane: RenderLane, extra: float = 0.0) -> AsyncIterator[None]:
         """Wait for a turn, and measure the CPU time used in the body of the ``async with`` statement.
 
-        The body must not contain ``await``. ``extra`` is the CPU time (s) that the turn's work takes outside the body.
+        The body must not contain ``await``. ``extra`` is the CPU time in seconds that the turn's work uses outside the
+        body. It is added to the measured time.
         """
         await self._enter(lane)
         began = time.thread_time()

@@ -24,8 +24,8 @@ class NotScalerError(ValueError):
 
 
 def check_document(body: bytes) -> Iterator[None]:
-    """Check that ``body`` is the status document of a scaler. Yields after each list element and after every
-    other value.
+    """Check that ``body`` is the status document of a scaler. Yields after each key's value, and after each element of
+    a list.
 
     Raises NotScalerError.
     """

@@ -47,8 +47,8 @@ class Contention:
     def available_share(self, cores: float) -> float:
         """Return the fraction of the web server's capacity that other programs leave free: more than 0, at most 1.
 
-        ``cores`` is the number of cores that count for the member. If a member reports more cores than it has, its web
-        server seems to get only part of their CPU time, as if other programs were running.
+        ``cores`` is the number of cores that count for the member. If a member reports more cores than it has, the
+        result is too low: other programs seem to use the cores that do not exist.
         """
         # With n requests in progress, one core of capacity c serves c * n / (n + 1) requests/s (M/M/1). A server that
         # serves r requests/s therefore has a capacity of r * (n + 1) / n. Idle CPU time was available to it as well

@@ -146,7 +146,8 @@ class ObservedPool:
         return capacities([member.request_cost for member in self.members], self.cores, self.max_speed_gain)
 
     def proven_capacities(self, capacity: Sequence[float]) -> tuple[float, ...]:
-        """For each ``capacity``, return the part that other members' speeds confirm (see ``proven_capacities``)."""
+        """Return ``capacity`` with the fastest member's speed limited to that of the next (see
+        ``proven_capacities``)."""
         return proven_capacities(capacity, self.cores, [member.request_cost for member in self.members])
 
     @property

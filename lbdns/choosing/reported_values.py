@@ -21,9 +21,9 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
     """Return each member's load: its unfinished requests or its runnable tasks, whichever number is greater.
 
     A member that reports no load is assumed to have the same ratio of load to capacity as the other members combined.
-    If three or more members report loads, no single member determines this ratio; with two members, the less loaded
-    member determines it. Otherwise, a single false load could keep all requests away from the members that report no
-    load.
+    If three or more members report loads, no single member determines this ratio. If only two members report loads, the
+    less loaded member determines it. Without these rules, a single false load could keep all requests away from the
+    members that report no load.
     """
     known = [load_of(member) for member in metrics]
     if None not in known:
@@ -71,10 +71,10 @@ def load_of(metrics: Mapping[str, float]) -> float | None:
 def counted_cores(reported: Sequence[float | None], most: float = 0.0) -> list[float]:
     """Return the number of cores counted for each member.
 
-    At most ``most`` cores count for each member; if ``most`` is 0, the limit is ``MORE_CORES`` times the pool's median.
-    A member that reports no cores is assumed to have as many cores as the other members have on average, or 1 core if
-    no member reports its cores. If three or more members report their cores, no single member determines the median or
-    the mean.
+    Each member's count is limited to ``most`` cores; if ``most`` is 0, the limit is ``MORE_CORES`` times the pool's
+    median. A member that reports no cores is assumed to have as many cores as the other members have on average, or 1
+    core if no member reports its cores. If three or more members report their cores, no single member determines the
+    median or the mean.
     """
     known = [cores for cores in reported if cores is not None and cores > 0]
     if not known:

@@ -106,9 +106,9 @@ def load_sections(path: Path, *sections: str) -> Config:
 
 
 def _is_missing(path: Path) -> bool:
-    """Return whether ``path`` does not exist.
+    """Return True if ``path`` is known not to exist.
 
-    If that is unknown, return False: reading the file then raises an error that states the reason.
+    If the check itself fails, return False: reading the file later raises an error that states the reason.
     """
     try:
         path.stat()

@@ -47,7 +47,8 @@ class EventLoopLag:
 
 
 def cumulative_lag(counts: Mapping[int, int]) -> list[tuple[str, int]]:
-    """Return cumulative Prometheus buckets: pairs of an upper bound (seconds, as text) and the number of checks below.
+    """Return cumulative Prometheus buckets: pairs of an upper bound (seconds, as text) and the number of checks below
+    it.
 
     ``counts`` maps the upper end of each bucket (microseconds, or BEYOND) to its number of checks.
     """

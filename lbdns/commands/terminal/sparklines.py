@@ -43,8 +43,8 @@ def bar_means(values: Sequence[float | None], width: int) -> list[float | None]:
 def bar_scale(means: Sequence[float], low: float) -> tuple[float, bool]:
     """Return two values: the value that a full bar represents, and whether any bar exceeds this value.
 
-    Usually, the value of the highest bar is the full scale. If a few bars are much higher than a high percentile, they
-    are cut off at the height of the highest other bar, so that differences between the other bars remain visible. The
+    Usually, the value of the highest bar is the full scale. Bars that are much higher than a high percentile are cut
+    off at the height of the highest other bar, so that differences between the other bars remain visible. The
     percentile excludes bars at ``low``, because a metric may be 0 most of the time.
     """
     highest = max(means)

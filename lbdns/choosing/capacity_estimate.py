@@ -69,8 +69,8 @@ def common_speed(costs: Sequence[RequestCost]) -> float:
 
 
 def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list[float]:
-    """Return ``speeds``, each moved towards the mean. The more a difference could be due to chance, the further the
-    speed is moved.
+    """Return ``speeds``, each moved towards the mean. The more likely a speed's difference from the mean is due to
+    chance, the further the speed is moved.
 
     The result is an empirical Bayes estimate. ``variances`` are relative to the squares of the speeds; a speed that was
     not observed has infinite variance. Members with identical values and variances get identical results, so they

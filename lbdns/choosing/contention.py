@@ -1,8 +1,8 @@
 """Contention: the fraction of a web server's capacity that remains while other programs run on its host.
 
 The estimated capacity assumes that no other program uses the host's CPUs. While other programs run, the web server gets
-fewer CPU seconds and waits longer for CPU time. If its estimated capacity were not corrected, a server without enough
-CPU time would seem nearly idle.
+fewer CPU seconds and waits longer for CPU time. Without a correction of the estimated capacity, a server that gets too
+little CPU time would seem nearly idle.
 """
 
 from __future__ import annotations

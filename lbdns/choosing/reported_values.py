@@ -37,8 +37,7 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
 def plausible(metrics: Mapping[str, float]) -> Mapping[str, float]:
     """Return ``metrics`` without impossible values, so that one broken agent cannot distort the pool's totals.
 
-    A value below 0 is impossible. If a member could report negative requests/s, it would lower the number of expected
-    requests.
+    A value below 0 is impossible. Negative requests/s, for example, would lower the number of expected requests.
     """
     if not metrics:
         return metrics
@@ -58,7 +57,7 @@ def _is_plausible(metric: tuple[str, float]) -> bool:
 def load_of(metrics: Mapping[str, float]) -> float | None:
     """Return the number of a member's requests that are in progress or waiting to be accepted, or None if unknown.
 
-    If all workers of a web server are busy, the rest of its load is in the listen queue. Without ``busy_workers``, the
+    If all workers of a web server are busy, further requests wait in the listen queue. Without ``busy_workers``, the
     load is the run queue or the listen queue, whichever is longer. The listen queue alone is not sufficient, because it
     is empty on every server that keeps up with its requests.
     """

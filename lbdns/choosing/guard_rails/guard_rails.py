@@ -108,7 +108,7 @@ class GuardRails:
 
     @property
     def needs_counts(self) -> bool:
-        """Return whether any member's guard currently depends on the number of selections."""
+        """Return whether the guard of any member currently depends on how often this member is selected."""
         watches = (self._watches[i] for i in self._suspected)
         return any(watch.symptom is not None and watch.symptom.probed for watch in watches)
 

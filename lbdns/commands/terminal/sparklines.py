@@ -33,7 +33,7 @@ def _step(value: float | None, highest: float, steps: str) -> str:
 
 
 def bar_means(values: Sequence[float | None], width: int) -> list[float | None]:
-    """Return the mean of each of at most ``width`` bars, or None for a bar without values."""
+    """Return one item for each of at most ``width`` bars: the mean of the bar's values, or None if it has none."""
     count = min(width, len(values))
     pieces = (values[at * len(values) // count : (at + 1) * len(values) // count] for at in range(count))
     known = ([value for value in piece if value is not None] for piece in pieces)

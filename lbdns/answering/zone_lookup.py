@@ -196,8 +196,8 @@ def _glue(index: ZoneIndex, name: bytes) -> Iterator[tuple[Record, ...]]:
 def _referral(index: ZoneIndex, cut: bytes, servers: RRset) -> AnswerSections:
     """Return the NS and DS records of the delegation at ``cut``, and its name servers' addresses.
 
-    All glue is always included (RFC 9471). The addresses of servers that are not below a delegation are optional,
-    because clients can query for them.
+    All glue is always included (RFC 9471). The address of a name server that is not below a delegation is not glue; it
+    is optional, because clients can query for it separately.
     """
     node = index.node(cut) or {}
     dnssec = records(cut, Type.DS, node[Type.DS]) if Type.DS in node else ()

@@ -47,7 +47,8 @@ class TransferError(LbdnsError):
 class ZoneTransfer:
     """A zone that is to be sent over TCP. ``messages`` generates each message when the caller requests it.
 
-    If the zone cannot be transferred, ``messages`` ends with an error message and then raises TransferError.
+    If the zone cannot be transferred, the last message is an error response, and then ``messages`` raises
+    TransferError.
     """
 
     messages: Iterator[bytes]

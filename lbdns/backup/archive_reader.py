@@ -41,9 +41,9 @@ def read_archive(
 ) -> Manifest:
     """Read and verify an archive, and return its manifest.
 
-    ``begin`` is called with the manifest before the first file. Until the function returns, the content that it has
-    written is not verified. Raises ArchiveError, whose message continues the archive's name; errors of ``begin``,
-    ``open_sink`` and the sinks are passed on.
+    ``begin`` is called with the manifest before the first file. The content that the function writes counts as verified
+    only after the function has returned. Raises ArchiveError, whose message continues the archive's name; errors of
+    ``begin``, ``open_sink`` and the sinks are passed on.
     """
     stream = _Stream(gzip.GzipFile(fileobj=source, mode="rb"))
     entry = stream.next_entry()
@@ -73,7 +73,7 @@ class _Stream:
         self._packed = packed
 
     def next_entry(self) -> tarfile.TarInfo | None:
-        """Return the next entry, which is a regular file, or None at the end of the archive. Raises ArchiveError."""
+        """Return the next entry (always a regular file), or None at the end of the archive. Raises ArchiveError."""
         block = self._exactly(_BLOCK)
         if not any(block):
             return None

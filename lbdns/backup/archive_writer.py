@@ -110,8 +110,8 @@ def _read(path: Path) -> tuple[bytes, int]:
 def new_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """Yield a file to write, and a directory beside ``path`` for temporary files.
 
-    After the with block, the complete file is at ``path``; after an exception, there is none. An existing file is never
-    overwritten. Raises LbdnsError or OSError.
+    If the with block succeeds, the complete file is then at ``path``; if the block raises an exception, no file is left
+    behind. An existing file is never overwritten. Raises LbdnsError or OSError.
     """
     if os.path.lexists(path):
         raise _exists(path)

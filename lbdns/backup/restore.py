@@ -1,7 +1,7 @@
 """Restores an archive into a state directory that no server uses, and keeps the previous files in a folder there.
 
-Everything is written and verified first, in a folder in the state directory, then moved. Nothing leaves the state
-directory, because it may be a file system of its own, and its parent may belong to another user.
+All files are first written and verified in a folder in the state directory, and then moved to their places. No file is
+moved out of the state directory, because it may be a separate file system, and its parent may belong to another user.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def check_unused(control: Path) -> None:
 def restore_archive(source: BinaryIO, state_dir: Path, now: float) -> Restored:
     """Verify the archive, and replace the files in ``state_dir``; the new files belong to this process's user.
 
-    ``now`` is the Unix time. Raises ArchiveError or LbdnsError; no state file has been changed then.
+    ``now`` is the Unix time. Raises ArchiveError or LbdnsError. The state files are then unchanged, unless the message
+    asks the user to move the previous files back.
     """
     with exclusive(state_dir):
         try:
@@ -108,7 +109,7 @@ def _unpack(source: BinaryIO, stage: Path) -> Manifest:
 def _replace(state_dir: Path, stage: Path, manifest: Manifest, now: float) -> Path | None:
     """Move the state files to a new folder, and the files in ``stage`` to their places.
 
-    Raises OSError; every file is back in its place then. Raises LbdnsError if a file cannot be moved back.
+    Raises OSError after moving every file back to its place, or LbdnsError if a file cannot be moved back.
     """
     kept = _new_folder(state_dir, now)
     moved: list[tuple[Path, Path]] = []
@@ -141,7 +142,7 @@ def _replaced_names(manifest: Manifest) -> Iterable[str]:
 
 
 def _is_file(path: Path) -> bool:
-    """Return whether there is anything but a directory, which the server cannot have written."""
+    """Return whether ``path`` exists and is not a directory. The server writes no directories with these names."""
     try:
         return not stat.S_ISDIR(path.lstat().st_mode)
     except FileNotFoundError:

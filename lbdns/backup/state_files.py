@@ -16,7 +16,7 @@ from lbdns_collector.reports.sequence_file import FILE_NAME as SEQUENCES
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """A file in the state directory. The server replaces it atomically, unless it is a database of SQLite."""
+    """A file in the state directory. The server replaces it atomically, unless it is an SQLite database."""
 
     name: str
     contents: str
@@ -24,7 +24,8 @@ class StateFile:
 
     @property
     def companions(self) -> tuple[str, ...]:
-        """The names of the files that SQLite keeps next to a database. A database is complete only with them."""
+        """The names of the files that SQLite keeps next to a database. A database is complete only together with these
+        files."""
         return (f"{self.name}-wal", f"{self.name}-shm", f"{self.name}-journal") if self.is_database else ()
 
 

@@ -50,8 +50,7 @@ class AnswerTally:
     def add_own(self, policy: str, selections: Selections | None, now: float) -> None:
         """Count the ``selections`` from this process's previous plan of ``policy``; pass None if there was no plan.
 
-        Only members without a new report are charged, because the selections were made before the current reports
-        arrived.
+        Members with a new report are not charged: the selections were made before this report arrived.
         """
         self.answers(policy).add(now, sum(selections.counts) if selections else 0)
         if selections is None:

@@ -99,7 +99,7 @@ class Candidates:
 
     @property
     def quarantine_exempt(self) -> frozenset[int]:
-        """Return the candidates that would be quarantined if the pool could handle its load without them."""
+        """Return the candidates that have confirmed symptoms but are not quarantined, because the pool needs them."""
         return frozenset(self.liveness.candidates).intersection(self.guard_rails.caught)
 
     def overdue(self, now: float) -> Collection[int]:

@@ -34,8 +34,8 @@ def capacities(
 ) -> tuple[float, ...]:
     """Return each member's capacity in requests/s, or its number of cores if the pool has served too few requests.
 
-    The fastest member's share of the pool's capacity is at most ``max_speed_gain`` times the share that it would have
-    if it were only as fast as the next fastest member.
+    The fastest member's share of the pool's capacity is limited to ``max_speed_gain`` times a reference. The reference
+    is the share that this member would have if it were only as fast as the next fastest member.
     """
     if not enough_observed(costs):
         return tuple(cores)
@@ -58,8 +58,8 @@ def common_speed(costs: Sequence[RequestCost]) -> float:
     """Return the mean speed of the members that have served requests, or 0 if there are none.
 
     If only two members report requests, the slower member's speed is returned, because either member could raise the
-    mean by reporting a very high speed. All members without reports would then seem far faster than the other member,
-    which would get no requests.
+    mean by reporting a very high speed. With such a mean, the members that report no requests would seem far faster
+    than the other reporting member, and that member would get no requests.
     """
     known = [cost.work for cost in costs if cost.work.speed > 0]
     if not known or sum(cost.counted for cost in costs) < 3:
@@ -69,8 +69,8 @@ def common_speed(costs: Sequence[RequestCost]) -> float:
 
 
 def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list[float]:
-    """Return ``speeds``, each moved towards the mean. The more a difference could be due to chance, the further the
-    speed is moved.
+    """Return ``speeds``, each moved towards the mean. The more likely a speed's difference from the mean is due to
+    chance, the further the speed is moved.
 
     The result is an empirical Bayes estimate. ``variances`` are relative to the squares of the speeds; a speed that was
     not observed has infinite variance. Members with identical values and variances get identical results, so they
@@ -133,8 +133,9 @@ def forget_changed(costs: Sequence[RequestCost]) -> None:
     """Discard the earlier observations of each member whose cost per request has changed by more than chance can
     explain.
 
-    The member's speed is therefore estimated correctly again within seconds of such a change: for example, pages are
-    replaced with CGI programs, a host's cores become slower, or a member's false reports end.
+    The member's speed is therefore estimated correctly again within seconds of the change. Such a change occurs, for
+    example, if pages are replaced with CGI programs, if a host's cores become slower, or if a member's false reports
+    end.
     """
     if not any(cost.recent.requests > 0 for cost in costs):
         return
@@ -165,11 +166,11 @@ def _limited_to_others(found: Sequence[float], all_proven: Sequence[float], gain
 def proven_capacities(
     capacity: Sequence[float], cores: Sequence[float], costs: Sequence[RequestCost]
 ) -> tuple[float, ...]:
-    """Return each member's capacity, with the fastest member treated as no faster than the next fastest member.
+    """Return each member's capacity, but limit the fastest member's speed to that of the next fastest member.
 
     The speed of the fastest member is known only from its own reports. The speed of the next fastest member is
-    confirmed, because two members report at least this speed. A member that reports no requests cannot confirm another
-    member's speed, because its own speed is inferred from the other members.
+    considered confirmed, because the fastest member reports a speed at least as high. A member that reports no requests
+    cannot confirm another member's speed, because its own speed is inferred from the other members.
     """
     observed = zip(capacity, cores, costs, strict=True)
     speeds = sorted((c / m for c, m, cost in observed if cost.counted), reverse=True)

@@ -129,7 +129,8 @@ class Chooser:
         return plan
 
     def _applies_to_alarmed(self, spec: PolicySpec, view: PoolView) -> bool:
-        """Return whether all candidates are in alarm and the policy can compare the loads that the alarms report."""
+        """Return whether two conditions hold: all candidates are in alarm, and the policy can compare their reported
+        loads."""
         states = self.liveness.states
         all_alarmed = all(states[i] == "alarm" for i in self.liveness.candidates)
         return spec.weighs_load and view.measured and view.answers_allowed <= 0 and all_alarmed

@@ -1,8 +1,8 @@
 """Contention: the fraction of a web server's capacity that remains while other programs run on its host.
 
 The estimated capacity assumes that no other program uses the host's CPUs. While other programs run, the web server gets
-fewer CPU seconds and waits longer for CPU time. If its estimated capacity were not corrected, a server without enough
-CPU time would seem nearly idle.
+fewer CPU seconds and waits longer for CPU time. Without a correction of the estimated capacity, a server that gets too
+little CPU time would seem nearly idle.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Contention:
     def available_share(self, cores: float) -> float:
         """Return the fraction of the web server's capacity that other programs leave free: more than 0, at most 1.
 
-        ``cores`` is the number of cores that count for the member. If a member reports more cores than it has, its web
-        server seems to get only part of their CPU time, as if other programs were running.
+        ``cores`` is the number of cores that count for the member. If a member reports more cores than it has, the
+        result is too low: other programs seem to use the cores that do not exist.
         """
         # With n requests in progress, one core of capacity c serves c * n / (n + 1) requests/s (M/M/1). A server that
         # serves r requests/s therefore has a capacity of r * (n + 1) / n. Idle CPU time was available to it as well

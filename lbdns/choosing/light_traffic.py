@@ -21,11 +21,12 @@ FOLLOWED: Final = 0.5  # ... and more than this share of the requests went where
 
 
 def answers_allowed(answered: int, span: float, interval: float, servers: int) -> int:
-    """Return how many more answers this server may send before the next plan if its traffic is to remain light.
+    """Return the number of answers that this server can still send before the next plan while its traffic counts as
+    light.
 
     ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
-    If the average is within the limit, at least one interval's share of the limit is allowed, because old answers leave
-    the averaging window while new answers enter it.
+    If ``answered`` is within the limit for ``span`` seconds, the result is at least the limit for one report interval,
+    because old answers leave the averaging window while new answers enter it.
     """
     limit = LIGHT * span / interval / servers
     if answered > limit:
@@ -41,11 +42,11 @@ def brings_crowds(
     answers_per_s: float,
     interval: float,
 ) -> bool:
-    """Return whether answers bring crowds of requests even though traffic is light.
+    """Return whether, even in light traffic, each answer brings a crowd of requests.
 
-    Answers bring a crowd if two conditions are met. First, an answer is followed by more requests than the weakest
-    member should get at once. Second, the requests go to the members that the answers named. If requests go to other
-    members, they must have a different cause.
+    Answers bring a crowd if two conditions are met. First, there are more requests per answer than the weakest member
+    should get at once. Second, the requests go to the members that the answers named. If the requests go to other
+    members, something else causes them.
 
     Each sequence has one item per member. ``requests`` (averages) and ``newest`` (from the newest reports) are in
     requests/s and exclude the agents' own requests. When a crowd leaves, ``newest`` decreases sooner than ``requests``.

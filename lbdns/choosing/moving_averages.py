@@ -61,8 +61,9 @@ class WindowRate:
     def recent_rate(self, now: float, seconds: float) -> float:
         """Return the events/s over roughly the last ``seconds`` seconds if they are significantly higher than ``rate``.
 
-        Otherwise, return ``rate``. The recent period always begins at a call to ``add``. Events that a single call adds
-        therefore never look like a burst, even if calls are rare.
+        Otherwise, return ``rate``. The recent period always begins at a call to ``add``. If calls are rare, the events
+        added by one call are therefore averaged over the whole time since the previous call, and never look like a
+        burst.
         """
         average = self.rate(now)
         mark = next((mark for mark in reversed(self._marks) if mark[0] <= now - seconds), None)
@@ -105,8 +106,8 @@ class ExponentialMean:
 class FadingCounts:
     """Counts of events, keyed by index; older counts lose weight with time constant ``tau`` (s).
 
-    Only the counts' ratios matter. The weight of new counts grows with time while old counts remain unchanged, so no
-    periodic updates are needed.
+    Only the counts' ratios matter. Old counts remain unchanged; instead, the weight of new counts grows with time, so
+    no periodic updates are needed.
     """
 
     RESCALE_AFTER: Final = 100.0  # time constants; e ** 100 is far from overflowing

@@ -125,8 +125,8 @@ class ObservedPool:
     def interval(self) -> float:
         """Return the median of the intervals between members' reports, in seconds; 1 if no member has an agent.
 
-        No single member changes the median much. Members that are currently silent also count; if only two members
-        counted, either of them could change the result.
+        No single member changes the median much. Members that are currently silent also count: otherwise, only two
+        members might count, and either of them could change the result.
         """
         intervals = [m.interval for m in self.members if m.reading and m.reading.score is not None]
         return statistics.median(intervals) if intervals else 1.0
@@ -138,7 +138,8 @@ class ObservedPool:
 
     @property
     def measured(self) -> bool:
-        """Return whether capacities are in observed requests/s; otherwise, only their ratios are meaningful."""
+        """Return whether enough requests were observed to state capacities in requests/s. If not, only the capacities'
+        ratios are meaningful."""
         return enough_observed([member.request_cost for member in self.members])
 
     def observed_capacities(self) -> tuple[float, ...]:
@@ -146,7 +147,8 @@ class ObservedPool:
         return capacities([member.request_cost for member in self.members], self.cores, self.max_speed_gain)
 
     def proven_capacities(self, capacity: Sequence[float]) -> tuple[float, ...]:
-        """For each ``capacity``, return the part that other members' speeds confirm (see ``proven_capacities``)."""
+        """Return ``capacity`` with the fastest member's speed limited to that of the next (see
+        ``proven_capacities``)."""
         return proven_capacities(capacity, self.cores, [member.request_cost for member in self.members])
 
     @property

@@ -21,9 +21,9 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
     """Return each member's load: its unfinished requests or its runnable tasks, whichever number is greater.
 
     A member that reports no load is assumed to have the same ratio of load to capacity as the other members combined.
-    If three or more members report loads, no single member determines this ratio; with two members, the less loaded
-    member determines it. Otherwise, a single false load could keep all requests away from the members that report no
-    load.
+    If three or more members report loads, no single member determines this ratio. If only two members report loads, the
+    less loaded member determines it. Without these rules, a single false load could keep all requests away from the
+    members that report no load.
     """
     known = [load_of(member) for member in metrics]
     if None not in known:
@@ -37,8 +37,7 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
 def plausible(metrics: Mapping[str, float]) -> Mapping[str, float]:
     """Return ``metrics`` without impossible values, so that one broken agent cannot distort the pool's totals.
 
-    A value below 0 is impossible. If a member could report negative requests/s, it would lower the number of expected
-    requests.
+    A value below 0 is impossible. Negative requests/s, for example, would lower the number of expected requests.
     """
     if not metrics:
         return metrics
@@ -58,7 +57,7 @@ def _is_plausible(metric: tuple[str, float]) -> bool:
 def load_of(metrics: Mapping[str, float]) -> float | None:
     """Return the number of a member's requests that are in progress or waiting to be accepted, or None if unknown.
 
-    If all workers of a web server are busy, the rest of its load is in the listen queue. Without ``busy_workers``, the
+    If all workers of a web server are busy, further requests wait in the listen queue. Without ``busy_workers``, the
     load is the run queue or the listen queue, whichever is longer. The listen queue alone is not sufficient, because it
     is empty on every server that keeps up with its requests.
     """
@@ -71,10 +70,10 @@ def load_of(metrics: Mapping[str, float]) -> float | None:
 def counted_cores(reported: Sequence[float | None], most: float = 0.0) -> list[float]:
     """Return the number of cores counted for each member.
 
-    At most ``most`` cores count for each member; if ``most`` is 0, the limit is ``MORE_CORES`` times the pool's median.
-    A member that reports no cores is assumed to have as many cores as the other members have on average, or 1 core if
-    no member reports its cores. If three or more members report their cores, no single member determines the median or
-    the mean.
+    Each member's count is limited to ``most`` cores; if ``most`` is 0, the limit is ``MORE_CORES`` times the pool's
+    median. A member that reports no cores is assumed to have as many cores as the other members have on average, or 1
+    core if no member reports its cores. If three or more members report their cores, no single member determines the
+    median or the mean.
     """
     known = [cores for cores in reported if cores is not None and cores > 0]
     if not known:

@@ -21,8 +21,8 @@ class FadingWork:
     """Sums of the requests served and the CPU seconds that they used. Older requests lose weight with time constant
     ``tau`` (s).
 
-    The newest ``kept`` requests lose weight more slowly, with time constant ``SLOW_MEMORY``. A member with few requests
-    per minute can therefore still be compared with others.
+    For the newest ``kept`` requests, the time constant is ``SLOW_MEMORY``, so they lose weight more slowly. A member
+    with few requests per minute can therefore still be compared with others.
     """
 
     def __init__(self, tau: float, kept: float = 0.0) -> None:
@@ -32,7 +32,7 @@ class FadingWork:
         self._counted = self._requests_squared = self._product = self._cpu_squared = 0.0
 
     def fade(self, seconds: float) -> None:
-        """Reduce the weight of older requests after ``seconds`` have passed."""
+        """Reduce the weight of the requests recorded so far, because ``seconds`` more seconds have passed."""
         weight = math.exp(-seconds / self.tau)
         if weight * self.requests < self.kept:
             weight = math.exp(-seconds / SLOW_MEMORY) * min(1.0, self.kept / max(self.requests, 1.0))
@@ -73,7 +73,8 @@ class FadingWork:
 
     @property
     def sample_size(self) -> float:
-        """Return the number of equally weighted requests that would determine ``speed`` with the same accuracy."""
+        """Return the effective sample size: the number of unweighted requests that would give ``speed`` the same
+        accuracy."""
         return self.requests * (self.requests / self._counted) if self._counted > 0 else 0.0
 
 
@@ -116,8 +117,8 @@ def served_between(
 
     If a counter has decreased (because of a restart) or has increased more than is possible, its value is used only as
     the new baseline. ``status_requests`` (the number of the agent's own server-status requests) is subtracted from the
-    number of requests. Status requests use almost no CPU time. If they were counted, every server would seem ten times
-    as fast after an idle night.
+    number of requests. Status requests use almost no CPU time. If status requests were counted, every server would seem
+    ten times as fast after an idle night.
     """
     requests, cpu = work_between(last, now, seconds)
     if requests is None or cpu is None:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 
 def limited_weights(weights: Sequence[float]) -> list[float]:
-    """Return ``weights``, each capped at the highest limit for which no weight exceeds a third of the sum.
+    """Return ``weights`` with the largest weights capped, so that no weight exceeds a third of the sum.
 
-    If fewer than three members have a weight above 0, no such limit exists, and the weights are returned unchanged.
+    The cap is the highest value with this effect. If fewer than three members have a weight above 0, no such cap
+    exists, and the weights are returned unchanged.
     """
     first, second = sorted((*weights, 0.0, 0.0), reverse=True)[:2]
     rest = sum(weights) - first

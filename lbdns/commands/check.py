@@ -73,7 +73,8 @@ def with_excerpts(findings: Iterable[str], path: Path) -> Iterator[str]:
 
 
 def _public_lines(path: Path) -> list[str]:
-    """Return the lines of a file, with [[key]] tables left blank, or an empty list if some users cannot read it.
+    """Return the lines of a file that all users can read, or an empty list for any other file. The lines of [[key]]
+    tables are replaced with empty lines.
 
     Only the mode of the file itself counts, not the modes of its parent directories.
     """

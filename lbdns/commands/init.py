@@ -126,7 +126,8 @@ def _addresses_to_listen_on(address: str) -> tuple[str, ...]:
 
 
 def _existing_user(user: str) -> str:
-    """Return ``user`` if a server started by root can become this user, or an empty string if root does not start it.
+    """Return ``user`` if this process runs as root, because the server can then run as this user; otherwise, return an
+    empty string.
 
     Raises LbdnsError if there is no such user.
     """

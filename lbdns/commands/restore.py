@@ -113,7 +113,8 @@ class _Discarded:
 
 
 def _owner(server: ServerConfig) -> str:
-    """Return the user to whom the restored files will belong; empty: this process's user. Raises LbdnsError."""
+    """Return the user to whom the restored files will belong, or an empty string for this process's user. Raises
+    LbdnsError."""
     if server.user:
         privileges.check_user(server.user)
     if server.user or os.geteuid() != 0:

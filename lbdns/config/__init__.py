@@ -93,11 +93,12 @@ def load_config(path: Path) -> Config:
 
 
 def load_sections(path: Path, *sections: str) -> Config:
-    """Read the configuration at ``path``. Raises a ConfigError that lists all errors if one of ``sections`` has an
-    error.
+    """Read the configuration at ``path``. If one of ``sections`` has an error, raises a ConfigError that lists all
+    errors in the file.
 
     An error in another section does not keep an operator from contacting a running server, for example to reload it. An
-    unknown section is an error, too, because its name could be a misspelling of one of ``sections``.
+    unknown section has the same effect as an error in ``sections``, because its name could be a misspelling of one of
+    them.
     """
     config, findings = read_config(path)
     if config.source and {header for header, _ in config.source.faulty}.intersection(("", *sections)):
@@ -106,9 +107,9 @@ def load_sections(path: Path, *sections: str) -> Config:
 
 
 def _is_missing(path: Path) -> bool:
-    """Return whether ``path`` does not exist.
+    """Return True if ``path`` is known not to exist.
 
-    If that is unknown, return False: reading the file then raises an error that states the reason.
+    If the check itself fails, return False: reading the file later raises an error that states the reason.
     """
     try:
         path.stat()

@@ -26,7 +26,7 @@ StatusRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class CheckTarget:
-    """The target of a check: the protocol, and the port or URL that the check requests from a member.
+    """The target of a check on a member: the protocol, and its TCP port or HTTP URL.
 
     ``host`` and ``path`` are parts of an HTTP request. ``str`` returns the configured text.
     """

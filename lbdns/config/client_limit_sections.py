@@ -1,4 +1,4 @@
-"""Read ``[rate_limit]``, ``[cookies]`` and ``[explain]``, which restrict clients and the effect of forged queries."""
+"""Read ``[rate_limit]`` and ``[cookies]`` (protection from forged queries) and ``[explain]`` (permitted clients)."""
 
 from __future__ import annotations
 

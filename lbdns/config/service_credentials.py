@@ -21,8 +21,9 @@ class ServiceCredentials:
     def copy_or(self, path: Path) -> Path:
         """Return the copy that the service manager has made of a file, or ``path`` if there is none.
 
-        The copy of ``/etc/lbdns/keys/report.key`` is the credential ``keys_report.key``: if a unit loads a directory,
-        systemd names the credentials in this way. Only root has to be able to read the original.
+        If a unit loads a whole directory, systemd adds a prefix to each file name. For example, the copy of
+        ``/etc/lbdns/keys/report.key`` is the credential ``keys_report.key``. Only root needs read access to the
+        original.
         """
         copy = self._folder and self._folder / f"{path.absolute().parent.name}_{path.name}"
         return copy if copy and copy.is_file() else path

@@ -59,7 +59,7 @@ class TomlSource:
         return f"{position}: {place}: {what}"
 
     def line_of(self, place: TomlPlace, word: str = "") -> int:
-        """Return the number of the line that contains the key, or the quoted ``word`` in its value.
+        """Return the line number of the key or, if ``word`` is given, of the quoted ``word`` in the key's value.
 
         If the key is absent, return the number of the table's first line, or 0.
         """
@@ -158,7 +158,7 @@ class TomlTable:
         return self.get(key, str, default, "a string")
 
     def parsed(self, key: str, default: str, parse: Callable[[str], T], wrong: D) -> T | D:
-        """Convert the string at ``key``, or ``default`` if the key is absent, with ``parse``.
+        """Return the string at ``key`` converted by ``parse``; if the key is absent, convert ``default`` instead.
 
         If ``parse`` raises ValueError, report the error and return ``wrong``.
         """
@@ -255,8 +255,8 @@ class TomlTable:
         ]
 
     def end(self) -> None:
-        """Report an error for each key that no caller has read. Such keys are unknown, because callers read all known
-        keys."""
+        """Report an error for each key that no caller has read. Callers read every known key, so a key that was not
+        read is unknown."""
         for key in self.values:
             if key not in self._asked:
                 self.wrong(key, f"unknown key{nearest(key, self._asked)}")

@@ -47,9 +47,10 @@ class EventLoopLag:
 
 
 def cumulative_lag(counts: Mapping[int, int]) -> list[tuple[str, int]]:
-    """Return cumulative Prometheus buckets: pairs of an upper bound (seconds, as text) and the number of checks below.
+    """Return cumulative Prometheus buckets: pairs of an upper bound (seconds, as text) and the number of checks below
+    it.
 
-    ``counts`` maps the upper end of each bucket (microseconds, or BEYOND) to its number of checks.
+    ``counts`` maps the upper bound of each bucket (microseconds, or BEYOND) to the number of checks in the bucket.
     """
     passed, buckets = 0, []
     for bound in sorted({*BOUNDS, *counts} - {BEYOND}):

@@ -27,7 +27,7 @@ class ResponseTimes:
         self.total = 0.0
 
     def add(self, queries: int, seconds: float) -> None:
-        """Record ``queries`` answers, which were made one after another and took ``seconds`` seconds in total."""
+        """Record that ``queries`` queries were answered one after another in ``seconds`` seconds in total."""
         self.counts[bisect_left(BOUNDS, seconds / queries)] += queries
         self.total += seconds
 

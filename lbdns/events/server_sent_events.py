@@ -40,8 +40,8 @@ class ServerSentEventReader:
         self._data: list[bytes] = []
 
     def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
-        """Yield each event that is complete once ``piece`` has arrived. Raises ValueError if an event exceeds MAX_EVENT
-        bytes.
+        """Add ``piece`` to the stream, and yield each event that is now complete. Raises ValueError if an event exceeds
+        MAX_EVENT bytes.
         """
         *lines, rest = piece.split(b"\n")
         for line in lines:

@@ -5,9 +5,10 @@ When a web server is dead, its host is idle, so the member's score and load look
 1. A member is quarantined if its agent still reports, but can no longer read the server-status page. This rule applies
    even to a member that is not being selected, because quarantining such a member costs nothing. The agent's own
    request serves as the probe: if the agent can read the page's counters again, the quarantine ends.
-2. A member is quarantined if it is selected but serves only the agent's own requests, while its error count rises or
-   connections wait to be accepted. A lack of requests alone proves nothing, because resolvers cache names and browsers
-   cache pages. A quarantined member is occasionally selected as a probe, because only traffic can show that it works.
+2. A member is quarantined if it is selected and two conditions are met: it serves only the agent's own requests, and
+   meanwhile its error count rises or connections wait to be accepted. A lack of requests alone proves nothing, because
+   resolvers cache names and browsers cache pages. A quarantined member is occasionally selected as a probe, because
+   only traffic can show that it works.
 3. A member that has never reported its requests is never quarantined.
 """
 

@@ -108,7 +108,7 @@ class GuardRails:
 
     @property
     def needs_counts(self) -> bool:
-        """Return whether any member's guard currently depends on the number of selections."""
+        """Return whether the guard of any member currently depends on how often this member is selected."""
         watches = (self._watches[i] for i in self._suspected)
         return any(watch.symptom is not None and watch.symptom.probed for watch in watches)
 
@@ -141,7 +141,8 @@ class GuardRails:
         return tuple(i for i in live if i not in self.quarantined)
 
     def _is_doubtful(self) -> bool:
-        """Return whether a failure of monitoring, rather than of a web server, may explain any member's symptoms."""
+        """Return whether a failure of monitoring may have caused a member's symptoms, in which case its web server
+        may be healthy."""
         watches = [self._watches[i] for i in self.caught]
         since = [watch.since for watch in watches]
         return any(watch.caught and not watch.caught.certain for watch in watches) or (

@@ -20,8 +20,8 @@ def spare(
 
     ``suspended`` is sorted from the best member to the worst; if the pool needs more members, the best are used first.
     The members in ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` and
-    ``capacity`` are in requests/s; ``demand`` is 0 if unknown. If ``others`` is empty, no member can be spared, because
-    monitoring has probably failed if all members look bad.
+    ``capacity`` are in requests/s; ``demand`` is 0 if unknown. If ``others`` is empty, no member can be spared: if all
+    members look bad, monitoring has probably failed.
     """
     if not others:
         return []
@@ -45,8 +45,8 @@ def needed_despite_alarm(
 
     If the other members can serve all waiting and new requests within ``horizon`` seconds, the pool needs none of the
     alarmed members. Otherwise, each alarmed member's ratio of load to capacity is compared with the ratio that the
-    other members will reach. If the alarmed member's ratio is higher, the pool does not need it: no capacity is lost,
-    because the member serves its own queue in the meantime. ``load`` is in requests.
+    other members will reach. If the alarmed member's ratio is higher, the pool does not need this member: it serves its
+    own queue in the meantime, so no capacity is lost. ``load`` is in requests.
 
     If the current ratio of a member in ``others`` already exceeds that common ratio, the member is ignored. By
     reporting a high load, a member therefore excludes only itself; it cannot make the pool seem to need the alarmed
@@ -63,8 +63,9 @@ def needed_despite_alarm(
 def raised_ramps(
     ramps: Mapping[int, float], members: Sequence[int], capacity: Sequence[float], demand: float
 ) -> dict[int, float]:
-    """Return the slow-start fractions ``ramps``, each raised to at least the value at which ``members`` can meet
-    ``demand``.
+    """Return the slow-start fractions ``ramps``, each raised to a common minimum if it is lower.
+
+    The minimum is the fraction at which ``members`` can meet ``demand``, but at most 1.
     """
     rest = sum(capacity[i] for i in members if i not in ramps)
     starting = sum(capacity[i] for i in members if i in ramps)

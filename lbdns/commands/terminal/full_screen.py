@@ -54,7 +54,7 @@ class KeyDecoder:
         self.pending = b""  # the start of a sequence; if no more bytes follow, it was the Escape key
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the key presses that are complete once ``data`` has arrived.
+        """Add ``data`` to the input received so far, and return the key presses that are now complete.
 
         If ``data`` is empty, an unfinished escape sequence is treated as complete.
         """

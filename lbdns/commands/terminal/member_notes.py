@@ -20,7 +20,7 @@ def problem_notes(members: Sequence[Document], now: float) -> Iterator[Text]:
 
 
 def other_notes(members: Sequence[Document], now: float) -> Iterator[Text]:
-    """Yield a note about each member that an operator or slow start limits. ``now`` is in Unix seconds."""
+    """Yield a note about each member that is limited by an operator or by slow start. ``now`` is in Unix seconds."""
     return _notes([member for member in members if condition(member) not in TROUBLE], now)
 
 

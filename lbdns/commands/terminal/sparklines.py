@@ -33,7 +33,7 @@ def _step(value: float | None, highest: float, steps: str) -> str:
 
 
 def bar_means(values: Sequence[float | None], width: int) -> list[float | None]:
-    """Return the mean of each of at most ``width`` bars, or None for a bar without values."""
+    """Return one item for each of at most ``width`` bars: the mean of the bar's values, or None if it has none."""
     count = min(width, len(values))
     pieces = (values[at * len(values) // count : (at + 1) * len(values) // count] for at in range(count))
     known = ([value for value in piece if value is not None] for piece in pieces)
@@ -43,8 +43,8 @@ def bar_means(values: Sequence[float | None], width: int) -> list[float | None]:
 def bar_scale(means: Sequence[float], low: float) -> tuple[float, bool]:
     """Return two values: the value that a full bar represents, and whether any bar exceeds this value.
 
-    Usually, the value of the highest bar is the full scale. If a few bars are much higher than a high percentile, they
-    are cut off at the height of the highest other bar, so that differences between the other bars remain visible. The
+    Usually, the value of the highest bar is the full scale. Bars that are much higher than a high percentile are cut
+    off at the height of the highest other bar, so that differences between the other bars remain visible. The
     percentile excludes bars at ``low``, because a metric may be 0 most of the time.
     """
     highest = max(means)

@@ -26,7 +26,7 @@ def newest(values: deque[float | None]) -> float | None:
 
 
 class TopData:
-    """The data that ``lbdns top`` displays and that the event stream updates."""
+    """The data that ``lbdns top`` displays. The event stream updates the data."""
 
     def __init__(self) -> None:
         self.status: Document | None = None

@@ -157,7 +157,7 @@ def _row(
 ) -> Text:
     """Return the line that describes a member.
 
-    The age of the report includes ``since``, the number of seconds since the status arrived.
+    The age of the report is its age in the status plus ``since``, the number of seconds since the status arrived.
     """
     state, age = str(member["state"]), member["age_s"]
     values = [

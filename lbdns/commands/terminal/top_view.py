@@ -55,7 +55,7 @@ class View:
     ended: bool = False
 
     def selected(self, data: TopData) -> Document | None:
-        """Return the displayed pool, or the first pool if it no longer exists."""
+        """Return the displayed pool; if this pool no longer exists, return the first one."""
         pools: Sequence[Document] = data.status["pools"] if data.status else ()
         return next((pool for pool in pools if pool["name"] == self.pool), pools[0] if pools else None)
 

@@ -1,7 +1,7 @@
-"""States in one sentence why the next answer names a member: which number decided, and against which members.
+"""States in one sentence why the next answer names a member.
 
-The live page shows this sentence to viewers who don't know lbdns. ``why`` in an explanation is the policy's own reason.
-All functions are pure.
+The sentence usually contains the number that decided. The live page shows this sentence to viewers who don't know
+lbdns. In an explanation, ``why`` contains the reason that the policy itself states. All functions are pure.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class NextSelection:
 
 
 def summarize(policy: str, part: Part, selection: NextSelection) -> str:
-    """Return why ``selection``, which is in a ``part`` of its plan, names its member; empty if the policy has no such
-    sentence."""
+    """Return one sentence with the reason for ``selection``, or an empty string if the policy has no such sentence.
+    ``part`` is the part of the plan that contains the selection.
+    """
     if policy == "best" and part == "overflow":
         reason = "more queries than expected since the last report, so capacity decides"
         return f"{reason}: {_name(selection)} has {_capacity(selection)}"
@@ -85,7 +86,8 @@ def _best_score(selection: NextSelection) -> str:
 
 
 def _highest_score(view: PoolView, selection: NextSelection) -> str:
-    """Return a comparison of the selected member's score, the highest, with the second highest."""
+    """Return a clause that compares the selected member's score, which is the highest, with the second highest
+    score."""
     first, names = selection.member, selection.names
     others = [i for i in view.candidates if i != first]
     second = max(others, key=lambda i: view.members[i].score, default=None)

@@ -21,9 +21,10 @@ SAME_SHARE: Final = 0.1  # relative difference below which two shares count as e
 class NextSelection:
     """The next selection from a plan. Members are given by index into ``names``, their names relative to the zone.
 
-    ``capacity_share`` is the member's part of the candidates' capacity, from 0 to 1, and ``share`` its part of the
-    planned answers, or None if the plan has no shares. ``is_starting`` is true during slow start. ``previous`` is the
-    member selected before, if any. ``view`` returns a view of the pool, which takes milliseconds in large pools.
+    ``capacity_share`` is the member's part of the candidates' total capacity, from 0 to 1. ``share`` is the member's
+    part of the planned answers, or None if the plan has no shares. ``is_starting`` is true during slow start.
+    ``previous`` is the member selected before, if any. ``view`` returns a view of the pool, which takes milliseconds in
+    large pools.
     """
 
     member: int

@@ -104,7 +104,8 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     """Return each member's share of the expected requests. The shares add up to 1.
 
     A member's share is limited to ``view.max_speed_gain`` times the share that it would get if it were idle and had its
-    proven capacity. This limit does not apply if other programs leave the member no more than its proven capacity.
+    proven capacity. The limit applies only if the capacity that other programs leave to the member exceeds its proven
+    capacity.
     """
     candidates = view.on_time
     shares = [0.0] * len(view.members)

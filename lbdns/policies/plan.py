@@ -83,8 +83,8 @@ class Plan:
 
     ``order`` is never empty. After the end of ``order``, selection continues at index ``repeat_from``. ``weights``
     contains the members' shares; ``credits`` contains each member's credit when the plan began (see ``smooth_plan``).
-    For policies without shares, ``weights`` and ``credits`` are empty. The first ``probes`` selections do not come from
-    the policy; each probe tests whether a quarantined member works again.
+    For policies without shares, ``weights`` and ``credits`` are empty. The plan begins with ``probes`` selections that
+    the policy does not make; each of them tests whether a quarantined member works again.
 
     ``light`` is true if the selections between the probes and ``repeat_from`` are for light traffic. If ``light`` is
     false, these selections are for the answers expected until the next plan, and the selections from ``repeat_from`` on
@@ -158,7 +158,8 @@ class PolicySpec:
     def reason(self, view: Callable[[], PoolView], part: Part = "expected") -> str:
         """Return the reason why the policy selects a member in the given ``part`` of its plan.
 
-        The function ``view`` returns a view of the pool. It is called only if the reason depends on the view.
+        ``view`` returns a view of the pool. The method calls ``view`` only if the reason depends on the state of the
+        pool.
         """
         why = {"light": self.why_light, "expected": self.why, "overflow": self.why_overflow}[part]
         return why if isinstance(why, str) else why(view())

@@ -1,7 +1,8 @@
 """The takeover protocol: a new process receives the sockets and the state of a running server, and then replaces it.
 
-The new process connects to the control socket and sends ``{"command":"take-over"}``. The old server then sends its
-sockets, snapshot, overrides and secrets. The new process starts, and both servers answer queries on the same sockets.
+The new process connects to the control socket and sends ``{"command":"take-over"}``. The old server replies, and
+then sends its sockets, snapshot, overrides and secrets. The new process starts, and both servers answer queries on the
+same sockets.
 
 After that, the new process sends two requests on the same connection:
 
@@ -11,7 +12,8 @@ in the sockets, which both processes hold.
 "finish" makes the old server stop answering queries. The old server replies with its final counters. The new process
 then reads reports and opens its web interface.
 
-Messages are encoded with msgpack, because unpickling data from another process would be unsafe.
+All messages after the reply to the take-over command are encoded with msgpack, because unpickling data from another
+process would be unsafe.
 
 If the connection breaks before the request "finish", the old server continues to run.
 """

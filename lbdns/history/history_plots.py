@@ -89,7 +89,7 @@ def read_plots(path: Path, wanted: PlotRequest, rest: Callable[[], None] = lambd
 
 
 class _PlotReading:
-    """Reads the same chunks for several metrics."""
+    """Reads several metrics from the same chunks."""
 
     def __init__(
         self, db: HistoryDatabase, tier: HistoryTier, chunks: Sequence[PlannedChunk], points: int,

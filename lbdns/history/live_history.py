@@ -56,7 +56,7 @@ class HistoryStatus:
 
 
 class LiveHistory:
-    """A history that this program records, and that threads read.
+    """The history that this program records. Each read runs in a separate thread.
 
     Call the methods only from the event loop.
     """

@@ -204,7 +204,7 @@ def _member(name: str, agentless: bool, zone: Zone, place: _PoolPlace, findings:
 
 
 def _similar_host(name: str, zone: Zone) -> str:
-    """Return the end of an error message that suggests a similar host in the zone, or an empty string."""
+    """Return a suggestion of a similar host in the zone, for the end of an error message, or an empty string."""
     hosts = (names.to_text(owner) for owner, node in zone.nodes.items() if A in node or AAAA in node)
     return suggestion(name, [host.removesuffix(f".{zone.name}") for host in hosts])
 

@@ -95,7 +95,7 @@ NO_JOINED_MEMBERS: Final = JoinedMembers()
 
 
 def why_not_joinable(pool: Pool, zone: Zone, pools: Iterable[Pool], name: str) -> str:
-    """Return the reason why no host called ``name`` may join ``pool``, or an empty string if one may.
+    """Return the reason why a host called ``name`` may not join ``pool``, or an empty string if the host may join.
 
     ``zone`` is the pool's zone without joined members, and ``pools`` are all configured pools. A host may not take a
     name that is already in the zone file or is the name of a pool.

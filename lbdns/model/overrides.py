@@ -97,7 +97,7 @@ def read_override(value: Any) -> Override:
 
 
 def merge_overrides(own: Iterable[Override], followed: Iterable[Override]) -> Overrides:
-    """Return this server's own overrides, and those of the collector that this server does not replace with its own."""
+    """Return this server's overrides, and the followed collector's overrides that the server does not replace."""
     own = tuple(own)
     replaced = {o.place for o in own} | {(o.slot, o.member) for o in own if not o.pool}
     return Overrides((*own, *(o for o in followed if o.place not in replaced and o.place[:2] not in replaced)))

@@ -1,7 +1,7 @@
-"""States in one sentence why the next answer names a member: which number decided, and against which members.
+"""States in one sentence why the next answer names a member.
 
-The live page shows this sentence to viewers who don't know lbdns. ``why`` in an explanation is the policy's own reason.
-All functions are pure.
+The sentence usually contains the number that decided. The live page shows this sentence to viewers who don't know
+lbdns. In an explanation, ``why`` contains the reason that the policy itself states. All functions are pure.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ SAME_SHARE: Final = 0.1  # relative difference below which two shares count as e
 class NextSelection:
     """The next selection from a plan. Members are given by index into ``names``, their names relative to the zone.
 
-    ``capacity_share`` is the member's part of the candidates' capacity, from 0 to 1, and ``share`` its part of the
-    planned answers, or None if the plan has no shares. ``is_starting`` is true during slow start. ``previous`` is the
-    member selected before, if any. ``view`` returns a view of the pool, which takes milliseconds in large pools.
+    ``capacity_share`` is the member's part of the candidates' total capacity, from 0 to 1. ``share`` is the member's
+    part of the planned answers, or None if the plan has no shares. ``is_starting`` is true during slow start.
+    ``previous`` is the member selected before, if any. ``view`` returns a view of the pool, which takes milliseconds in
+    large pools.
     """
 
     member: int
@@ -37,8 +38,9 @@ class NextSelection:
 
 
 def summarize(policy: str, part: Part, selection: NextSelection) -> str:
-    """Return why ``selection``, which is in a ``part`` of its plan, names its member; empty if the policy has no such
-    sentence."""
+    """Return one sentence with the reason for ``selection``, or an empty string if the policy has no such sentence.
+    ``part`` is the part of the plan that contains the selection.
+    """
     if policy == "best" and part == "overflow":
         reason = "more queries than expected since the last report, so capacity decides"
         return f"{reason}: {_name(selection)} has {_capacity(selection)}"
@@ -85,7 +87,8 @@ def _best_score(selection: NextSelection) -> str:
 
 
 def _highest_score(view: PoolView, selection: NextSelection) -> str:
-    """Return a comparison of the selected member's score, the highest, with the second highest."""
+    """Return a clause that compares the selected member's score, which is the highest, with the second highest
+    score."""
     first, names = selection.member, selection.names
     others = [i for i in view.candidates if i != first]
     second = max(others, key=lambda i: view.members[i].score, default=None)

@@ -113,7 +113,8 @@ def explain(
 
 def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now: float) -> dict[str, Any]:
     """Return the members that the next answers under ``policy`` will name. For the first of these members, also return
-    the reason for its selection, also in one sentence with the deciding number, and its share of the planned answers.
+    its share of the planned answers, the reason for its selection, and a summary of this reason: one sentence with the
+    number that decided.
 
     This part of ``explain`` is cheap enough for every status document. A view of the pool is needed only to give the
     reason for a selection in light traffic.
@@ -141,8 +142,8 @@ def _summary(
     share: float | None,
     view: Callable[[], PoolView],
 ) -> str:
-    """Return why the next answer names the member ``due`` in one sentence, or an empty string if ``why`` is the best
-    reason."""
+    """Return, in one sentence, why the next answer names the member ``due``. The result is empty if ``why`` should be
+    shown instead."""
     liveness, plan = chooser.liveness, cursor.plan
     if liveness.fail_open:
         return "" if plan.weights else f"{liveness.fail_open}, so all members that are not drained take turns"
@@ -242,10 +243,10 @@ def next_selections(plan: Plan, taken: int, count: int) -> Sequence[int]:
 def probabilities(plan: Plan, taken: int) -> Mapping[int, float]:
     """Return each member's share of the plan's next selections, keyed by member index.
 
-    When traffic is light, the next selections are all remaining selections for light traffic. Otherwise, one full round
-    of the plan counts as the next selections. The result therefore does not depend on the current position in the
-    round. If the plan is made for the answers expected before the next report, the function returns the plan's own
-    shares, because a few selections cannot show small shares.
+    If selections for light traffic remain in the plan, the shares are computed from these selections. If selections for
+    the expected answers remain, the function returns the plan's own shares, because a few selections cannot show small
+    shares. Otherwise, the shares are computed from one full round of the plan, so that they do not depend on the
+    current position in the round.
     """
     begin = plan.repeat_from
     if begin > max(taken, plan.probes) and not plan.light:
@@ -288,8 +289,8 @@ def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str
 def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
     """Return the points that each metric adds to the score of ``reading``.
 
-    The result is empty if the points do not add up to the score. The points and the score differ if another collector
-    computed the score, or if the weights have since changed.
+    The result is empty if the points do not add up to the score. This happens if another collector computed the score,
+    or if the weights have changed since then.
     """
     found = parts(reading.metrics)
     fits = int(sum(found.values()) + ROUNDING) == reading.score

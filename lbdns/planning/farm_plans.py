@@ -100,7 +100,8 @@ class FarmPlans:
 
     @property
     def next_change(self) -> float:
-        """Return the monotonic time in seconds of the next plan expiry or announcement if no report arrives."""
+        """Return the monotonic time in seconds at which the next plan expires or the next announcement is due, provided
+        that no report arrives before."""
         retry_at = self._retry_at  # a pool whose planning failed may still be due, but must not be planned endlessly
         changes = [retry_at.get(name) or chooser.next_change for name, chooser in self.choosers.items()]
         return min(*changes, self.announcer.next_end, math.inf)

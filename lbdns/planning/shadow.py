@@ -37,7 +37,7 @@ class ShadowConfig:
 
 
 def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConfig, ...]:
-    """Return a pool's shadows: at most one per policy, without shadows that would behave like the live policy."""
+    """Return a pool's shadows: at most one per live policy, and none that would behave like the live policy itself."""
     found = []
     for live in dict.fromkeys(pool.names.values()):
         policy = pool.shadow or live
@@ -64,7 +64,7 @@ class ShadowCursor:
     def end_plan(self, live: Sequence[int]) -> Selections:
         """End the shadow's plan after as many selections as the live plan made, and return the shadow's selections.
 
-        ``live`` contains the live plan's number of selections of each member.
+        ``live`` contains the number of times that the live plan has selected each member.
         """
         selections = self._selections(sum(live))
         self.totals = [total + count for total, count in zip(self.totals, selections.counts, strict=True)]

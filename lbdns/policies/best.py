@@ -6,9 +6,9 @@ members at the lowest level first. Level filling does not cause herding, because
 member immediately raise the member's level.
 
 One answer can bring many requests, because clients and resolvers cache the answer. The DNS server cannot determine how
-long these clients will stay with the member. The more requests each answer brings, the less level filling corrects
-small differences in load. Correcting every difference would constantly move clients between members, and each move
-would cause a new difference in the next report.
+long these clients will stay with the member. If an answer brings more than two requests on average, level filling
+hardly corrects small differences in load. Correcting every difference would constantly move clients between members,
+and each move would cause a new difference in the next report.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     the highest score. After these, members are selected by level filling, in case more answers are needed before the
     next report.
 
-    When traffic is not light, the plan begins with selections by level filling for the answers expected before the next
-    report. After these, members are selected in proportion to capacity, because a crowd of clients may just have
+    When traffic is not light, level filling makes the plan's first selections, one for each answer expected before the
+    next report. After these, members are selected in proportion to capacity, because a crowd of clients may just have
     arrived, and the loads in the reports would not reflect it yet.
     """
     shares = level_filling_shares(view)
@@ -87,7 +87,7 @@ def heavy_plan(view: PoolView, shares: Sequence[float], previous: Selections | N
 
 
 def expected_answers(view: PoolView) -> int:
-    """Return the maximum number of answers expected until the next plan, unless a crowd of clients arrives."""
+    """Return an upper bound on the number of answers until the next plan, assuming that no crowd of clients arrives."""
     # Every report leads to a new plan; the reports of few members may be close together
     until_next_plan = min(view.interval, max(MIN_PLAN, PLAN_REPORTS * view.interval / len(view.members)))
     expected = until_next_plan * view.recent_answers_per_s / view.multiplier
@@ -104,7 +104,8 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     """Return each member's share of the expected requests. The shares add up to 1.
 
     A member's share is limited to ``view.max_speed_gain`` times the share that it would get if it were idle and had its
-    proven capacity. This limit does not apply if other programs leave the member no more than its proven capacity.
+    proven capacity. The limit applies only if the capacity that other programs leave to the member exceeds its proven
+    capacity.
     """
     candidates = view.on_time
     shares = [0.0] * len(view.members)
@@ -176,10 +177,10 @@ def fill_to_level(
 def expected_rates(view: PoolView) -> tuple[float, float]:
     """Return two values: the requests/s and the answers/s that are currently expected.
 
-    When a crowd of clients arrives, answers increase immediately, but completed requests and averages increase only
-    some seconds later. Each answer to the crowd is assumed to lead to the usual number of requests, but to at least
-    one. If the crowd looks up names but sends no requests, the only effect is that traffic is split by capacity for a
-    while.
+    When a crowd of clients arrives, the number of answers increases immediately, but the number of completed requests
+    and the average rates increase only some seconds later. Each answer to the crowd is assumed to lead to the usual
+    number of requests, and to at least one. If the crowd looks up names but sends no requests, the only effect is that
+    traffic is split by capacity for a while.
     """
     if not view.crowd_arriving:
         return view.requests_per_s, view.answers_per_s

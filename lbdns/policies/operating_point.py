@@ -38,8 +38,8 @@ def operating_point(
 
     ``cores`` may contain fractions, because CPU quotas can be fractional; a fraction below one counts as one core. If
     ``rate`` exceeds the total capacity, it is split in the same proportions as the highest rate that the pool can
-    serve. At most ``in_progress`` requests are in progress in the whole pool; such a limit exists if each client waits
-    for a response before its next request.
+    serve. ``in_progress`` is the maximum number of requests in progress in the whole pool. There is such a maximum if
+    each client waits for a response before its next request.
     """
     servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
@@ -88,7 +88,7 @@ def _split(servers: Sequence[tuple[float, float]], cost: float) -> OperatingPoin
     """Return the operating point at which the marginal cost of one more request/s is ``cost`` seconds at every member.
 
     ``servers`` lists a pair (capacity, m) for each member, where m is the number of parallel requests. The function
-    solves cost * capacity / m = (1 + (m - 1) * x) / (1 - x) ** 2 for x = p ** m.
+    solves cost * capacity / m = (1 + (m - 1) * x) / (1 - x) ** 2 for x, where x = p ** m.
     """
     rates, loads = [], []
     for capacity, m in servers:

@@ -82,12 +82,12 @@ class Plan:
     """The order in which members, given by index, are selected until the next plan.
 
     ``order`` is never empty. After the end of ``order``, selection continues at index ``repeat_from``. ``weights``
-    contains the members' shares; ``credits`` contains the number of selections owed to each member when the plan began.
-    For policies without shares, ``weights`` and ``credits`` are empty. The first ``probes`` selections do not come from
-    the policy; each probe tests whether a quarantined member works again.
+    contains the members' shares; ``credits`` contains each member's credit when the plan began (see ``smooth_plan``).
+    For policies without shares, ``weights`` and ``credits`` are empty. The plan begins with ``probes`` selections that
+    the policy does not make; each of them tests whether a quarantined member works again.
 
-    ``light`` describes the selections between the probes and ``repeat_from``. If it is true, these selections are for
-    light traffic. If it is false, they are for the answers expected until the next plan, and the selections after them
+    ``light`` is true if the selections between the probes and ``repeat_from`` are for light traffic. If ``light`` is
+    false, these selections are for the answers expected until the next plan, and the selections from ``repeat_from`` on
     are used only if more queries arrive.
     """
 
@@ -99,11 +99,15 @@ class Plan:
     light: bool = False
 
     def taken(self, at: int, passes: int) -> int:
-        """Return the number of selections before index ``at``, after the end has been reached ``passes`` times."""
+        """Return the number of selections made so far.
+
+        ``at`` is the index in ``order`` of the next selection. ``passes`` is the number of times that the end of
+        ``order`` has been reached.
+        """
         return at + passes * (len(self.order) - self.repeat_from)
 
     def counts(self, at: int, passes: int) -> Counter[int]:
-        """Return how many times each member is among these selections."""
+        """Return how many times each member has been selected so far. The parameters are those of ``taken``."""
         if not passes:
             return Counter(self.order[:at])
         counts = Counter(self.order) + Counter(self.order[self.repeat_from : at])
@@ -123,7 +127,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Selections:
-    """The number of selections of each member from ``plan``, and the last member selected from this or any earlier
+    """The number of times that ``plan`` has selected each member, and the member selected last, by this or an earlier
     plan.
     """
 
@@ -152,9 +156,10 @@ class PolicySpec:
     uses_score: bool = False  # whether a member's score changes its plans
 
     def reason(self, view: Callable[[], PoolView], part: Part = "expected") -> str:
-        """Return the reason why the policy selects a member in a ``part`` of its plan.
+        """Return the reason why the policy selects a member in the given ``part`` of its plan.
 
-        The function ``view`` returns a view of the pool. It is called only if the reason depends on the view.
+        ``view`` returns a view of the pool. The method calls ``view`` only if the reason depends on the state of the
+        pool.
         """
         why = {"light": self.why_light, "expected": self.why, "overflow": self.why_overflow}[part]
         return why if isinstance(why, str) else why(view())

@@ -27,9 +27,10 @@ WEIGHTED: Final = PolicySpec("weighted", weighted, why="in proportion to capacit
 def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections | None) -> Plan:
     """Return a plan that gives each member its share and spaces its selections evenly.
 
-    The shares in ``weights`` add up to 1. A member's credit is the number of selections (between -1 and 1) that the
-    previous plan still owes it. The k-th selection of a member with share w and credit c is due after (k - 1/2 - c) / w
-    selections of all members. The plan lists the selections in the order in which they are due.
+    The shares in ``weights`` add up to 1. A member's credit is the fraction of a selection, at most 1, that the
+    previous plan still owes it. If the previous plan selected the member too often, the credit is negative (down to
+    -1). The k-th selection of a member with share w and credit c is due after (k - 1/2 - c) / w selections of all
+    members. The plan lists the selections in the order in which they are due.
     """
     credits = carried_credits(previous, len(weights))
     return Plan(smooth_order(weights, credits, plan_length(view)), 0, tuple(weights), credits)
@@ -54,7 +55,8 @@ def plan_length(view: PoolView) -> int:
 def carried_credits(previous: Selections | None, members: int) -> tuple[float, ...]:
     """Return each member's credit after ``previous``, from -1 to 1.
 
-    A positive credit is the fraction of a selection that the member is owed; a negative one is its excess.
+    A positive credit means that the member is still owed this fraction of a selection. A negative credit means that it
+    was selected too often.
     """
     if previous is None or len(previous.plan.weights) != members:
         return (0.0,) * members

@@ -94,7 +94,7 @@ async def drop_root(user: str, configuration: Path, files: Iterable[Path]) -> No
 def own_folder(path: Path, user: str) -> None:
     """Create the state directory for ``user`` if it is missing and this process may create it.
 
-    Errors are ignored here, because they will recur, and be reported, when a file is written to the directory.
+    Errors are ignored here, because the program reports them when it later tries to write a file to the directory.
     """
     with contextlib.suppress(OSError):
         if not path.exists():

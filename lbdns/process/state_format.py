@@ -38,8 +38,8 @@ def check_state_format(folder: Path) -> None:
 def record_state_format(folder: Path) -> None:
     """Write this version's format number to the state directory, unless it is there already.
 
-    Call this function before writing any other state file. The function blocks on disk I/O. An error is ignored,
-    because it recurs, and is reported, when another file is written.
+    Call this function before writing any other state file. The function blocks on disk I/O. An error is ignored here,
+    because the program reports it when it writes another state file.
     """
     path = folder / FILE_NAME
     if _read(path)[0] != FORMAT:

@@ -40,10 +40,10 @@ class StateLock:
 
     @contextlib.contextmanager
     def changing_to(self, folder: Path, user: str) -> Iterator[None]:
-        """Lock ``folder`` instead of the old directory after a with block.
+        """Replace the lock on the old directory with a lock on ``folder`` when a with block ends.
 
-        Before the block, the method creates no file; after an exception, the old directory stays locked. Raises
-        LbdnsError if the directory is being restored.
+        The method creates no file before the block ends. If the block raises an exception, the old directory stays
+        locked. Raises LbdnsError if the directory is being restored.
         """
         descriptor = _shared_existing(folder)
         try:
@@ -66,7 +66,7 @@ class StateLock:
 
 @contextlib.contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Keep servers from using the directory in a with block.
+    """Keep servers from using the directory while a with block runs.
 
     Raises StateInUseError if a server uses it, or LbdnsError if the lock file cannot be opened.
     """

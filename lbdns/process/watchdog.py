@@ -18,7 +18,7 @@ class Watchdog:
     """Sends a keep-alive message every ``period`` seconds while ``fault()`` is empty, until ``stop`` is called.
 
     If the service manager receives no keep-alive message for twice that period, it restarts the program. The event loop
-    must be running, and must never be blocked for twice that period.
+    must therefore be running, and must never be blocked for that long.
     """
 
     def __init__(self, fault: Callable[[], str], period: float, environment: Mapping[str, str] = os.environ) -> None:

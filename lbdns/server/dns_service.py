@@ -48,7 +48,8 @@ class Answerer(Protocol):
 
     @property
     def fault(self) -> str:
-        """Return the reason why a process is not answering queries, or an empty string if all processes are."""
+        """Return the reason why a process is not answering queries, or an empty string if all processes are
+        answering."""
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Prepare every answering process for ``new``, and return the change that applies ``new``.
@@ -125,8 +126,8 @@ class DnsService:
         This includes queries that are waiting in ``inherited`` sockets, even if the configuration does not contain
         them.
 
-        A second call, without ``inherited``, answers the waiting queries and then closes the unconfigured sockets.
-        Raises LbdnsError.
+        A second call, without ``inherited``, answers the waiting queries and then closes the sockets that the
+        configuration does not contain. Raises LbdnsError.
         """
         await commit_all([await self.prepare(configuration, inherited)])
 

@@ -1,13 +1,19 @@
 """The takeover protocol: a new process receives the sockets and the state of a running server, and then replaces it.
 
-The new process connects to the control socket and sends ``{"command":"take-over"}``. After the old server's reply, the
-new process sends further requests on the same connection, and the old process replies to each request. Messages are
-encoded with msgpack, because unpickling data from another process would be unsafe::
+The new process connects to the control socket and sends ``{"command":"take-over"}``. The old server replies, and
+then sends its sockets, snapshot, overrides and secrets. The new process starts, and both servers answer queries on the
+same sockets.
 
-    request      reply                                      then
-    (none)       sockets, snapshot, overrides, secrets      the new process starts; both answer on the same sockets
-    "reports"    the collector's state                      reports wait in their sockets, which both processes hold
-    "finish"     counters, after the old process has ended  the new process reads reports and opens its web interface
+After that, the new process sends two requests on the same connection:
+
+"reports" makes the old server stop reading reports. The old server replies with its collector's state. New reports wait
+in the sockets, which both processes hold.
+
+"finish" makes the old server stop answering queries. The old server replies with its final counters. The new process
+then reads reports and opens its web interface.
+
+All messages after the reply to the take-over command are encoded with msgpack, because unpickling data from another
+process would be unsafe.
 
 If the connection breaks before the request "finish", the old server continues to run.
 """

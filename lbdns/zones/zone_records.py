@@ -71,7 +71,8 @@ class ZoneRecords:
 
     @property
     def manager(self) -> ZoneRecords:
-        """Return this object, which also implements the zone methods that the reader calls.
+        """Return this object: the reader expects a zone here, and this object has the zone methods that the reader
+        calls.
 
         ``manager`` is a property, because an attribute that refers to its own object would create a reference cycle.
         Only the garbage collector frees objects in a reference cycle.

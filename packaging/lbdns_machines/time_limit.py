@@ -14,7 +14,8 @@ class TimeLimitReached(BaseException):
 
 @contextmanager
 def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Raise TimeLimitReached in the main thread if the body, which does ``what``, takes longer than ``seconds``.
+    """Raise TimeLimitReached in the main thread if the body takes longer than ``seconds``; ``what`` names the body's
+    work.
 
     Limits must not be nested.
     """

@@ -1,5 +1,6 @@
-"""Collects the records of a zone, and rejects records that cannot be served while their line numbers are known.
-Sans-I/O.
+"""Collects the records of a zone while the zone is read. Sans-I/O.
+
+A record that cannot be served is rejected immediately, because its line number is known at that moment.
 
 This module replaces the transaction of dnspython, which compares and copies the whole RRset for each added record.
 """

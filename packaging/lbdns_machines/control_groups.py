@@ -16,7 +16,7 @@ _PAUSE: Final = 0.1  # seconds between two tries
 def own_groups(listing: str, root: Path = _ROOT) -> list[Path]:
     """Return the folders of this process's control groups that systemd uses, from the text of /proc/self/cgroup.
 
-    There is one on a host with the unified hierarchy alone, and two if the older hierarchies exist beside it.
+    A host with only the unified hierarchy has one such folder. A host that also has the older hierarchies has two.
     """
     found = []
     for line in listing.splitlines():

@@ -31,7 +31,7 @@ def states(ns: Machine) -> dict[str, str]:
 
 
 def await_state(farm: MachineFarm, names: list[str], wanted: Callable[[str], bool], what: str) -> str:
-    """Wait until the state of each member in ``names`` is as ``wanted``; return how long it took."""
+    """Wait until ``wanted`` accepts the state of each member in ``names``; return how long it took."""
     ns = farm["ns"]
 
     def as_wanted() -> bool:

@@ -74,7 +74,7 @@ class Machine:
         return ["nsenter", f"--target={self._leader()}", "--net", "--", *command]
 
     def wait(self, condition: Callable[[], bool], limit: float, what: str) -> float:
-        """Wait until ``condition`` is true; return how many seconds it took. Raises MachineError after ``limit``
+        """Wait until ``condition`` returns true; return how many seconds it took. Raises MachineError after ``limit``
         seconds."""
         began = time.monotonic()
         while not condition():

@@ -9,7 +9,8 @@ from types import FrameType
 
 
 class TimeLimitReached(BaseException):
-    """A part took longer than its limit. Not an Exception, so that no step takes it for a failure of its own."""
+    """A part took longer than its limit. Not a subclass of Exception, so that a step does not record it as its own
+    failure."""
 
 
 @contextmanager

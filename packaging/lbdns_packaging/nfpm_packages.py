@@ -105,5 +105,6 @@ def _render_scripts(folder: Path, stage: Path, target: Path) -> dict[str, Path]:
 
 
 def render_script(text: str, names: Sequence[str]) -> str:
-    """Return a maintainer script with the ``names`` of units and the format number of the state directory."""
+    """Fill the unit ``names`` and the state directory's format number into a maintainer script, and return the
+    script."""
     return text.replace("@UNITS@", " ".join(names)).replace("@STATE_FORMAT@", str(STATE_FORMAT))

@@ -1,4 +1,4 @@
-"""Takes over the joined members of the collector that this server follows."""
+"""Adopts the joined members of the collector that this server follows."""
 
 from __future__ import annotations
 

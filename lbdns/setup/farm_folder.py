@@ -23,7 +23,7 @@ EXAMPLE_BEGINS: Final = "# Configuration of lbdns. As installed, it serves an ex
 class FileToWrite:
     """The text and the mode of a file.
 
-    If only its owner can read the file, the owner is the user that runs the server.
+    A file that only its owner can read belongs to the user that runs the server.
     """
 
     text: str
@@ -34,8 +34,9 @@ def write_files(folder: Path, files: Mapping[str, FileToWrite], uid: int, gid: i
     """Write ``files``, keyed by name, into ``folder``. If the folder is missing, create it.
 
     Private files get the owner ``uid`` and the group ``gid``; -1 keeps those of this process. If the folder contains
-    the package's example configuration under one of the names, the example is renamed first; returns its new path.
-    Raises LbdnsError if another file has one of the names, or if a file cannot be written.
+    the package's example configuration under one of the names, the example is renamed first. Returns the example's new
+    path, or None if no file was renamed. Raises LbdnsError if another file has one of the names, or if a file cannot be
+    written.
     """
     example = next((folder / name for name in files if _is_example(folder / name)), None)
     if there := [str(folder / name) for name in files if (folder / name) != example and os.path.lexists(folder / name)]:

@@ -90,7 +90,8 @@ def enlarge(sock: socket.socket, size: int) -> None:
 
 
 def _receive_buffer(sock: socket.socket) -> int:
-    """Return the size of a receive buffer in bytes, as a program sets it: Linux doubles it, and returns the double."""
+    """Return the size of a receive buffer in bytes, as a program set it: Linux stores and returns twice the size that
+    was set."""
     return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
 
 

@@ -101,8 +101,8 @@ def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
 class SocketChange:
     """The sockets for a new configuration. No process answers queries on the new sockets yet.
 
-    The caller must call either ``commit`` or ``rollback``. ``commit`` may be called once no process answers queries on
-    sockets outside this change; ``rollback`` undoes the change.
+    The caller must call either ``commit`` or ``rollback``. Call ``commit`` only when no process still answers queries
+    on sockets outside this change; ``rollback`` undoes the change.
     """
 
     def __init__(self, groups: SocketGroups, before: Mapping[Endpoint, NumberedSockets]) -> None:

@@ -44,7 +44,7 @@ def sockets_from_service_manager(
 
     The variables that announce the sockets are removed from ``environment``, so that no child process uses them. Stored
     sockets that the configuration does not use are closed. If ``serves_dns`` is false, the program uses no DNS sockets.
-    Raises ConfigError if the configuration leaves any other socket unused.
+    Raises ConfigError if the service manager passed anything else that the configuration does not use.
     """
     variables = {key: environment.pop(key, "") for key in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     if variables["LISTEN_PID"] != str(os.getpid()) or not variables["LISTEN_FDS"].isdecimal():

@@ -44,7 +44,7 @@ class SocketStore:
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ, waiting: str = "queries") -> None:
-        """``waiting`` is what a restart may lose without the store, for log messages."""
+        """``waiting`` is used in log messages: it names what may be lost in a restart without the store."""
         self._waiting = waiting
         self._address = manager_address(environment)
         room = environment.get("FDSTORE", "")
@@ -88,7 +88,7 @@ class SocketStore:
             self._warn(why)
 
     async def update_and_close(self, duplicates: Iterable[socket.socket]) -> None:
-        """Update the store like ``update``, and close ``duplicates``, an iterable that may raise OSError.
+        """Update the store with ``duplicates``, and then close them. Iterating over ``duplicates`` may raise OSError.
 
         If descriptors are scarce, the method logs a warning.
         """

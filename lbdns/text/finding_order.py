@@ -1,4 +1,4 @@
-"""Orders error messages of the form FILE:LINE: where: what by file and by line. Pure."""
+"""Sorts error messages of the form ``FILE:LINE: where: what`` by file, then by line. Pure."""
 
 from __future__ import annotations
 

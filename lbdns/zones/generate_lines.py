@@ -107,7 +107,7 @@ def _ttl(text: str) -> int | None:
 
 
 def _is_class_in(text: str) -> bool:
-    """Return True if ``text`` is the class IN, or False if it is not the name of a class.
+    """Return True if ``text`` names the class IN, or False if it names no class.
 
     Raises ValueError if ``text`` names a class other than IN.
     """

@@ -1,5 +1,6 @@
-"""Collects the records of a zone, and rejects records that cannot be served while their line numbers are known.
-Sans-I/O.
+"""Collects the records of a zone while the zone is read. Sans-I/O.
+
+A record that cannot be served is rejected immediately, because its line number is known at that moment.
 
 This module replaces the transaction of dnspython, which compares and copies the whole RRset for each added record.
 """
@@ -71,7 +72,8 @@ class ZoneRecords:
 
     @property
     def manager(self) -> ZoneRecords:
-        """Return this object, which also implements the zone methods that the reader calls.
+        """Return this object: the reader expects a zone here, and this object has the zone methods that the reader
+        calls.
 
         ``manager`` is a property, because an attribute that refers to its own object would create a reference cycle.
         Only the garbage collector frees objects in a reference cycle.

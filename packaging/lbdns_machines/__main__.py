@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run_form(form: str, packages: Path, out: Path, report: StepReport) -> None:
     """Run the quick or the full form, and record its steps in ``report``; logs are written to the new folder ``out``.
 
-    Raises HostError if this host cannot boot machines, RunAbortedError, and TimeLimitReached.
+    Raises HostError if this host cannot boot machines. Also raises RunAbortedError and TimeLimitReached.
     """
     check_host()
     began = time.monotonic()

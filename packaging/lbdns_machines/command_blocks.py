@@ -15,7 +15,11 @@ _MARK: Final = re.compile(r"<!-- run on (?P<where>[\w -]+) -->|<!-- not run: .+ 
 
 @dataclass(frozen=True)
 class CommandBlock:
-    """Commands of a page: the machines that run them, as the page's comment names them, and the line of the first."""
+    """A block of commands on a page.
+
+    ``where`` names the machines that run the block, as written in the page. ``line`` is the line number of the first
+    command.
+    """
 
     where: str
     commands: str

@@ -16,7 +16,7 @@ _PAUSE: Final = 0.1  # seconds between two tries
 def own_groups(listing: str, root: Path = _ROOT) -> list[Path]:
     """Return the folders of this process's control groups that systemd uses, from the text of /proc/self/cgroup.
 
-    There is one on a host with the unified hierarchy alone, and two if the older hierarchies exist beside it.
+    A host with only the unified hierarchy has one such folder. A host that also has the older hierarchies has two.
     """
     found = []
     for line in listing.splitlines():
@@ -30,21 +30,24 @@ def own_groups(listing: str, root: Path = _ROOT) -> list[Path]:
 
 
 class ControlGroups:
-    """The control groups of all machines of this process, below its own. Raises OSError if they cannot be made."""
+    """The control groups of all machines that this process boots, below the process's own control groups. Raises
+    OSError if they cannot be made."""
 
     def __init__(self) -> None:
         name = f"lbdns-machines-{os.getpid()}"
         self._folders = [folder / name for folder in own_groups(Path("/proc/self/cgroup").read_text())]
 
     def make(self, machine: str) -> list[Path]:
-        """Make the groups of a machine, and return the files to which a process writes its number to join them."""
+        """Make the groups of a machine; return their ``cgroup.procs`` files: a process that writes its ID to one joins
+        that group."""
         folders = [folder / machine for folder in self._folders]
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
         return [folder / "cgroup.procs" for folder in folders]
 
     def remove(self) -> None:
-        """Remove all groups. Processes that have just been killed may be in them for a moment; then try again."""
+        """Remove all groups. A process that has just been killed may remain in a group for a moment, so failures are
+        retried."""
         for _ in range(_TRIES):
             for top in self._folders:
                 for folder, _, _ in os.walk(top, topdown=False):

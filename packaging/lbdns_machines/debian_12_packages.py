@@ -68,7 +68,7 @@ def compile_native_wheel(out: Path, release: DebianRelease) -> Path | None:
 
 
 def runs_with_glibc(wheel: str, glibc: int) -> bool:
-    """Return whether the compiled wheel of this file name runs with glibc 2.``glibc``."""
+    """Return whether a wheel runs with version 2.``glibc`` of glibc, judging by its file name."""
     required = re.search(r"manylinux_2_(\d+)_", wheel)
     return required is not None and int(required[1]) <= glibc
 

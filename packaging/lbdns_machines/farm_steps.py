@@ -1,4 +1,5 @@
-"""What both forms check: answers, members' states, outages, reboots and removal, each as the step of a report."""
+"""The checks that both forms make: answers, members' states, outages, reboots and removal. Each is a step of a
+report."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def states(ns: Machine) -> dict[str, str]:
 
 
 def await_state(farm: MachineFarm, names: list[str], wanted: Callable[[str], bool], what: str) -> str:
-    """Wait until the state of each member in ``names`` is as ``wanted``; return how long it took."""
+    """Wait until ``wanted`` accepts the state of each member in ``names``; return how long it took."""
     ns = farm["ns"]
 
     def as_wanted() -> bool:
@@ -42,19 +43,21 @@ def await_state(farm: MachineFarm, names: list[str], wanted: Callable[[str], boo
 
 
 def await_usable(farm: MachineFarm, *names: str) -> str:
-    """Wait until the members ``names``, by default all web servers, are usable; return how long it took."""
+    """Wait until the members in ``names`` are usable, or, without names, all web servers; return how long it took."""
     wanted = list(names) or [machine.name for machine in farm.web_servers]
     return await_state(farm, wanted, lambda state: state == USABLE, USABLE)
 
 
 def resolved(client: Machine, name: str = CLIENTS_NAME) -> str:
-    """Return the address of ``name`` by the client's own resolv.conf, or an empty string."""
+    """Resolve ``name`` on the client, with its resolv.conf, and return the address, or an empty string if there is
+    none."""
     words = client.run(f"getent ahostsv4 {name} || true").split()
     return words[0] if words else ""
 
 
 def await_resolved(farm: MachineFarm, addresses: set[str]) -> str:
-    """Wait until ten answers in a row, by the client's resolv.conf, are all in ``addresses``; return the last one."""
+    """Wait until the client resolves the clients' name to one of ``addresses`` ten times in a row; return the last
+    address."""
     client = farm["client"]
     last = ""
 
@@ -71,7 +74,7 @@ def await_resolved(farm: MachineFarm, addresses: set[str]) -> str:
 
 
 def check_client_resolver(farm: MachineFarm) -> str:
-    """A program on the client that knows only the name gets the address of a web server that reports."""
+    """A program on the client resolves the clients' name to the address of a web server that reports."""
     return await_resolved(farm, {machine.address for machine in farm.web_servers})
 
 
@@ -84,7 +87,8 @@ def check_web_server_outage(farm: MachineFarm, name: str) -> str:
 
 
 def check_reboot(farm: MachineFarm, name: str) -> str:
-    """A machine comes back by itself: all web servers are usable, and the client gets an answer."""
+    """After a reboot, a machine resumes its work by itself: all web servers are usable, and the client gets an
+    answer."""
     farm[name].reboot()
     return f"usable {await_usable(farm)}, answers {check_client_resolver(farm)}"
 

@@ -1,4 +1,4 @@
-"""What only the full form checks: delegation, load, tunnel, upgrade, rotated keys, and a clone that joins."""
+"""The checks that only the full form makes: delegation, load, tunnel, upgrade, rotated keys, and a clone that joins."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def check_tunnel(farm: MachineFarm) -> str:
 
 
 def check_load(farm: MachineFarm) -> str:
-    """Once its workers are busy, answers stop naming the web server that they named most often."""
+    """Once the workers of the most often selected web server are busy, answers no longer name that server."""
     client = farm["client"]
     by_address = {machine.address: machine.name for machine in farm.web_servers}
     (favourite, count), *_ = Counter(resolved(client) for _ in range(20)).most_common()
@@ -166,7 +166,7 @@ def check_clone(farm: MachineFarm) -> str:
 
 
 def _answers(farm: MachineFarm) -> set[str]:
-    """Return the addresses in ten answers for the name that names the members in turn."""
+    """Send ten queries for the round-robin name, and return the addresses in the answers."""
     ns = farm["ns"]
     return set(
         ns.run(f"for i in 1 2 3 4 5 6 7 8 9 10; do dig +short @{ns.address} round.robin.example.net; done").split()

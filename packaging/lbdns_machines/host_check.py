@@ -1,4 +1,5 @@
-"""Checks whether this host can boot machines: this takes root, some programs, and permissions that containers lack."""
+"""Checks whether this host can boot machines, which requires root, some programs, and permissions that containers
+lack."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ class HostError(Exception):
 
 
 def check_host(user: int | None = None, find: Callable[[str], str | None] = shutil.which) -> None:
-    """Raise HostError if the user ID ``user`` (default: of this process) is not root's, or if a program is missing."""
+    """Raise HostError if the user ``user`` (a user ID, by default this process's) is not root, or if a program is
+    missing."""
     if (os.geteuid() if user is None else user) != 0:
         raise HostError("booting machines needs root")
     if missing := [program for program in PROGRAMS if not find(program)]:

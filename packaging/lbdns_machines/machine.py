@@ -61,7 +61,7 @@ class Machine:
     def run(self, command: str, *, limit: float = COMMAND_LIMIT, check: bool = True) -> str:
         """Run shell commands as root, in root's home; return what they print to standard output and standard error.
 
-        The first command that fails ends the others. Raises MachineError if a command fails (unless ``check`` is
+        If a command fails, the later commands do not run. Raises MachineError if a command fails (unless ``check`` is
         False), or takes longer than ``limit`` seconds.
         """
         status, output = self._execute(["sh", "-euc", f"cd\n{command}"], limit)
@@ -70,11 +70,12 @@ class Machine:
         return output
 
     def inside(self, command: Sequence[str]) -> list[str]:
-        """Return the command that runs ``command``, a program of the host, in the machine's network."""
+        """Return a command line that runs ``command``, a program on the host, in the machine's network namespace."""
         return ["nsenter", f"--target={self._leader()}", "--net", "--", *command]
 
     def wait(self, condition: Callable[[], bool], limit: float, what: str) -> float:
-        """Wait until ``condition`` holds; return the seconds. Raises MachineError after ``limit`` seconds."""
+        """Wait until ``condition`` returns true; return how many seconds it took. Raises MachineError after ``limit``
+        seconds."""
         began = time.monotonic()
         while not condition():
             if time.monotonic() - began > limit:
@@ -129,7 +130,7 @@ class Machine:
         return output.strip() in ("running", "degraded")
 
     def _leader(self) -> int:
-        """Return the process ID of the machine's systemd, or 0 if it does not run."""
+        """Return the process ID of the machine's systemd, or 0 if it is not running."""
         with suppress(OSError):
             for child in self._children():
                 if Path(f"/proc/{child}/comm").read_text().strip() == "systemd":

@@ -1,4 +1,4 @@
-"""The machines of a run: makes their root file systems, boots them, and ends them in every case."""
+"""The machines of a run: makes their root file systems, boots them, and always stops them at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lbdns_packaging.source_tree import empty_folder
 
 
 class MachineFarm:
-    """The machines of ``plans``, which exist inside ``with``. Needs root.
+    """The machines of ``plans``, which exist during a ``with`` statement. Needs root.
 
     Raises HostError if the host permits no network namespaces or control groups. Root file systems are unpacked from
     ``cache`` into ``folder``, and removed at the end; the consoles' logs remain.
@@ -76,7 +76,8 @@ class MachineFarm:
         return ", ".join(self.machines)
 
     def clone(self, original: Machine, plan: MachinePlan) -> Machine:
-        """Return a new machine with the files of ``original``, which is off, and another name and address."""
+        """Copy the files of ``original``, which must be off, to a new machine with the name and address in ``plan``;
+        return it."""
         root = self._folder / "roots" / plan.name
         subprocess.run(["cp", "--archive", "--reflink=auto", original.root, root], check=True)
         write_machine_files(root, plan, self._ssh_key())

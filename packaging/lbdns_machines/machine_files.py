@@ -19,7 +19,7 @@ _ENABLED: Final = {
 def write_machine_files(root: Path, plan: MachinePlan, ssh_key: Path) -> None:
     """Turn the root file system ``root`` into the machine of ``plan``.
 
-    Root on every machine may log in on every other one with ``ssh_key``, a private key with its ``.pub`` beside it.
+    Root on each machine can log in to every other machine with ``ssh_key``, a private key with its ``.pub`` beside it.
     """
     for name, text in machine_files(plan).items():
         path = root / name

@@ -1,4 +1,4 @@
-"""A bridge in a network namespace of its own, which connects the machines and leads nowhere else."""
+"""A bridge that connects only the machines, in a network namespace of its own."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _LIMIT: Final = 30.0  # seconds for one command of ip
 
 
 class MachineNetwork:
-    """The namespace and its bridge, which exist inside ``with``. Needs root. Raises OSError if they cannot be made."""
+    """The namespace and its bridge, which exist during a ``with`` statement. Needs root. Raises OSError if they cannot
+    be made."""
 
     def __init__(self) -> None:
         self.name = f"lbdns-machines-{os.getpid()}"
 
     @property
     def path(self) -> str:
-        """The namespace's file, for nsenter."""
+        """The path of the namespace's file, for nsenter."""
         return f"/run/netns/{self.name}"
 
     def __enter__(self) -> Self:

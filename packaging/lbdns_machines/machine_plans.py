@@ -1,4 +1,4 @@
-"""Which machines there are: names, addresses, root file systems, and the services that each machine runs."""
+"""The machines that exist: their names, addresses, root file systems and services."""
 
 from __future__ import annotations
 
@@ -106,6 +106,6 @@ FULL: Final = (
 
 
 def server_package(plan: MachinePlan, version: str) -> str:
-    """Return the file name of the server's package for the machine's release of Debian."""
+    """Return the file name of the server's package for the machine's Debian release."""
     number = {"bookworm": 12, "trixie": 13}[plan.root.release]
     return f"lbdns_{version}-1~deb{number}_amd64.deb"

@@ -48,7 +48,7 @@ class MachineRun:
     def follow_tutorial(self) -> None:
         """Put the packages onto the machines, and run each command block of the tutorial.
 
-        Raises RunAbortedError at the first failure, because each block needs those before.
+        Raises RunAbortedError at the first failure, because each block depends on the earlier blocks.
         """
         self.report.run("copy the packages to the machines", self._copy_packages, essential=True)
         for block in command_blocks(TUTORIAL.read_text()):

@@ -21,7 +21,8 @@ LONGEST: Final = 300.0  # seconds; then the load ends by itself
 
 
 class LoadFromMachine:
-    """Queries that a program sends from a machine's network while the body of ``with`` runs; then ``tally`` is set."""
+    """Runs a program that sends queries from a machine's network during a ``with`` statement, and then sets
+    ``tally``."""
 
     def __init__(self, machine: Machine, server: str, name: str, rate: float) -> None:
         self.tally = QueryTally()

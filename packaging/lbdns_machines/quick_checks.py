@@ -1,4 +1,4 @@
-"""What the quick form checks after the tutorial: an answer, an outage, a reboot, and removal."""
+"""The checks that the quick form makes after the tutorial: an answer, an outage, a reboot, and removal."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _WIDEST: Final = 60  # columns of a step's name in the table
 
 
 class RunAbortedError(Exception):
-    """A step failed without which the later ones make no sense."""
+    """A step failed, and the later steps would make no sense without it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class StepReport:
             raise RunAbortedError(name)
 
     def add_failure(self, name: str, error: str) -> None:
-        """Record a failure that is no step's own."""
+        """Record a failure that did not occur in a step."""
         self.results.append(StepResult(name, 0.0, error=error))
 
     @property
@@ -66,7 +66,8 @@ class StepReport:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """Return the report as JSON: the steps in order, whether all succeeded, and the seconds of all together."""
+        """Return the report as JSON: the steps in order, whether all succeeded, and how many seconds they took in
+        total."""
         document = {
             "succeeded": not self.failed,
             "seconds": round(sum(result.seconds for result in self.results), 1),

@@ -9,12 +9,14 @@ from types import FrameType
 
 
 class TimeLimitReached(BaseException):
-    """A part took longer than its limit. Not an Exception, so that no step takes it for a failure of its own."""
+    """A part took longer than its limit. Not a subclass of Exception, so that a step does not record it as its own
+    failure."""
 
 
 @contextmanager
 def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Raise TimeLimitReached in the main thread if the body, which does ``what``, takes longer than ``seconds``.
+    """Raise TimeLimitReached in the main thread if the body takes longer than ``seconds``; ``what`` names the body's
+    work.
 
     Limits must not be nested.
     """

@@ -30,7 +30,7 @@ def commands_on_machines(block: CommandBlock, farm: MachineFarm) -> Iterator[tup
 
 
 def for_web_server(commands: str, name: str, address: str) -> str:
-    """Return ``commands`` with the name and address of another web server instead of those of the example."""
+    """Replace the example's name and address in ``commands`` by those of another web server, and return the result."""
     for example, actual in zip(EXAMPLE, (name, address), strict=True):
         commands = re.sub(rf"(?<![\w.]){re.escape(example)}(?![\w.])", actual, commands)
     return commands

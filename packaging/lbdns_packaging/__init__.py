@@ -1,1 +1,1 @@
-"""Builds what users install: wheels, the agent as one file, and packages of Debian and RPM."""
+"""Builds what users install: wheels, the agent as one file, and Debian and RPM packages."""

@@ -1,4 +1,4 @@
-"""Loads the compiled parts of the server's package for arm64 under qemu, in a root file system of arm64."""
+"""Loads the compiled parts of the server's arm64 package under qemu, in an arm64 root file system."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _PROGRAM: Final = (
 
 
 def check_arm64(release: DebianRelease, out: Path, work: Path, version: str) -> None:
-    """Unpack the package in ``out`` for ``release`` and load it. Needs root. Raises PackagingError."""
+    """Unpack the package for ``release``, which is in ``out``, and load its compiled parts. Needs root. Raises
+    PackagingError."""
     emulator = shutil.which(_EMULATOR)
     if not emulator:
         raise PackagingError(f"{_EMULATOR} not found: run 'make deps-packaging' as root")

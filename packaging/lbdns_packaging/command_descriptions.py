@@ -43,7 +43,7 @@ class OptionDescription:
 class CommandDescription:
     """A program or a subcommand. ``name`` contains the program's name, such as ``lbdns status``.
 
-    ``paragraphs`` are the description's; a paragraph whose line breaks count begins with ``\\b``.
+    ``paragraphs`` are the paragraphs of the description. A paragraph that begins with ``\\b`` keeps its line breaks.
     """
 
     name: str

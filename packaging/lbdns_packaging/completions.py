@@ -1,4 +1,5 @@
-"""Writes completions for bash, zsh and fish. They are fixed texts, so that completing starts no Python program."""
+"""Writes completions for bash, zsh and fish. They contain all words as fixed text, so that no Python program runs
+during completion."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _FILES: Final = ("FILE", "PATH", "DIR", "DIRECTORY")
 
 
 def bash_completion(program: CommandDescription) -> str:
-    """Return the completion of a program for bash, which completes commands, options, and names of files."""
+    """Return a bash script that completes a program's commands and options, and file names."""
     function = f"_{program.name.replace('-', '_')}"
     cases = "".join(
         f"        {_bash_case(command)})\n            words='{_words(command)}' ;;\n" for command in _all(program)
@@ -45,7 +46,7 @@ def _bash_case(command: CommandDescription) -> str:
 
 
 def zsh_completion(program: CommandDescription) -> str:
-    """Return the completion of a program for zsh."""
+    """Return a zsh script that completes a program's command lines."""
     parts = "".join(_zsh_function(command) for command in _all(program))
     return f'#compdef {program.name}\n# Completion of {program.name} for zsh\n{parts}\n{_zsh_name(program)} "$@"\n'
 
@@ -82,7 +83,7 @@ def _zsh_name(command: CommandDescription) -> str:
 
 
 def fish_completion(program: CommandDescription) -> str:
-    """Return the completion of a program for fish."""
+    """Return a fish script that completes a program's command lines."""
     lines = [f"# Completion of {program.name} for fish"]
     top = " ".join(child.word for child in program.subcommands)
     for child in program.subcommands:
@@ -130,7 +131,8 @@ def _first_sentence(text: str) -> str:
 
 
 def _quoted_zsh(text: str) -> str:
-    """Return text for a description in single quotes, in which brackets and colons have a meaning for zsh."""
+    """Return ``text`` escaped for a single-quoted description in zsh, where brackets and colons have a special
+    meaning."""
     escaped = text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
     return escaped.replace("'", "'\\''")
 

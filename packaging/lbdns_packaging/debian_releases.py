@@ -1,4 +1,4 @@
-"""The releases of Debian for which there are packages, and the processors."""
+"""The Debian releases and the processors for which there are packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class DebianRelease:
-    """A release of Debian: its code name, its number, and the Python and the C library that it has."""
+    """A Debian release: its code name, its number, and its versions of Python and the C library."""
 
     codename: str
     number: int

@@ -1,8 +1,8 @@
-"""Writes the wheel of lbdns-native for platforms without a compiled one: it contains no module.
+"""Writes a wheel of lbdns-native that contains no module, for platforms without a compiled wheel.
 
-lbdns depends on lbdns-native. pip prefers a compiled wheel, and installs this one elsewhere (musl, other processors,
-PyPy), where it would otherwise try to compile the source and fail without a Rust compiler. Without the module, lbdns
-answers in Python.
+lbdns depends on lbdns-native. pip prefers a compiled wheel. On platforms without one (musl, other processors, PyPy),
+pip installs this wheel, and lbdns answers in Python. Without this wheel, pip would try to compile the source, which
+fails if there is no Rust compiler.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Copies the files of a package that are in no wheel, such as configuration and units.
+"""Copies the files of a package that no wheel contains, such as configuration and units.
 
-They are in ``packaging/KIND/PACKAGE/``. Every file there gets into the package, so adding one needs no other change.
+They are in ``packaging/KIND/PACKAGE/``. Every file there becomes part of the package; to add a file, put it there.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def stage_extra_files(source: Path, package: str, stage: Path) -> None:
 
 
 def compressed(path: Path) -> bytes:
-    """Return the file compressed; the bytes depend on its contents alone."""
+    """Return the file's contents, compressed by gzip; the result depends only on the contents."""
     return gzip.compress(path.read_bytes(), compresslevel=9, mtime=0)
 
 
 def compressed_text(text: str) -> bytes:
-    """Return the text compressed, like ``compressed``."""
+    """Return ``text``, compressed like a file in ``compressed``."""
     return gzip.compress(text.encode(), compresslevel=9, mtime=0)
 
 

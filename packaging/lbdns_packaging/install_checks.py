@@ -31,7 +31,7 @@ class InstallCheck:
 
     @property
     def name(self) -> str:
-        """What is checked, and where."""
+        """The name of the check: its script, and the release on which it runs."""
         return f"{self.script} on {self.root.release}"
 
 

@@ -1,4 +1,4 @@
-"""Builds all packages of Debian and RPM from the wheels that were built before."""
+"""Builds all Debian and RPM packages from wheels that have already been built."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PackageBuilder:
         return self._package(agent_package(), form, stage)
 
     def server(self, release: DebianRelease, architecture: str, *, compiled: bool = True) -> Path:
-        """Build the server's package for a release of Debian and a processor.
+        """Build the server's package for a Debian release and a processor.
 
         With ``compiled=False``, the package contains the empty wheel of lbdns-native, and the server answers in Python.
         """
@@ -60,7 +60,7 @@ class PackageBuilder:
         return self._package(server_package(release, architecture), "deb", stage)
 
     def tools(self, release: DebianRelease) -> Path:
-        """Build the tools' package for a release of Debian."""
+        """Build the tools' package for a Debian release."""
         stage = empty_folder(self._stages / f"lbdns-tools-{release.codename}")
         stage_tools(self._source, stage, release, self._wheel("lbdns_tools-*-py3-none-any.whl"))
         self._generate("lbdns-tools", stage)

@@ -19,7 +19,7 @@ _EXIT_STATUS: Final = (
 
 
 def man_page(program: CommandDescription, epoch: int, version: str, others: Iterable[str]) -> str:
-    """Return the source of a manual page (man(7)). ``others`` are the programs to see also."""
+    """Return the source of a manual page (man(7)). ``others`` are the programs to list under SEE ALSO."""
     day = time.strftime("%Y-%m-%d", time.gmtime(epoch))
     lines = [f'.TH "{program.name.upper()}" {SECTION} "{day}" "lbdns {version}" "User Commands"']
     lines += [".ad l", ".nh"]  # ragged lines without hyphens: a divided option could not be copied
@@ -62,7 +62,7 @@ def _options(options: Iterable[OptionDescription]) -> Iterator[str]:
 
 
 def _paragraphs(paragraphs: Iterable[str]) -> Iterator[str]:
-    """Yield paragraphs; the lines of those that begin with ``\\b`` stay apart."""
+    """Yield the lines of ``paragraphs`` in man(7). A paragraph that begins with ``\\b`` keeps its line breaks."""
     for number, paragraph in enumerate(paragraphs):
         if number:
             yield ".PP"
@@ -75,7 +75,7 @@ def _paragraphs(paragraphs: Iterable[str]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Return plain text in man(7): no character of it is taken as a request."""
+    """Return ``text`` escaped for man(7), so that none of it is interpreted as a request."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("^", "\\(ha").replace("~", "\\(ti")
     escaped = escaped.replace("`", "\\(ga").replace("'", "\\(aq")
     return re.sub(r"(?m)^(?=\.)", r"\\&", escaped)

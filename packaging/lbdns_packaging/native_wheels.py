@@ -1,6 +1,6 @@
 """Builds the wheels of lbdns-native for old versions of glibc, on x86-64 and arm64, without a cross compiler.
 
-They are compiled by the Rust compiler of Debian 13 and linked by zig, so the same bytes come out on every machine.
+They are compiled by the Rust compiler of Debian 13 and linked by zig, so every machine produces the same bytes.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ class NewerPackage:
 
 
 def newer_packages(version: str) -> tuple[NewerPackage, ...]:
-    """Return what to make from the package of ``version``: one with the same state format, and one with another."""
+    """Return the two newer versions to make from ``version``: one with the same state format, one with another state
+    format."""
     newer = f"{version}+newer"
     return NewerPackage("newer.deb", newer, "1"), NewerPackage("other-format.deb", newer, "2", FORMAT + 1)
 
@@ -58,7 +59,8 @@ _STATE_FORMATS: Final = (
 
 
 def renumber(tree: Path, newer: NewerPackage, version: str) -> None:
-    """Replace the numbers in the unpacked package ``tree``, which has ``version``. Raises PackagingError."""
+    """Replace the version numbers and the state format in the unpacked package ``tree``, whose version is ``version``.
+    Raises PackagingError."""
     _replace(tree, *_DEBIAN_VERSION, f"{version}-1~", f"{newer.version}-{newer.revision}~")
     for package in ("lbdns", "lbdns_shared"):
         _replace(tree, f"{_MODULES}/{package}/__init__.py", _VERSION, version, newer.version)

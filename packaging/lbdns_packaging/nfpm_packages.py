@@ -1,4 +1,4 @@
-"""Writes a package of Debian or RPM from a staged tree, with nfpm."""
+"""Writes a Debian or RPM package from a staged tree, with nfpm."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def nfpm_config(
 
 
 def _is_listed(path: Path, stage: Path) -> bool:
-    """Return whether nfpm needs an entry: for each file, and for the package's own folders, which rpm then removes."""
+    """Return whether nfpm needs an entry for ``path``: a file, a link, or a folder of lbdns, which rpm removes only if
+    listed."""
     return path.is_symlink() or path.is_file() or "lbdns" in str(path.relative_to(stage))
 
 
@@ -104,5 +105,6 @@ def _render_scripts(folder: Path, stage: Path, target: Path) -> dict[str, Path]:
 
 
 def render_script(text: str, names: Sequence[str]) -> str:
-    """Return a maintainer script with the ``names`` of units and the format number of the state directory."""
+    """Fill the unit ``names`` and the state directory's format number into a maintainer script, and return the
+    script."""
     return text.replace("@UNITS@", " ".join(names)).replace("@STATE_FORMAT@", str(STATE_FORMAT))

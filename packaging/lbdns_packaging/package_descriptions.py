@@ -1,4 +1,4 @@
-"""Describes the packages of Debian and RPM: names, texts and dependencies."""
+"""Describes the Debian and RPM packages: names, texts and dependencies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbdns_packaging.debian_releases import DebianRelease
 
 @dataclass(frozen=True)
 class PackageDescription:
-    """What a package says of itself. ``depends`` maps the format ("deb", "rpm") to the packages that must be there."""
+    """The metadata of a package. ``depends`` maps the format ("deb", "rpm") to the packages that it requires."""
 
     name: str
     description: str  # the first line is the summary
@@ -33,7 +33,7 @@ def agent_package() -> PackageDescription:
 
 
 def server_package(release: DebianRelease, architecture: str) -> PackageDescription:
-    """Return the description of the server's package for a release of Debian and a processor."""
+    """Return the description of the server's package for a Debian release and a processor."""
     return PackageDescription(
         "lbdns",
         "Load-aware authoritative DNS server\n"
@@ -48,7 +48,7 @@ def server_package(release: DebianRelease, architecture: str) -> PackageDescript
 
 
 def tools_package(release: DebianRelease, version: str) -> PackageDescription:
-    """Return the description of the tools' package, which adds to the environment of the server's package."""
+    """Return the description of the tools' package, which adds files to the environment of the server's package."""
     own = _release(release)
     return PackageDescription(
         "lbdns-tools",

@@ -23,7 +23,7 @@ class PackagingError(Exception):
 
 @dataclass(frozen=True)
 class RootFileSystem:
-    """A root file system: Debian's release, its packages, for which processors, and how complete it is."""
+    """A root file system: its Debian release, packages and processor architectures, and mmdebstrap's variant."""
 
     release: str
     packages: tuple[str, ...]
@@ -32,12 +32,12 @@ class RootFileSystem:
 
     @property
     def name(self) -> str:
-        """The name of its archive, which differs if anything in it differs."""
+        """The name of the archive; root file systems with different contents have different names."""
         contents = repr((self.release, self.packages, self.architectures, self.variant))
         return f"{self.release}-{sha256(contents.encode()).hexdigest()[:10]}"
 
     def unpack(self, cache: Path, folder: Path) -> Path:
-        """Unpack the root file system to the new folder ``folder``. Makes its archive in ``cache`` if it is not there.
+        """Unpack the root file system to the new folder ``folder``. If ``cache`` does not contain its archive, make it.
 
         Needs root. Raises PackagingError.
         """
@@ -47,7 +47,8 @@ class RootFileSystem:
         return folder
 
     def archive(self, cache: Path) -> Path:
-        """Return the archive in ``cache``; make it if it is not there. Needs root. Raises PackagingError."""
+        """Return the path of the archive in ``cache``; if the archive is missing, make it. Needs root. Raises
+        PackagingError."""
         archive = cache / f"{self.name}.tar"
         if not archive.exists():
             self._make(archive)
@@ -87,7 +88,8 @@ def command_inside(
 ) -> list[str]:
     """Return the command that runs ``command`` in the root file system ``folder``.
 
-    ``binds`` maps folders and files outside to where they appear inside. Without ``network``, there is only a loopback.
+    ``binds`` maps the host's folders and files to the paths at which ``command`` sees them. If ``network`` is false,
+    ``command`` has only a loopback interface.
     """
     return [
         "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--as-pid2", "--console=pipe",

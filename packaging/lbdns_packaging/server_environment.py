@@ -30,7 +30,8 @@ if __name__ == "__main__":  # processes that multiprocessing starts import this 
 
 
 def download_dependencies(lock: Path, release: DebianRelease, architecture: str, folder: Path) -> list[Path]:
-    """Return the wheels that the lock file names, for a release of Debian and a processor, downloaded to ``folder``.
+    """Download the wheels that a lock file names, for one Debian release and processor, to ``folder``; return their
+    paths.
 
     The wheels are checked against the hashes in the lock file. Raises PackagingError.
     """
@@ -54,7 +55,7 @@ def download_dependencies(lock: Path, release: DebianRelease, architecture: str,
 
 
 def without_build_requirements(lock: str) -> str:
-    """Return the text of a lock file without setuptools, which only building needs."""
+    """Return the text of a lock file without setuptools, which is needed only to build packages."""
     kept, keep = [], True
     for line in lock.splitlines(keepends=True):
         if line[0].isalnum():
@@ -76,7 +77,7 @@ def stage_environment(stage: Path, python: str) -> None:
 
 
 def site_packages(python: str) -> PurePosixPath:
-    """Return where packages are in the environment."""
+    """Return the path of the environment's site-packages folder."""
     return PurePosixPath(PREFIX, "lib", f"python{python}", "site-packages")
 
 

@@ -1,4 +1,5 @@
-"""Copies the tracked files into a clean folder, because building writes into the source and must depend on it alone."""
+"""Copies the tracked files into a clean folder: a build writes into its source tree, and must not use untracked
+files."""
 
 from __future__ import annotations
 

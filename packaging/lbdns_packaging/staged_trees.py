@@ -1,4 +1,4 @@
-"""Lays out the files of each package as they are to be installed, below a folder."""
+"""Arranges the files of each package below a folder, at the paths where they will be installed."""
 
 from __future__ import annotations
 

@@ -119,8 +119,7 @@ class Secondaries:
         self._notifier.reload(configuration.farm)
 
     async def prepare(self, new: ServeConfiguration) -> PreparedChange:
-        """Prepare to notify the secondaries in the last step of the returned change. Apply it after the answerer's
-        change."""
+        """Return a change whose last step notifies the secondaries. Apply this change after the answerer's change."""
 
         async def finish() -> None:
             self.start(new)

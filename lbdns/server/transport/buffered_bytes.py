@@ -21,7 +21,7 @@ class BufferingConnection(Protocol):
 class BufferedBytes:
     """Adds up the bytes that all connections buffer.
 
-    If the total exceeds the limit, closes those that buffer the most.
+    If the total exceeds the limit, closes the connections that buffer the most.
     """
 
     def __init__(self) -> None:

@@ -195,7 +195,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     @property
     def busy(self) -> bool:
-        """Return whether a message is still incomplete, or the client is not reading its responses."""
+        """Return whether the client has sent only part of a message, or is not reading its responses."""
         return bool(self._buffer) or self._full
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -12,7 +12,7 @@ _TICK: Final = 1.0 / os.sysconf("SC_CLK_TCK")  # s, the unit of times in /proc
 
 
 class CpuStarvation:
-    """Observes one process, starting when the object is created."""
+    """Observes the CPU time of one process from the moment at which the object is created."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -20,9 +20,10 @@ class CpuStarvation:
         self._used, _ = _read(pid)
 
     def is_starved(self) -> bool:
-        """Return whether the process is runnable, but has used less than ENOUGH of a processor since observation began.
+        """Return whether the process is runnable, but gets hardly any CPU time.
 
-        A process that has been stopped, or is waiting for anything other than a processor, is not starved.
+        Such a process has used less than the fraction ENOUGH of one CPU since observation began. A process that has
+        been stopped, or is waiting for anything other than a processor, is not starved.
         """
         used, runnable = _read(self._pid)
         return runnable and used - self._used < ENOUGH * (time.monotonic() - self._since)

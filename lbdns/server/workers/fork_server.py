@@ -8,7 +8,7 @@ servers run, so that either can replace the other. A fork server runs until the 
 The main process sends messages in msgpack, and the fork server replies::
 
     ("worker", number, launch) and a socket   forks a worker       "started" or "not started"; later "ended"
-    ("fork server", 0, launch) and a socket   forks a fork server  the same
+    ("fork server", 0, launch) and a socket   forks a fork server  "started" or "not started"; later "ended"
     ("heartbeat", 0, 0)                       -                    "heartbeat"
 
 A reply consists of a keyword, the launch number (0 for heartbeats), the process ID, and an errno or exit status.

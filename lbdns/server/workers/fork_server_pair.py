@@ -1,4 +1,5 @@
-"""The main process's view of the fork servers: one forks workers, and the other replaces it if it ends or hangs."""
+"""The main process's view of the fork servers: one forks workers; the other forks a replacement if the first ends or
+hangs."""
 
 from __future__ import annotations
 

@@ -36,9 +36,7 @@ class Heartbeat:
 
     @property
     def silence(self) -> str:
-        """Return text that states for how long the process has not replied, or an empty string unless the reply is
-        late.
-        """
+        """Return the time without a reply as text, such as "1.5 s", or an empty string if no reply is late."""
         return f"{self.silent_periods * PERIOD:g} s" if self.silent_periods >= LATE else ""
 
     @property

@@ -156,7 +156,8 @@ def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
 
 
 def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
-    """Return a metric's limit: 100 for a percentage, otherwise its highest 99th percentile in a trial, rounded up."""
+    """Return a metric's limit: 100 for a percentage, otherwise the highest of its 99th percentiles in the trials,
+    rounded up."""
     # Trials with round robin do not count: a farm that collapses in them would stretch the range so far that ordinary
     # differences vanish when scores become whole numbers
     highest = max(outcome.ranges.get(metric, 0.0) for outcome in outcomes)

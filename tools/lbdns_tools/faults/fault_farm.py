@@ -224,7 +224,8 @@ class FaultFarm:
         return 0.0
 
     def has_history(self, begin: float, end: float = 0.0) -> bool:
-        """Return whether the history contains a score that was recorded since Unix time ``begin`` (until ``end``)."""
+        """Return whether the history contains a score recorded between the Unix times ``begin`` and ``end``. If ``end``
+        is 0, there is no upper limit."""
         until = f"&to={end}" if end else ""
         status, text = self.get(f"/api/v1/history?pool=web&metric=score&points=5000&from={begin}{until}")
         series = json.loads(text)["series"] if status == 200 else {}

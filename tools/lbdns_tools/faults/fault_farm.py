@@ -72,7 +72,8 @@ class Health:
 class FaultFarm:
     """The files, ports and programs of one farm, as a context manager that stops all programs on exit.
 
-    ``prefix`` and ``environment`` apply to servers that are started later, and ``agent_environment`` to agents.
+    Changes to ``prefix`` and ``environment`` affect servers that are started later. Changes to ``agent_environment``
+    affect agents that are started later.
     """
 
     def __init__(self, folder: Path, plan: FarmPlan) -> None:

@@ -52,7 +52,8 @@ def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
 
 
 def requests(rates: tuple[float, ...], seconds: float) -> float:
-    """Return the number of requests in ``seconds``, if the rate changes linearly between evenly spaced ``rates``."""
+    """Return the number of requests sent in ``seconds`` if the rate changes linearly between evenly spaced
+    ``rates``."""
     return sum((first + last) / 2 for first, last in pairwise(rates)) * seconds / (len(rates) - 1)
 
 

@@ -82,8 +82,8 @@ class ScheduledEvents:
 
 
 def last_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the time in seconds from ``since`` until answers stopped naming ``member``, or None if no later counts
-    exist.
+    """Return the time in seconds from ``since`` until answers stopped naming ``member``, or None if no counts were read
+    after ``since``.
 
     The result is the time of the last read at which the count of these answers had increased. It may be up to LOOK_S
     too high. If the count never increased, the result is 0.0.

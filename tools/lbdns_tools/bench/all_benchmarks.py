@@ -174,9 +174,10 @@ def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
 
 
 def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
-    """Return ``text`` with the rows for ``figures`` in its table replaced or added.
+    """Return a copy of ``text`` whose table contains ``figures``.
 
-    Other rows remain unchanged. Raises LbdnsError.
+    Each figure replaces its row or, if the table has no such row, is added as a new row. All other rows remain
+    unchanged. Raises LbdnsError.
     """
     lines = text.splitlines()
     begin, end = _table_rows(lines)

@@ -202,7 +202,7 @@ def side_by_side(title: str, servers: dict[str, Results]) -> Table:
 def figures(title: str, results: Results) -> Table:
     """Return a table with one row per figure, excluding the conditions, the note and ``met``.
 
-    Nested figures also have rows.
+    If a result is a dict, each figure in it has its own row.
     """
     rows: list[tuple[str, object]] = []
     for name, found in results.items():

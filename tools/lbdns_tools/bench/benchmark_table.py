@@ -25,7 +25,8 @@ class Headline:
         return float(found)
 
     def is_worse(self, now: float, kept: float) -> bool:
-        """Return whether the figure ``now`` is worse than ``kept`` by more than its usual variation."""
+        """Return whether ``now`` is worse than ``kept``, and the difference exceeds the usual variation of the
+        figure."""
         change = kept - now if self.higher_is_better else now - kept
         return change > self.noise * abs(kept)
 

@@ -22,7 +22,7 @@ _AFTER: Final = ("stopping", "stopped", "deleting")  # states after draining
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """One server that has been drained: its connections in the kernel's tables, each counted every 0.1 s."""
+    """One server that has been drained. Its connections are counted in the kernel's tables every 0.1 s."""
 
     name: str
     most: int  # connections at the same time while it was draining

@@ -127,9 +127,9 @@ def lab_scaled_farm(highest: float, seconds: float, folder: Path) -> Iterator[Sc
 def command_in_lab(lab: Lab, machine: str, *words: str) -> tuple[str, ...]:
     """Return a command that runs in a machine's network, but sees the mounts of this process.
 
-    The scaler needs this, because it creates network namespaces, which are mounts that other processes must see. The
-    command runs in a control group of its own, because the supervisors of the servers that it starts would otherwise
-    delay the machine's programs.
+    The scaler needs this, because each network namespace that it creates is a mount, which other processes must see.
+    The scaler also starts a supervisor for each server. The command has its own control group, so that these
+    supervisors do not delay the machine's programs.
     """
     network = f"--net={NAMESPACES / lab.places[machine].namespace}"
     return make_group(f"{TOP}/{lab.id}/scaler").command("nsenter", network, "--", *words)

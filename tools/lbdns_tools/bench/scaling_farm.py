@@ -62,7 +62,7 @@ def results(load: Mapping[str, Any], watch: FarmWatch, farm: ScaledFarm) -> comm
 
 
 def _rise_before(moment: float, begun: float, farm: ScaledFarm) -> float:
-    """Return when the load last rose before ``moment``. All times are Unix seconds."""
+    """Return the time of the load's last rise before ``moment``. All times are Unix seconds."""
     step = farm.plan.load_seconds / len(rates(farm.plan))
     return begun + max(0.0, moment - begun) // step * step
 

@@ -1,12 +1,13 @@
 """Calibrates a score: tries each metric alone, computes weights, and compares the new score with other policies.
 
-- Method "1999" sets a weight to 100 * a / (sum of all a), where a is the farm's performance with that metric alone.
-- Method "gain" sets a weight to 100 * g / (sum of all g), where g is the metric's gain over round robin.
+- Method "1999" sets a metric's weight to 100 * a / (sum of all a). The value a is the farm's performance if the score
+  consists of that metric alone.
+- Method "gain" sets a metric's weight to 100 * g / (sum of all g). The value g is the metric's gain over round robin.
 
-A farm's performance is either its throughput or the reciprocal of its response time. The gain is the mean of ln(a / a
-of round robin) over all rounds, minus the standard error of the mean. The gain is at least 0. A metric that does not
-outperform round robin does not improve a score. Method "1999" gives even a useless metric nearly as much weight as the
-best metric. Method "gain" gives it a weight of 0.
+A farm's performance is either its throughput or the reciprocal of its response time. If b is the farm's performance
+with round robin, a metric's gain is the mean of ln(a / b) over all rounds, minus the standard error of the mean. The
+gain is at least 0. A metric that does not outperform round robin does not improve a score. Method "1999" gives even
+such a metric nearly as much weight as the best metric. Method "gain" gives it a weight of 0.
 """
 
 from __future__ import annotations
@@ -156,7 +157,8 @@ def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
 
 
 def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
-    """Return a metric's limit: 100 for a percentage, otherwise its highest 99th percentile in a trial, rounded up."""
+    """Return a metric's limit: 100 for a percentage, otherwise the highest of its 99th percentiles in the trials,
+    rounded up."""
     # Trials with round robin do not count: a farm that collapses in them would stretch the range so far that ordinary
     # differences vanish when scores become whole numbers
     highest = max(outcome.ranges.get(metric, 0.0) for outcome in outcomes)

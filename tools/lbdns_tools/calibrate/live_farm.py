@@ -86,7 +86,8 @@ class LiveFarm:
         return watch.outcome(requests_between(before, after, time.monotonic() - began), seconds)
 
     def _reported_since(self, moment: float) -> dict[str, Member]:
-        """Wait until every usable member has reported its request count after ``moment``, and return these members.
+        """Wait until every usable member has sent a report after ``moment`` that contains its request count. Return
+        these members.
 
         Raises LbdnsError if a member's report does not arrive in time.
         """

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def background_thread(name: str, run: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Run ``run`` in a thread called ``name``. It must return soon after its argument, an event, has been set.
+    """Run ``run`` in a thread called ``name`` for the duration of a with statement.
 
-    The event is set at the end of the with statement, which then waits for the thread.
+    The argument of ``run`` is an event. At its end, the with statement sets the event and waits for the thread, so
+    ``run`` must return soon after the event has been set.
     """
     over = threading.Event()
     thread = threading.Thread(target=run, args=(over,), name=name, daemon=True)

@@ -16,7 +16,8 @@ Verdict = Literal["held", "FAILED", "skipped"]
 
 
 def queries(seconds: float, share: float = 1.0) -> int:
-    """Return how many queries of the measuring load a fraction ``share`` of the workers receives in ``seconds``."""
+    """Return the number of queries that the measuring load sends to a fraction ``share`` of the workers in
+    ``seconds``."""
     return round(RATE * seconds * share)
 
 
@@ -42,8 +43,8 @@ class Limits:
 class Fault:
     """A fault in the table of faults.
 
-    ``needs`` lists requirements from ``requirements.py``. If a requirement is not met, the fault is skipped, or
-    fails if CI=true is in the environment.
+    ``needs`` lists requirements from ``requirements.py``. If a requirement is not met, the fault is skipped. With
+    CI=true in the environment, it fails instead.
 
     ``run`` injects the fault, removes it, and waits for the recovery. If ``quick`` is set, the fault is part of the
     quick run.

@@ -76,7 +76,7 @@ class FaultBed:
         time.sleep(seconds)
 
     def forbid(self, member: str, begin: float, end: float = float("inf")) -> None:
-        """From ``begin`` to ``end`` (monotonic seconds), count each answer that names ``member`` as wrong."""
+        """Treat an answer as wrong if it names ``member`` between ``begin`` and ``end`` (monotonic seconds)."""
         self.bans.append(Ban(list(self.farm.plan.hosts).index(member), begin, end))
 
     # -- conditions that many faults wait for

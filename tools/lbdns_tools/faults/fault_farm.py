@@ -72,7 +72,8 @@ class Health:
 class FaultFarm:
     """The files, ports and programs of one farm, as a context manager that stops all programs on exit.
 
-    ``prefix`` and ``environment`` apply to servers that are started later, and ``agent_environment`` to agents.
+    Changes to ``prefix`` and ``environment`` affect servers that are started later. Changes to ``agent_environment``
+    affect agents that are started later.
     """
 
     def __init__(self, folder: Path, plan: FarmPlan) -> None:
@@ -224,7 +225,8 @@ class FaultFarm:
         return 0.0
 
     def has_history(self, begin: float, end: float = 0.0) -> bool:
-        """Return whether the history contains a score that was recorded since Unix time ``begin`` (until ``end``)."""
+        """Return whether the history contains a score recorded between the Unix times ``begin`` and ``end``. If ``end``
+        is 0, there is no upper limit."""
         until = f"&to={end}" if end else ""
         status, text = self.get(f"/api/v1/history?pool=web&metric=score&points=5000&from={begin}{until}")
         series = json.loads(text)["series"] if status == 200 else {}

@@ -70,5 +70,5 @@ def answers_over_tcp(port: int, seconds: float = 2.0) -> bool:
 
 
 def tcp_is_answered(bed: FaultBed) -> Callable[[], bool]:
-    """Return a probe: whether the server answers a query over TCP within TIMELY_S."""
+    """Return a probe that checks whether the server answers a query over TCP within TIMELY_S."""
     return lambda: answers_over_tcp(bed.farm.port, TIMELY_S)

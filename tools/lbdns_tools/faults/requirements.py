@@ -50,7 +50,7 @@ _CHECKS: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def nothing_may_be_skipped(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether a fault fails, instead of being skipped, if its requirements are not met (CI=true)."""
+    """Return whether a fault whose requirements are not met fails instead of being skipped (CI=true)."""
     return environment.get("CI", "").lower() in ("true", "1")
 
 

@@ -120,8 +120,9 @@ def run_soak(seconds: float, seed: int, say: Callable[[str], object], logs: Path
 
 
 def unexplained_losses(sent: Sequence[float], windows: Sequence[EventWindow]) -> str:
-    """Describe the queries that were lost outside all events: how many there were, and after which event each was
-    ``sent`` (monotonic seconds).
+    """Describe the queries that were lost or answered wrongly outside all events: the number of queries and, for each
+    of the first SHOWN queries, the time since the end of the event before it. ``sent`` contains the times at which the
+    queries were sent (monotonic seconds).
     """
     places = []
     for at in sent[:SHOWN]:

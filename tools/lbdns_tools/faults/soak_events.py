@@ -27,8 +27,8 @@ NO_REPORT: Final = r"is (silent|usable)|fails open|fails? open"
 class SoakEvent:
     """An event in a soak test. ``do`` injects a fault and removes it after a few seconds.
 
-    The event explains at most as many lost queries as are sent in ``lost_s`` seconds of full load. ``explains`` is a
-    regular expression for the log lines that the event explains.
+    The event may cause the loss of all queries that the soak test sends in ``lost_s`` seconds, but no more.
+    ``explains`` is a regular expression for the log lines that the event explains.
     """
 
     name: str

@@ -73,7 +73,8 @@ def join_datagrams(datagrams: Iterable[tuple[float, bytes]]) -> bytes:
 
 
 def with_valid_tag(datagram: bytes) -> bytes:
-    """Return the datagram with KEY's id and a valid tag, or unchanged if it is too short for them."""
+    """Return the datagram with KEY's ID and a valid tag. If the datagram is too short for them, or its host name is not
+    ASCII, return it unchanged."""
     body_start = 9 + datagram[8] if len(datagram) > 9 else 0
     host = datagram[9:body_start]
     if not body_start < len(datagram) - TAG_LENGTH or not host.isascii():

@@ -58,7 +58,7 @@ def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
 
 
 def lbdns_servers(options: argparse.Namespace) -> dict[str, tuple[str, LbdnsProgram]]:
-    """Return the lbdns servers to measure, keyed by their names in the results. Each value contains the setting
+    """Return the lbdns servers to measure, keyed by their names in the results. The values are pairs of the setting
     ``plane`` and the program."""
     programs = {"lbdns": LbdnsProgram(), **{label: LbdnsProgram(path) for label, path in options.also}}
     if options.compare_planes:
@@ -93,15 +93,15 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def reference(name: str, names: Sequence[str]) -> str:
-    """Return the reference server for ``name``: this lbdns on the same plane if measured, otherwise the first
-    server."""
+    """Return the name of the server with which ``name`` is compared. For an lbdns from another checkout, this is the
+    current lbdns on the same plane if that was measured. Otherwise, it is the first server."""
     on_plane = f"lbdns {name.rpartition(' ')[2]}"
     return on_plane if on_plane in names and name not in ("lbdns python", "lbdns native") else names[0]
 
 
 def summary(rounds: list[dict[str, dict[str, float]]]) -> dict[str, command.Results]:
-    """Return each server's medians across rounds. Each ratio is the reference server's figure divided by the server's
-    own."""
+    """Return each server's medians across rounds. Each ratio is the figure of the reference server divided by the
+    figure of the measured server."""
     columns = {name: [samples[name] for samples in rounds] for name in rounds[0]}
     rate = {name: [one["queries_per_s"] for one in column] for name, column in columns.items()}
     cost = {name: [one["cpu_us_per_query"] for one in column] for name, column in columns.items()}

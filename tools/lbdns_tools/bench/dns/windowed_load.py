@@ -79,9 +79,11 @@ class WindowedLoad:
         return self.tally
 
     def _sending_time(self, elapsed: float) -> float:
-        """Return the seconds for which queries were sent, from the seconds since the start.
+        """Return the number of seconds for which queries were sent: the ``elapsed`` seconds since the start, without
+        pauses.
 
-        Without this, the queries of a pause would follow at once, and exceed the server's rate limit.
+        If pauses counted, each pause would be followed by a burst of the missed queries, which would exceed the
+        server's rate limit.
         """
         if self._rate:
             self._paused = max(self._paused, elapsed - self.tally.sent / self._rate - BEHIND)

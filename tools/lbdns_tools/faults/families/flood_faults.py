@@ -1,4 +1,4 @@
-"""Floods of malformed input on every port, at a rate that must not affect the server."""
+"""Floods of malformed input on every port. Meanwhile, no query may be lost, and all members must stay usable."""
 
 from __future__ import annotations
 

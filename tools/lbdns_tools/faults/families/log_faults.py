@@ -23,7 +23,7 @@ LINES: Final = 400  # debug or event lines that are provoked: more than fill the
 class LogReader:
     """Reads the server's standard error, which is a named pipe.
 
-    Until ``drain`` is called, only ``read`` reads from the pipe.
+    The pipe is read only when ``read`` is called. After a call of ``drain``, it is read continuously.
     """
 
     def __init__(self, folder: Path) -> None:

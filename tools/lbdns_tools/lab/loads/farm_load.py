@@ -151,8 +151,8 @@ class CarriedRates(dict[str, float]):
 
 @dataclass(frozen=True, slots=True)
 class FarmLoad:
-    """The settings shared by all measurements in a study, and the sustained rates. Calling an instance runs a
-    measurement.
+    """The settings shared by all measurements in a study, and the rate that the farm sustains with each selection.
+    Calling an instance runs a measurement.
 
     If ``page`` is empty, clients request WebStone's files for ``workload`` (html, cgi or mixed).
     """

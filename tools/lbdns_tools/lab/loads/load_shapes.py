@@ -52,7 +52,8 @@ def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
 
 
 def requests(rates: tuple[float, ...], seconds: float) -> float:
-    """Return the number of requests in ``seconds``, if the rate changes linearly between evenly spaced ``rates``."""
+    """Return the number of requests sent in ``seconds`` if the rate changes linearly between evenly spaced
+    ``rates``."""
     return sum((first + last) / 2 for first, last in pairwise(rates)) * seconds / (len(rates) - 1)
 
 
@@ -71,7 +72,8 @@ def scaler_highest() -> float:
 
 
 def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: float) -> tuple[LoadPhase, ...]:
-    """Return the scaler study's runs, compressed to ``seconds`` and scaled to a highest total rate of ``highest``."""
+    """Return the scaler study's runs, compressed to ``seconds`` and scaled so that their highest total rate is
+    ``highest``."""
     whole = max(begin + count / rate for begin, count, rate in SCALER_RUNS)
     shorter, times = seconds / whole, highest / scaler_highest()
     phases = []
@@ -83,8 +85,8 @@ def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: floa
 
 @dataclass(frozen=True, slots=True)
 class FlashCrowd:
-    """A flash crowd: in a run that lasts ``seconds``, the rate is multiplied by ``times`` from ``begin_s`` on, for
-    ``length_s`` seconds."""
+    """A flash crowd in a run that lasts ``seconds``. At ``begin_s``, the rate rises to ``times`` times the usual rate,
+    and after ``length_s`` seconds it returns to the usual rate."""
 
     seconds: int
     begin_s: int

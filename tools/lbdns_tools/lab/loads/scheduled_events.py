@@ -82,11 +82,11 @@ class ScheduledEvents:
 
 
 def last_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the time in seconds from ``since`` until answers stopped naming ``member``, or None if no later counts
-    exist.
+    """Return the time in seconds from ``since`` until answers stopped naming ``member``, or None if no counts were read
+    after ``since``.
 
-    The result is the time of the last read that found a higher count, so it may be up to LOOK_S too high. If the count
-    never increased, the result is 0.0.
+    The result is the time of the last read at which the count of these answers had increased. It may be up to LOOK_S
+    too high. If the count never increased, the result is 0.0.
     """
     if all(moment < since for moment, _ in seen):
         return None
@@ -99,6 +99,6 @@ def first_given(seen: Sequence[Answers], member: str, since: float) -> float | N
 
 
 def _growth(seen: Sequence[Answers], member: str, since: float) -> list[float]:
-    """Return the times (in seconds after ``since``) at which a read found a higher count than the previous read."""
+    """Return the times of the reads at which the count of ``member`` had increased, in seconds after ``since``."""
     later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
     return [moment - since for (_, before), (moment, count) in pairwise(later) if count > before]

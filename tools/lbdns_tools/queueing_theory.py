@@ -66,7 +66,7 @@ def share_slower(servers: int, offered: float, times: float) -> float:
 
 
 def waiting_share(beta: float) -> float:
-    """Return the share of requests that wait if there are R + beta sqrt(R) servers for a large offered load R.
+    """Return the share of requests that wait when a large offered load R is served by R + beta sqrt(R) servers.
 
     Source: Halfin and Whitt, Heavy-traffic limits for queues with many exponential servers, 1981. ``beta`` must be
     at least 0.
@@ -78,10 +78,11 @@ def waiting_share(beta: float) -> float:
 
 
 def offered_within(servers: float, times: float, share: float) -> float:
-    """Return the highest offered load R at which no more than ``share`` of the requests wait longer than ``times``.
+    """Return the highest offered load R for which the share of requests that wait longer than ``times`` is at most
+    ``share``.
 
-    ``times`` is a multiple of the mean service time. If servers = R + beta sqrt(R), a request waits longer with the
-    probability waiting_share(beta) * exp(-beta sqrt(R) times). ``servers`` must be above 0, and ``share`` between 0 and
+    ``times`` is a multiple of the mean service time. With R + beta sqrt(R) servers, the share of requests that wait
+    longer is waiting_share(beta) * exp(-beta sqrt(R) times). ``servers`` must be above 0, and ``share`` between 0 and
     1.
     """
     low, high = 0.0, servers

@@ -64,7 +64,7 @@ class StudyPlan:
         return sum(step.seconds for step in self.steps)
 
     def only(self, pattern: str) -> StudyPlan:
-        """Return a copy of the plan that contains only the steps whose names match ``pattern`` and all required steps.
+        """Return a copy of the plan with the steps whose names match ``pattern`` and the steps that these require.
 
         Raises ConfigError.
         """

@@ -33,7 +33,7 @@ MOST_FAILURES: Final = 3
 class StudyResult:
     """The outcomes and failures of a study.
 
-    ``error`` is the exception that ended the study early, or None. If there is one, the caller must raise it.
+    ``error`` is the exception that ended the study early, or None. If ``error`` is not None, the caller must raise it.
     """
 
     outcomes: list[MeasuredOutcome] = field(default_factory=list)

@@ -37,8 +37,8 @@ class StaleError(Exception):
 class LoadConnections:
     """All connections of a process, including idle and closing connections, and their source addresses.
 
-    At most ``limit`` connections are open at a time, unless more requests are in progress. A ``limit`` of 0 means no
-    limit.
+    If ``limit`` connections are open, a new connection replaces the one that has been idle longest. If none is idle,
+    the limit is exceeded. A ``limit`` of 0 means no limit.
     """
 
     def __init__(self, loop: EpollLoop, keep_alive: bool, sources: Sequence[str] = (), limit: int = 0) -> None:
@@ -76,7 +76,7 @@ class LoadConnections:
         return HttpConnection(self, sock, address, port)
 
     def failure(self, error: OSError) -> RequestError:
-        """Return the RequestError for an OSError, and count the error if this machine caused it."""
+        """Return the RequestError for an OSError. Errors that this machine caused are also counted."""
         code = error.errno or 0
         if code in _OURS:
             self.local[code] += 1

@@ -100,7 +100,7 @@ class HttpResponse:
             raise ProtocolError("the server closed the connection in the middle of a response")
 
     def _read_head(self, data: bytes) -> bytes | None:
-        """Return the bytes that follow the head, or None if it is incomplete."""
+        """Return the bytes that follow the head, or None if the head is incomplete."""
         while True:
             held = self._held + data if self._held else data
             # Search only the new bytes for the end of the head

@@ -199,9 +199,9 @@ class LoadRun:
 def split_run(run: LoadRun, processes: int) -> list[LoadRun]:
     """Return each process's share of a run. Every share has the run's seed and all its phases in the same order.
 
-    The clients and requests of closed loops, and ``max_connections``, are divided among the processes. Open loops are
-    not divided, because each process sends its own part of the sequence from ``arrivals``. The arrival times therefore
-    do not depend on the number of processes.
+    The clients and requests of closed loops are divided among the processes, and so is ``max_connections``. Open loops
+    are not divided, because each process sends its own part of the sequence from ``arrivals``. The arrival times
+    therefore do not depend on the number of processes.
     """
     limits = shares(run.max_connections, processes)
     return [

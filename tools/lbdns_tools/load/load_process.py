@@ -98,7 +98,8 @@ class LoadProcess:
 
 
 def _fixed_addresses(run: LoadRun) -> tuple[dict[str, str], bool]:
-    """Return the hosts' fixed addresses, and whether any other host requires a DNS lookup. Raises LbdnsError."""
+    """Return the addresses of the hosts that require no DNS lookup, and whether any host requires one. Raises
+    LbdnsError."""
     hosts = {target.host for phase in run.phases for target in phase.mix.targets}
     fixed = {host: str(ipaddress.ip_address(host)) for host in hosts if Endpoint(host, 0).is_address}
     others = hosts - set(fixed)

@@ -228,8 +228,8 @@ def _receive(
 ) -> Iterator[None]:
     """Read messages until all processes are done, yielding at least once per second.
 
-    Raises LbdnsError if a process fails, or with the message ``late`` if the processes take longer than ``limit_s``
-    seconds.
+    Raises LbdnsError if a process fails. If the processes take longer than ``limit_s`` seconds, raises LbdnsError with
+    the message ``late``.
     """
     end = time.monotonic() + limit_s
     while waiting := [member for member in pool if not is_done(member)]:

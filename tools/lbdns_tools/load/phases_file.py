@@ -73,8 +73,8 @@ def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
 
 
 def _one(table: TomlTable, keys: tuple[str, ...]) -> str:
-    """Return the first of ``keys`` that the table contains. Record an error if the table does not contain exactly one
-    of them.
+    """Return the first of ``keys`` that the table contains. Record an error unless the table contains exactly one of
+    these keys.
     """
     found = [key for key in keys if key in table.values]
     if not found:

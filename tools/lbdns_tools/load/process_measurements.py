@@ -21,7 +21,8 @@ _DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class StartLateness:
-    """The mean delay of request starts in each quarter of the time from the warm-up to the end of sending."""
+    """Measures how late requests start. The time from the warm-up to the end of sending is divided into quarters, and
+    each quarter has its own mean."""
 
     __slots__ = ("_begin_s", "_length_s", "counts", "sums")
 
@@ -84,8 +85,7 @@ def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, sto
 
 
 def _names(tally: RequestTally, parts: Sequence[ProcessMeasurement]) -> dict[str, str]:
-    """Return the names of the servers in ``tally``, omitting names with several addresses and addresses with several
-    names.
+    """Return the names of those servers in ``tally`` that have exactly one name with exactly one address.
 
     A pool that answers with addresses instead of aliases uses one name for several servers, so the name does not
     identify a server.
@@ -109,13 +109,13 @@ def _names(tally: RequestTally, parts: Sequence[ProcessMeasurement]) -> dict[str
 
 
 def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int, stopped_at: float = math.inf) -> float:
-    """Return the duration in seconds for calculating rates: each rate is a request count divided by this duration.
+    """Return the duration in seconds by which request counts are divided to obtain rates.
 
     Every request that starts before the end of sending counts, even if its response arrives later. If a server cannot
     keep up, the last responses arrive long after the end of sending. If the duration extended to the last response, a
     single slow request would distort the rates. Therefore, the response rate is measured between the end of the warm-up
-    and the end of sending. The duration is the time that all counted responses would take at the measured response
-    rate. If ``requests`` ends the run, the duration is the time until the last response.
+    and the end of sending. The duration is the number of all counted responses divided by this rate. If ``requests``
+    ends the run, the duration is the time until the last response.
     """
     last_ok = max((part.last_ok for part in parts), default=0.0)
     last_end = max((part.last_end for part in parts), default=0.0)

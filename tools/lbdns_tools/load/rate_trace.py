@@ -21,7 +21,7 @@ TraceRow = tuple[int, list[str]]  # the line's number, and its cells
 
 
 def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = None) -> tuple[float, ...]:
-    """Return the rates in ``column`` of a CSV file, scaled to the range ``span`` if specified.
+    """Return the rates in ``column`` of a CSV file. If ``span`` is given, the rates are scaled to that range.
 
     ``column`` is a heading or a column number, counted from 1. ``column`` may be omitted if the file has a single
     column. The first line is a header if its cell in ``column`` begins with a letter or an underscore. Empty lines and

@@ -27,7 +27,8 @@ from lbdns_tools.load.run_statistics import RunStatistics
 class SearchOutcome:
     """The results of a search (option ``--search``).
 
-    A search for rates sets ``edges``. A search for counts sets ``found``, a list of (description, result) pairs.
+    A search for the highest rates sets ``edges``. A search for the highest number of clients or connections sets
+    ``found``, a list of (description, result) pairs.
     """
 
     criteria: FailureCriteria

@@ -35,7 +35,8 @@ class AddressAnswer:
     """The addresses in a DNS answer, all of the same type. ``addresses`` may be empty.
 
     ``ttl`` is the lowest TTL of all records in seconds, including aliases. ``owner`` is the owner name of the address
-    records in wire format. If the name in the question is an alias, ``owner`` identifies the pool member.
+    records in wire format. If the query was for an alias, ``owner`` is the name of the pool member to which the alias
+    points.
     """
 
     addresses: tuple[str, ...]
@@ -112,7 +113,7 @@ def _follow(records: list[tuple[bytes, int, int, bytes]], name: bytes, kind: int
 
 
 def _name(message: bytes, at: int) -> tuple[bytes, int]:
-    """Return the uncompressed lower-case name at the offset ``at``, and the offset after the name. Raises
+    """Return the name at the offset ``at``, uncompressed and in lower case, and the offset after the name. Raises
     IndexError."""
     labels, end = [], 0
     limit = at

@@ -170,7 +170,8 @@ class ClientNames:
     def __init__(
         self, loop: EpollLoop, resolver: StubResolver | None, rule: ResolveRule, fixed: dict[str, str], chance: Random
     ) -> None:
-        """``fixed`` contains literal addresses and addresses that the system has resolved for all clients."""
+        """``fixed`` maps each host that needs no further lookup to its address: a literal address, or one that the
+        system has already resolved."""
         self._loop, self._resolver, self._rule = loop, resolver, rule
         self._fixed, self._chance = fixed, chance
         self._known: dict[str, tuple[str, float]] = {}

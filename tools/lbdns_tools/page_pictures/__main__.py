@@ -82,8 +82,8 @@ async def resize(page: MeasuredPage, width: int, height: int) -> None:
 
 
 async def take_pictures(folder: Path, pictures: Sequence[Picture], settle: float, out: Path) -> None:
-    """Run a farm, and write ``pictures``, which all show the same state and number of members, to ``out``. Raises
-    LbdnsError."""
+    """Run a farm, take ``pictures`` of its page, and write them to ``out``. All pictures must have the same state and
+    number of members. Raises LbdnsError."""
     state, members = pictures[0].state, pictures[0].members
     with running_farm(folder, members) as farm:
         farm.enter(state)

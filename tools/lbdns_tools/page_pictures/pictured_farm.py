@@ -38,7 +38,7 @@ def member_names(count: int) -> tuple[str, ...]:
 
 
 def affected(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the tenth of the members, at least one, that is drained or dead."""
+    """Return the members that are drained or dead in a state: a tenth of all members, but at least one."""
     return tuple(names[::10])
 
 
@@ -48,7 +48,7 @@ def query_rate(count: int) -> float:
 
 
 def is_reached(state: str, pool: Mapping[str, Any]) -> bool:
-    """Return whether a pool in the status document is in one of the STATES."""
+    """Return whether a pool in the status document is in ``state``, one of the STATES."""
     counts = Counter(member["state"] for member in pool["members"])
     total = len(pool["members"])
     few = len(affected(pool["members"]))
@@ -71,7 +71,8 @@ class PicturedFarm:
         return f"http://127.0.0.1:{self.farm.http_port}/"
 
     def enter(self, state: str) -> None:
-        """Put a farm whose members are all usable into one of the STATES. Raises LbdnsError if that fails."""
+        """Wait until all members are usable, and then put the farm into ``state``, one of the STATES. Raises LbdnsError
+        on failure."""
         self._await("rest")
         if state != "rest":
             self.load.start()

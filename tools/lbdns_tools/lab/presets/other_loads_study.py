@@ -1,8 +1,8 @@
 """The study ``other-loads``, which compares ``best``, ``round_robin`` and ``best_score`` under disturbances.
 
 The disturbances are programs that compete with web servers for CPU or disk, failures of web servers and hosts, a flash
-crowd, and caching resolvers. If a disturbance affects a single host, the study selects the host with the most CPU.
-Losing this host has the greatest impact, because ``best`` sends it the most requests.
+crowd, and caching resolvers. If a disturbance affects a single host, the study selects the host with the highest CPU
+limit. Losing this host has the greatest impact, because ``best`` sends it the most requests.
 """
 
 from __future__ import annotations

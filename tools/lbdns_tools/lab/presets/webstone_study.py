@@ -1,8 +1,8 @@
 """The study ``webstone``, which repeats the 1999 study with various selections, workloads and lookup intervals.
 
 The compared selections are measured in succession, so other activity on the machine affects all selections equally.
-Before every workload, lbdns and the agents are restarted. lbdns then learns from a learning load how much of the
-workload each host can serve. The results of the learning load are discarded.
+Before every workload, lbdns and the agents are restarted. A learning load then lets lbdns learn each host's capacity
+for this workload. The results of the learning load are discarded.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 
 def _single(requested: Sequence[str], hosts: tuple[WebHost, ...]) -> tuple[tuple[str, ...], str]:
-    """Return two values: the selections, in which ``single`` replaces ``single:NAME``, and the host NAME. Raises
-    ConfigError.
+    """Replace ``single:NAME`` in the selections with ``single``, and return the new selections and the host NAME.
+    Raises ConfigError.
 
-    The default for NAME is the slowest host. The 1999 tables do not name the single host. With 100 clients, the single
-    host served about 10 % of round robin's total in each workload (html 21 of 204, cgi 8.7 of 89, mixed 14 of 138
-    requests/s). The slowest host has 12 % of the total CPU capacity, the second slowest host has 19 %, and the fastest
-    host has 69 %.
+    The default for NAME is the slowest host. The tables from 1999 do not state which host was the single host. With 100
+    clients, the single host served about 10 % of round robin's total in each workload (html 21 of 204, cgi 8.7 of 89,
+    mixed 14 of 138 requests/s). The slowest host has 12 % of the total CPU capacity, the second slowest host has 19 %,
+    and the fastest host has 69 %.
     """
     names = [host.name for host in hosts]
     slowest = min(hosts, key=lambda host: host.cpu).name

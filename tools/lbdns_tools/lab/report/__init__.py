@@ -1,3 +1,3 @@
-"""Writes the report of a study, a static HTML page: computes statistics from the outcomes of the study (ratios,
-variation, verdicts on requirements), and arranges them in sections (NAME_report.py for the study NAME), with charts and
-a manifest."""
+"""Writes the report of a study, a static HTML page with charts and a manifest. From the study's outcomes, the package
+computes ratios, variation, and verdicts on requirements. NAME_report.py arranges the results of the study NAME in
+sections."""

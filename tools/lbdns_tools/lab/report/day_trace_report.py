@@ -76,8 +76,8 @@ def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | Non
 
 
 def study_table(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
-    """Return table 6.2 with an additional column per selection. Lost requests in the lab are scaled to the study's
-    total."""
+    """Return table 6.2 with an additional column per selection. The lab's share of lost requests is multiplied by the
+    number of requests in the study's day."""
     measured = by_selection(outcomes)
     mine = [
         (*means(of, "mean_ms", "p99_ms"), cpu_share(of, farm), scaled(mean_of(of, "error_percent"), DAY_REQUESTS / 100))

@@ -126,7 +126,7 @@ def _checked_death(
 
 
 def _beside_unchecked(outcomes: Sequence[MeasuredOutcome], name: str) -> list[str]:
-    """Return a sentence that compares the losses with ``best`` and checks to those with ``round_robin`` and no
+    """Return a sentence that compares the lost requests in two cases: ``best`` with checks, and ``round_robin`` without
     checks."""
     mine = [o for o in part(outcomes, f"{name} checked") if o.case.selection == "best"]
     theirs = [o for o in part(outcomes, name) if o.case.selection == "round_robin"]

@@ -53,8 +53,8 @@ class OutcomeIndex:
         return quotient(self.figure(key, name), self.figure(other, name))
 
     def ratios(self, key: PointKey, other: PointKey, name: str) -> tuple[float, ...]:
-        """For each repetition that has both results, return the ratio of a figure at ``key`` to the same figure at
-        ``other``.
+        """Return the ratios of a figure at ``key`` to the same figure at ``other``, one for each repetition in which
+        both were measured.
         """
         mine, theirs = self._repeated(key, name), self._repeated(other, name)
         found = (quotient(mine[number], theirs[number]) for number in mine if number in theirs)
@@ -80,7 +80,8 @@ def by_selection(outcomes: Iterable[MeasuredOutcome]) -> dict[str, list[Measured
 def mean_of(outcomes: Iterable[MeasuredOutcome], name: str) -> float | None:
     """Return the mean of a figure over all outcomes that contain it, or None if no outcome does.
 
-    A name that ends in ``_ms``, such as ``mean_ms``, selects a figure in seconds and converts the mean to ms.
+    For a name that ends in ``_ms``, such as ``mean_ms``, the function averages the figure in seconds (``mean_s``) and
+    converts the result to ms.
     """
     seconds = name.removesuffix("_ms")
     if seconds != name:

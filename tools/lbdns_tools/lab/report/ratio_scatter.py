@@ -1,9 +1,9 @@
 """Estimates the standard errors of ratios, and the range in which the lowest or highest ratio may lie by chance alone.
 
 If the speed of a machine varies by 10 %, the lowest of 27 measured ratios is well below every true ratio. Repetitions
-show how much individual ratios vary. From the variation between repetitions, the module calculates the range in which
-the lowest ratio would lie by chance if all true ratios equalled the mean. If the lowest ratio lies within this range,
-the measurements do not show that any true ratio differs from the mean.
+show how much individual ratios vary. The module assumes that all true ratios are equal, and uses the variation between
+repetitions to calculate the range in which the lowest ratio would then lie by chance. If the lowest measured ratio lies
+within this range, the measurements do not show that any true ratio differs from the mean.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENOUGH: Final = 8
 
 
 class ChanceRange(NamedTuple):
-    """The range that contains a value in 95 of 100 studies."""
+    """A 95 % range: in 95 of 100 studies, the value would lie between ``low`` and ``high``."""
 
     low: float
     high: float
@@ -49,7 +49,7 @@ def error(ratios: Ratios, one: float) -> float:
 
 
 def error_of_mean(points: Iterable[Ratios]) -> float | None:
-    """Return the standard error of the overall mean of the points' means, or None if there are too few repetitions."""
+    """Return the standard error of the mean over all points, or None if there are too few repetitions."""
     found = [ratios for ratios in points if ratios]
     one = deviation(found)
     if one is None:
@@ -58,11 +58,12 @@ def error_of_mean(points: Iterable[Ratios]) -> float | None:
 
 
 def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> ChanceRange | None:
-    """Return the 95 % range of the points' lowest or highest mean, assuming that all true ratios are equal.
+    """Return the 95 % range in which the lowest or highest of the points' means would lie if all true ratios were
+    equal.
 
-    ``of`` is min or max. The range is estimated by bootstrapping. Each ratio in a simulated study is the overall mean,
-    changed by a relative deviation that is drawn at random from the measured deviations. If there are too few
-    repetitions, the result is None.
+    ``of`` is min or max. The range is estimated by bootstrapping: the function simulates many studies. To obtain each
+    simulated ratio, it draws one of the measured relative deviations at random and applies this deviation to the
+    overall mean. If there are too few repetitions, the result is None.
     """
     found = [ratios for ratios in points if ratios]
     residuals = _residuals(found)

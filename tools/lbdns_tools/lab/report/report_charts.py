@@ -191,8 +191,8 @@ def _lines(
 
 
 def _means(points: Points) -> tuple[list[float], list[float], list[tuple[float, float]]]:
-    """Return three values: the x values, the mean y at each x and, if any x repeats, the distances from the means to
-    the extremes."""
+    """Return three lists: the x values, the mean y at each x, and the error bars. An error bar gives the distances from
+    the mean to the lowest and highest y. If no x repeats, the third list is empty."""
     at: dict[float, list[float]] = defaultdict(list)
     for place, value in points:
         at[place] += [] if value is None else [value]

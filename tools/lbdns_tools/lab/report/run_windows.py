@@ -15,8 +15,8 @@ class RunWindow:
     """A time window within a run. ``middle_s`` is the middle of the window in seconds since the start of the run. Rates
     are in requests/s.
 
-    ``response_s`` is the response time according to Little's law (the number of outstanding requests divided by the
-    completion rate), or None if no request was completed. Outstanding requests are counted once a second. While few
+    ``response_s`` is the response time according to Little's law: the number of outstanding requests divided by the
+    completion rate. It is None if no request was completed. Outstanding requests are counted once a second. While few
     requests are outstanding, ``response_s`` is therefore inaccurate.
     """
 
@@ -66,7 +66,7 @@ def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, fl
 
 
 def broke_at(parts: Sequence[RunWindow], limit_s: float, failed_share: float) -> tuple[float | None, str]:
-    """Return two values: the rate in the first window that exceeds a limit, and the reason.
+    """Return the rate in the first window that exceeds a limit, and a text that states how the limit was exceeded.
 
     If no window exceeds a limit, return (None, "").
     """

@@ -36,7 +36,7 @@ FIGURES: Final = tuple(field.name for field in fields(WebStone1999Row) if field.
 
 @cache
 def lines() -> tuple[WebStone1999Row, ...]:
-    """Return the rows of all 1999 tables, ordered by table and number of clients."""
+    """Return the rows of all tables from 1999, ordered by table and number of clients."""
     text = resources.files("lbdns_tools.lab").joinpath(FILE).read_text("utf-8")
     return tuple(
         WebStone1999Row(line["table"], line["selection"], line["workload"], int(line["clients"]),

@@ -1,4 +1,5 @@
-"""The requirements for ``best`` in the study ``webstone``: ratios to ``round_robin``, bounds, and verdicts."""
+"""The requirements for ``best`` in the study ``webstone``. Each has a value (often a ratio to ``round_robin``), a bound
+and a verdict."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ class SelectionRatios:
 
     ``throughput`` is the product of ``work`` and ``pace``. ``work`` is the ratio of the hosts' CPU times, which depends
     on the selection. ``pace`` is the ratio of the hosts' requests per CPU second, which depends on the machine. How
-    much ``pace`` varies shows how much throughput varies by chance. ``repeated`` contains the ratios of throughput, p95
-    and mean latency for each repetition.
+    much ``pace`` varies shows how much throughput varies by chance. ``repeated`` contains three ratios for each
+    repetition: throughput, p95 and mean latency.
     """
 
     key: PointKey  # the point of the numerators
@@ -70,8 +71,8 @@ def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict
 
 
 def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], clients: int) -> float | None:
-    """Return the sum of all hosts' throughputs with about ``clients`` clients, or None if a host's throughput is
-    missing."""
+    """Add up the throughputs that the hosts reached alone, each measured with about ``clients`` clients. Return None if
+    a host's throughput is missing."""
     if not hosts or any(host not in by_host for host in hosts):
         return None
     # The nearest number of clients suffices, because a busy host hardly serves more requests with more clients
@@ -113,8 +114,8 @@ class StudyDemand:
     less than ``bound`` if ``strictly`` is set.
 
     ``points`` is the number of points with a result, and ``mean`` is the mean over all such points. If ``value`` is the
-    lowest or highest value of all points, ``by_chance`` is the range within which ``value`` could lie by chance alone.
-    If that range is unknown, ``by_chance`` is None.
+    lowest or highest value of all points, ``by_chance`` is the range in which such an extreme value would lie by chance
+    alone. If that range is unknown, ``by_chance`` is None.
     """
 
     what: str
@@ -140,8 +141,8 @@ class StudyDemand:
     def verdict(self) -> str:
         """The verdict, which is one of VERDICTS.
 
-        The verdict is "within chance" if ``mean`` meets the bound, and ``value`` misses it but is within the range
-        ``by_chance``.
+        The verdict is "within chance" if three conditions hold: ``mean`` meets the bound, ``value`` does not, and
+        ``value`` is within the range ``by_chance``.
         """
         met, within_chance, not_met, not_measured = VERDICTS
         if self.value is None:
@@ -191,7 +192,7 @@ def _sums(outcomes: Sequence[MeasuredOutcome], points: Iterable[SelectionRatios]
 
 
 def of_the_sum(outcomes: Sequence[MeasuredOutcome], key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the throughput at a point, divided by the sum of the throughputs of the single hosts."""
+    """Return the ratio of the throughput at a point to the sum of the throughputs of the single hosts."""
     whole = sum_alone(alone(outcomes, key.farm, key.workload), hosts, key.clients)
     return quotient(OutcomeIndex(outcomes).figure(key, THROUGHPUT), whole)
 

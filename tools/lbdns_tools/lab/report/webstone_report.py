@@ -216,7 +216,8 @@ def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure:
 
 
 def _tables(found: OutcomeIndex, farm: str) -> list[ReportSection]:
-    """Return sections with the nine 1999 tables. Tables for DNS selections are repeated for each lookup interval."""
+    """Return sections with the nine tables from 1999. Tables for DNS selections are repeated for each lookup
+    interval."""
     parts = []
     for resolve in ("", *WORDS):
         tables = [

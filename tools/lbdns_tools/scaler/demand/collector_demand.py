@@ -36,8 +36,8 @@ class CollectorDemand:
     """The demand of one pool, not counting the agents' requests for the status page.
 
     An overloaded farm serves fewer requests than arrive. Therefore, connections waiting to be accepted count as
-    requests that arrived in the period. If a member reports, but its web server does not even respond to the agent, the
-    member's last known rate counts.
+    requests that arrived in the period. An agent may still report although its web server no longer responds, even to
+    the agent. In this case, the member's last known rate is used.
     """
 
     def __init__(self, status: StatusReader) -> None:
@@ -47,7 +47,7 @@ class CollectorDemand:
         self._read_at: float | None = None
 
     async def read(self, now: float) -> DemandReading:
-        """Return the demand since the previous call, or the members' own rates on the first call."""
+        """Return the demand since the previous call. The first call uses the request rates that the members report."""
         try:
             members = await self._status.members()
         except LbdnsError as error:

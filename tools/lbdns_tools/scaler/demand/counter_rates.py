@@ -16,8 +16,9 @@ class _Count:
 class CounterRates:
     """Computes the rate per second at which each counter has increased since its previous reading.
 
-    ``policies/session_counter.py`` contains the 2014 rule for one counter. That rule is not suitable here: it rounds up
-    to whole sessions and seconds, and assumes that the balancer was reloaded exactly one minute before the reading.
+    ``policies/session_counter.py`` contains the rule by which the 2014 scaler evaluated its counter. That rule is not
+    suitable here: it rounds up to whole sessions and seconds, and assumes that the balancer was reloaded exactly one
+    minute before the reading.
     """
 
     def __init__(self) -> None:
@@ -26,8 +27,8 @@ class CounterRates:
     def rate(self, name: str, value: float, now: float, uptime: float = inf) -> float | None:
         """Return the rate since the previous reading, or None at the first reading.
 
-        The counter began at 0 at most ``uptime`` seconds ago; inf means that this is unknown. If the counter has
-        started again at 0 since the previous reading, its value is the increase since it started.
+        The counter started at 0 at most ``uptime`` seconds ago; inf means that this time is unknown. If the counter has
+        restarted at 0 since the previous reading, the rate covers only the time since the restart.
         """
         before = self._counts.get(name)
         self._counts[name] = _Count(value, now)

@@ -26,7 +26,7 @@ class DemandKind:
 
 @dataclass(frozen=True, slots=True)
 class DemandSection:
-    """The section ``[demand]``. ``settings`` is of the class that ``DEMANDS`` lists for ``kind``."""
+    """The section ``[demand]``. ``settings`` is an instance of the class that ``DEMANDS`` lists for ``kind``."""
 
     kind: str
     settings: Any

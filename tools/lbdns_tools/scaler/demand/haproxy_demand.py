@@ -26,8 +26,8 @@ class HaproxyDemandConfig:
 class HaproxyDemand:
     """The sessions that arrive at one backend. In HTTP mode, a session is one request.
 
-    The backend counts a session when it arrives, even if the session then waits in a queue or finds no server, so the
-    demand is complete even if the farm is overloaded.
+    The backend counts a session when it arrives, even if the session then waits in a queue or finds no server. The
+    demand is therefore complete even if the farm is overloaded.
     """
 
     def __init__(self, config: HaproxyDemandConfig) -> None:
@@ -36,7 +36,8 @@ class HaproxyDemand:
         self._rates = CounterRates()
 
     async def read(self, now: float) -> DemandReading:
-        """Return the demand since the previous call. The first call returns HAProxy's rate in the last second."""
+        """Return the demand since the previous call. The first call returns the rate that HAProxy reports for the last
+        second."""
         command = f"show stat {self._config.backend} 6 -1"  # 6: the backend and its servers
         try:
             info = await self._socket.ask("show info")

@@ -30,7 +30,8 @@ class NginxDemand:
         self._rates = CounterRates()
 
     async def read(self, now: float) -> DemandReading:
-        """Return the demand since the previous call. The first call measures for a second. Raises DemandError."""
+        """Return the demand since the previous call. The first call measures the rate over one second. Raises
+        DemandError."""
         rate = await self._rate(now)
         if rate is None:
             await asyncio.sleep(FIRST)

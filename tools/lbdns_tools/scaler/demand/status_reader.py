@@ -48,7 +48,8 @@ def collector_url_key() -> str:
 
 
 def server_location(url: str, token_file: Path | None) -> HttpLocation:
-    """Return the location of a server, with the token from the file or else the credentials from the environment.
+    """Return the location of a server, with its credentials: the token from the file if there is one, and otherwise the
+    credentials from the environment.
 
     Raises ConfigError if the token cannot be read.
     """
@@ -68,8 +69,8 @@ class StatusReader:
     async def members(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the members' documents, keyed by member name relative to the zone. Raises LbdnsError.
 
-        Each document also contains the key ``measured`` of the member's pool, which states whether capacities are in
-        requests/s.
+        Each document also contains the key ``measured``, copied from the pool's document. If ``measured`` is true,
+        capacities are in requests/s.
         """
         async with self._reading:
             if time.monotonic() - self._read_at >= FRESH:

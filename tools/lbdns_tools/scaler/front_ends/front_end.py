@@ -32,7 +32,7 @@ class FrontEnd(Protocol):
         ...
 
     async def hold_back(self, name: str) -> None:
-        """Ensure that a server that is about to be created gets no clients until ``add`` and ``undrain`` have been
+        """Called before a server is created: ensure that it receives no clients until ``add`` and ``undrain`` have been
         called."""
         ...
 

@@ -33,7 +33,7 @@ _DISABLED: Final = "disabled"
 
 @dataclass(frozen=True, slots=True)
 class ServerLine:
-    """A server in the block. ``disabled`` servers are drained; HAProxy starts with them in maintenance."""
+    """A server in the block. ``disabled`` servers are drained; when HAProxy starts, they are in maintenance."""
 
     address: str  # ADDRESS:PORT
     options: str

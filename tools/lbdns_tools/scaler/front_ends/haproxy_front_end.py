@@ -88,8 +88,8 @@ class HaproxyFrontEnd:
     """One backend of HAProxy. If HAProxy runs on another host, ``config_file`` must be None.
 
     In the configuration file, servers drained by the scaler are ``disabled``, which distinguishes them from servers
-    drained by operators. Without the file, every drained server is assumed to have been drained by the scaler, and
-    every server in maintenance counts as held.
+    drained by operators. Without the file, a drained server is assumed to have been drained by the scaler, and a server
+    in maintenance is assumed to be held by an operator.
     """
 
     def __init__(self, config: HaproxyConfig) -> None:
@@ -106,7 +106,7 @@ class HaproxyFrontEnd:
         return {name: self._server(row, stats.get(name), lines) for name, row in rows.items()}
 
     async def hold_back(self, name: str) -> None:
-        """No-op: HAProxy sends clients only to servers that were added."""
+        """No-op: HAProxy sends no clients to a server until ``add`` has been called."""
 
     async def add(self, name: str, addresses: tuple[str, ...]) -> None:
         """Add a server, and send clients to it as soon as HAProxy's health check has passed.
@@ -158,7 +158,7 @@ class HaproxyFrontEnd:
         self._own.discard(name)
 
     async def remove(self, name: str) -> None:
-        """Put a server into maintenance and delete it. Raises FrontEndError while it still has connections."""
+        """Put a server into maintenance and delete it. Raises FrontEndError if the server still has connections."""
         await self._write(name, None)
         row = (await self._rows()).get(name)
         if row is not None:

@@ -56,7 +56,7 @@ class HaproxySocket:
         self.address = address
 
     async def ask(self, command: str) -> str:
-        """Return HAProxy's reply to a command. Raises FrontEndError if there is none."""
+        """Return HAProxy's reply to a command. Raises FrontEndError if no reply arrives."""
         try:
             async with asyncio.timeout(TIMEOUT):
                 return await self._exchange(command)
@@ -67,10 +67,11 @@ class HaproxySocket:
             raise FrontEndError(f"{self.address}: cannot reach HAProxy's statistics socket: {what}") from None
 
     async def order(self, command: str, *accepted: str) -> None:
-        """Send a command that changes something. Raises FrontEndError unless HAProxy confirms that it has carried out
-        the command.
+        """Send a command that changes HAProxy's state. Raises FrontEndError unless HAProxy confirms that it has carried
+        out the command.
 
-        HAProxy confirms most commands with an empty reply. ``accepted`` lists the beginnings of other confirmations.
+        HAProxy confirms most commands with an empty reply. A reply that begins with one of the strings in ``accepted``
+        is also a confirmation.
         """
         reply = (await self.ask(command)).strip()
         if reply and not reply.startswith(accepted or ("\n",)):

@@ -87,7 +87,7 @@ def _split_by_width(
 
 
 def _requests_as_answers(view: PoolView) -> tuple[float, float]:
-    """Return the expected rates of requests and of answers. Both are the average request rate."""
+    """Return the expected rates of requests and of answers: for both, the average request rate."""
     rate = view.requests_per_s if view.requests_per_s < math.inf else view.answers_per_s
     return rate, rate
 

@@ -39,8 +39,8 @@ class LbdnsFrontEnd:
     ) -> None:
         """``others`` are the followers; a server counts as drained only if it is drained on each of them.
 
-        ``send_command`` receives an override command and its words, blocks until the command is in force, and raises
-        LbdnsError.
+        ``send_command`` sends an override command with the given arguments, and blocks until the command is in force.
+        It raises LbdnsError.
         """
         self._collector, self._others, self._send_command = collector, others, send_command
 

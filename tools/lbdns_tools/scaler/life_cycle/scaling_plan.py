@@ -85,7 +85,8 @@ def _grow(
     prefix: str,
     highest: int,
 ) -> list[Change]:
-    """Use the servers that start fastest first: draining servers, then spares, then new ones if the quota permits."""
+    """Return the changes that add servers. Draining servers are used first, because they start fastest; then spares;
+    then new servers, if the quota permits."""
     draining = sorted((r for r in counted if r.state is S.DRAINING), key=lambda record: -record.since)[:lacking]
     changes = [Change(record, record.to(S.JOINING, now, reason)) for record in draining]
     spares = sorted((r for r in counted if r.state is S.STOPPED), key=lambda record: natural_key(record.name))

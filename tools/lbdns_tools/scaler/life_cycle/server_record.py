@@ -41,7 +41,7 @@ class ServerRecord:
     quiet_since: float = 0.0  # while draining: since when no connection has been seen; 0 if there are any
 
     def to(self, state: ServerState, now: float, reason: str, **more: Any) -> ServerRecord:
-        """Return the record in a new state. Raises ValueError if the life cycle has no such transition."""
+        """Return a copy of the record with a new state. Raises ValueError if the life cycle has no such transition."""
         if state not in TRANSITIONS[self.state]:
             raise ValueError(f"{self.name}: a server cannot change from {self.state.value!r} to {state.value!r}")
         fresh = {"requested": False, "asked": 0.0, "quiet_since": 0.0, **more}

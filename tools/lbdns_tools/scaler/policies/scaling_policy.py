@@ -90,7 +90,7 @@ class ScalingPolicy(Protocol):
 
     @property
     def history(self) -> float:
-        """The policy needs the rounds of this many past seconds."""
+        """How many seconds of past rounds the policy needs."""
         ...
 
     def recommend(self, view: FarmView) -> Recommendation:

@@ -114,7 +114,7 @@ class CommandProvider:
             await self._run("delete", self._config.delete, {"name": name})
 
     async def close(self) -> None:
-        """Do nothing: no command runs between requests."""
+        """No-op: when no request is in progress, no command is running."""
 
     async def _find(self, name: str) -> Machine | None:
         return next((machine for machine in await self.machines() if machine.name == name), None)

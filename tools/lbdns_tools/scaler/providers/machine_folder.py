@@ -136,8 +136,8 @@ class MachineFolder:
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the supervisor of the current run.
 
-        Does nothing if the supervisor has ended or has not yet written its ID. In the latter case, no signal is needed:
-        the supervisor reads the request after it has written its ID.
+        Does nothing if the supervisor has ended or has not yet written its ID. A supervisor that has not yet written
+        its ID needs no signal, because it reads the request after writing its ID.
         """
         progress = self.progress()
         if not progress.pid:

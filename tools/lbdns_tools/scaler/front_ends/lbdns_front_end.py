@@ -73,7 +73,7 @@ class LbdnsFrontEnd:
             await self._send("undrain", member=name)
 
     async def remove(self, name: str) -> None:
-        """End the scaler's drain of a host that no longer exists. The host leaves the pool by itself."""
+        """Undrain a host that no longer exists, if the scaler drained it. The host leaves the pool by itself."""
         if name in await self._members():
             await self.undrain(name)
             return

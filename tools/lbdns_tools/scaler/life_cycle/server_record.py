@@ -50,8 +50,8 @@ class ServerRecord:
     def moved(self, seconds: float, now: float) -> ServerRecord:
         """Return a copy of the record for a clock that has been set forward by ``seconds`` (or back, if negative).
 
-        All times are shifted by ``seconds``, but none becomes later than ``now``. A time of 0 means that no time is
-        set.
+        All times are shifted by ``seconds``, but those that would then be later than ``now`` are set to ``now``. A time
+        of 0 means that no time is set.
         """
         times = {key: min(time + seconds, now) for key in _TIMES if (time := getattr(self, key))}
         return replace(self, **times)

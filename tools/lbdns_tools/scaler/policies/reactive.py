@@ -22,7 +22,7 @@ class Reactive:
     """Divides the current rate by the rate of one server, and rounds up.
 
     With ``as_of_2014``, the policy makes the same decisions as the program of 2014, including its four mistakes. In the
-    first two rounds, no change is recommended. The rate is rounded up before it is divided. If exactly one
+    first two rounds, the policy recommends no change. The rate is rounded up before it is divided. If exactly one
     server is stopped, the farm grows by only one server, even if it needs more. When the farm needs no more servers
     than its minimum, too few servers are removed.
     """

@@ -72,7 +72,7 @@ def check_commands(config: CommandConfig, table: TomlTable) -> None:
 
 
 class CommandProvider:
-    """A provider that runs a command for each request. It keeps no state; the commands do."""
+    """A provider that runs a command for each request. The provider keeps no state; only the commands do."""
 
     def __init__(self, config: CommandConfig, farm: str) -> None:
         self._config, self._farm = config, farm

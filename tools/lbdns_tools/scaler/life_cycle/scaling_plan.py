@@ -128,7 +128,7 @@ def _shrink(
 def _surplus_spares(
     rest: Sequence[ServerRecord], changes: Sequence[Change], now: float, limits: FleetLimits
 ) -> list[Change]:
-    """Delete the newest stopped servers if there are more than the farm may keep."""
+    """If more servers are stopped than the farm may keep, return the changes that delete the newest of them."""
     coming = sum(change.after.keep for change in changes)
     spares = sorted((r for r in rest if r.state is S.STOPPED), key=lambda record: natural_key(record.name))
     surplus = spares[max(0, limits.spares - coming) :]

@@ -93,7 +93,8 @@ class MachineFolder:
             ) from None
 
     def progress(self) -> Progress:
-        """Return the progress of the last run, or an empty one if the supervisor has not written any."""
+        """Return the progress of the last run, or an empty ``Progress`` if the supervisor has not yet written its
+        file."""
         if not (self.path / _PROGRESS_FILE).exists():
             return Progress()
         return Progress(**self._read(_PROGRESS_FILE))

@@ -62,7 +62,7 @@ def read_demand_trace(path: Path) -> DemandTrace:
 
 
 def csv_lines(trace: DemandTrace, comment: str = "") -> Iterator[str]:
-    """Yield the lines of a trace as CSV, without line ends, after a line with the comment."""
+    """Yield a trace as lines of CSV without line ends. If ``comment`` is given, the first line contains it."""
     if comment:
         yield f"# {comment}"
     yield ",".join(COLUMNS)

@@ -10,7 +10,8 @@ log = logging.getLogger("lbdns.scaler")
 
 
 def log_trouble(what: str, error: Exception, before: str) -> str:
-    """Return the reason for ``error``. Log ``what`` with the reason, unless the reason is still ``before``."""
+    """Return the reason for ``error``. If it differs from ``before``, the previous reason, log ``what`` and the new
+    reason."""
     is_expected = isinstance(error, LbdnsError)
     reason = str(error) if is_expected else f"unexpected error: {error!r}"
     if reason != before:

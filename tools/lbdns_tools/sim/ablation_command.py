@@ -61,8 +61,8 @@ class RuleWorth:
     """The worth of one rule: its effects on the results, and the criteria that depend on it.
 
     ``everywhere`` is the geometric mean of the effects in all cases; ``most`` and ``least`` are the largest and the
-    smallest effect in any single case. ``lost`` lists the criteria that are met only with the rule, ``gained`` the
-    criteria that are met only without it.
+    smallest effect in any single case. ``lost`` lists the criteria that are met only with the rule, and ``gained``
+    lists those that are met only without it.
     """
 
     rule: AblationRule
@@ -92,7 +92,7 @@ def worth(rule: AblationRule, chosen: Sequence[AcceptanceDemand], runs: ResultsB
     """Return the benefit of ``rule``, computed from the results with all rules (``runs``) and without ``rule``
     (``off``).
 
-    ``off`` contains only the cases with the policy ``best``.
+    ``off`` contains only results of the policy ``best``.
     """
     cases = _best_cases(chosen)
     effects = {case.name: effect_in([case], runs, off) for case in cases}
@@ -110,7 +110,7 @@ def worth(rule: AblationRule, chosen: Sequence[AcceptanceDemand], runs: ResultsB
 
 
 def effect_in(cases: Sequence[AcceptanceCase], runs: ResultsByCase, off: ResultsByCase) -> Effect:
-    """Return the factor by which mean response times are longer in ``off`` than in ``runs``: the geometric mean over
+    """Return the ratio of the mean response times in ``off`` to those in ``runs``, as the geometric mean over
     ``cases``.
     """
     seeds = len(runs[cases[0].scenario, BEST])

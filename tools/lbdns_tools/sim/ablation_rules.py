@@ -1,7 +1,7 @@
 """Lists the rules of the policy ``best``, and switches off one rule at a time for an ablation study.
 
 A rule is switched off by replacing constants and functions of lbdns in this process, so that lbdns itself needs no
-switches. Names that no longer exist raise ``AttributeError``, so a renamed rule cannot go untested.
+switches. Replacing a name that no longer exists raises ``AttributeError``, so the study fails if lbdns has renamed it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _split_by_width(
 
 
 def _requests_as_answers(view: PoolView) -> tuple[float, float]:
-    """Return the expected rates of requests and of answers. Both are the average request rate."""
+    """Return the expected rates of requests and of answers: for both, the average request rate."""
     rate = view.requests_per_s if view.requests_per_s < math.inf else view.answers_per_s
     return rate, rate
 

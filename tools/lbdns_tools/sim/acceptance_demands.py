@@ -112,7 +112,8 @@ def _case(
 ) -> AcceptanceCase:
     """Return a case.
 
-    In the case's name, ``text`` replaces the load. ``changes`` overrides fields of the scenario.
+    If ``text`` is given, the case's name contains ``text`` instead of the load. ``changes`` overrides fields of the
+    scenario.
     """
     fields = {"duration": 40.0 if quick else 120.0, **changes}
     return AcceptanceCase(f"{farm} {workload} {text or f'{load:g}'}", Scenario(FARMS[farm], workload, load, **fields))
@@ -214,8 +215,8 @@ def _death(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _failures(quick: bool) -> Iterator[AcceptanceDemand]:
-    """The strongest server of T3 has 69 % of its capacity. These cases are always short, whether ``quick`` is set or
-    not."""
+    """In the farm T3, the strongest server provides 69 % of the total capacity. These cases are always short, whether
+    ``quick`` is set or not."""
     hangs = Outage("s3", 30.0, 50.0, service_only=True)
     case = _case("T3", "html", 0.5, quick, "0.5, the web server on s3 dies", duration=40.0, outages=(hangs,))
     yield ratio("a web server dies, and the others cannot replace it", case, "failed", case.by(RR), 0.5)

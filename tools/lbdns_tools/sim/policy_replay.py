@@ -113,7 +113,7 @@ def replay(recording: Recording, policy: str, stale_after: float, min_usable: fl
 
 
 def answered(recording: Recording) -> ReplayedPolicy | None:
-    """Return the recorded answers in the form of a replay, or None if the recording contains no answers."""
+    """Return the recorded answers as if a policy had given them, or None if the recording contains no answers."""
     if not any(recording.answered):
         return None
     answers = (((s.begin + s.end) / 2, i, count) for s in spans(recording) for i, count in enumerate(s.answered or ()))

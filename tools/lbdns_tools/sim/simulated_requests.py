@@ -39,7 +39,8 @@ def exponential(mean: float) -> RequestWorkload:
 
 
 def hyperexponential(likely: float, mean: float, other: float) -> RequestWorkload:
-    """Return a mix of two exponential workloads: with probability ``likely``, the mean is ``mean``, else ``other``."""
+    """Return a mix of two exponential workloads. The mean is ``mean`` with probability ``likely``, and otherwise
+    ``other``."""
 
     def draw(chance: Random) -> Callable[[], float]:
         random, log = chance.random, math.log

@@ -30,7 +30,7 @@ Panel = tuple[str, Sequence[float], Sequence[Sequence[float]]]
 
 
 def figure_of(kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Scenario, SimulationResult]]) -> Figure:
-    """Return a plot of the given kind. ``runs`` must contain one run per row, with the first seed."""
+    """Return a plot of the given kind. ``runs`` must contain, for each row, the run with the first seed."""
     if kind == "response":
         return response(rows)
     scenario = runs[0][0]

@@ -43,7 +43,8 @@ def _sweep(farm: str) -> tuple[Scenario, ...]:
 
 
 def _servers_1999(workload: str) -> tuple[ServerSpec, ...]:
-    """Return the servers of farm T3, scaled to the total speed of the 1999 machines with ``workload``."""
+    """Return the servers of farm T3. Their speeds are scaled so that, with ``workload``, the farm's capacity is that of
+    the machines of 1999."""
     servers = FARMS["T3"]
     factor = _CARRIED_1999[workload] * WORKLOADS[workload].mean / Scenario(servers).capacity
     return tuple(

@@ -39,8 +39,8 @@ class LbdnsFrontEnd:
     ) -> None:
         """``others`` are the followers; a server counts as drained only if it is drained on each of them.
 
-        ``send_command`` receives an override command and its words, blocks until the command is in force, and raises
-        LbdnsError.
+        ``send_command`` sends an override command with the given arguments, and blocks until the command is in force.
+        It raises LbdnsError.
         """
         self._collector, self._others, self._send_command = collector, others, send_command
 
@@ -73,7 +73,7 @@ class LbdnsFrontEnd:
             await self._send("undrain", member=name)
 
     async def remove(self, name: str) -> None:
-        """End the scaler's drain of a host that no longer exists. The host leaves the pool by itself."""
+        """Undrain a host that no longer exists, if the scaler drained it. The host leaves the pool by itself."""
         if name in await self._members():
             await self.undrain(name)
             return

@@ -61,9 +61,9 @@ class NginxFrontEnd:
     """One upstream block in an nginx instance on this host. A change takes effect only when nginx has loaded it.
 
     Open-source nginx neither reports the state of individual servers nor lets operators drain them. While a change is
-    being loaded, a second file ``FILE.before`` contains the previous servers. If the scaler stops at that moment, nginx
-    may have loaded either file. After a restart, the scaler therefore trusts only the servers that are the same in both
-    files.
+    being loaded, a second file ``FILE.before`` contains the previous servers. If the scaler stops during that time, it
+    cannot know which of the two files nginx has loaded. After a restart, the scaler therefore trusts only the servers
+    that are the same in both files.
     """
 
     def __init__(self, config: NginxConfig, page: StubStatusPage | None) -> None:
@@ -126,7 +126,7 @@ class NginxFrontEnd:
         return {name: server for name, server in {**self._target, **self._pending}.items() if server is not None}
 
     async def _current(self) -> dict[str, UpstreamServer]:
-        """Return the servers that nginx has loaded from the file, except for doubtful ones."""
+        """Return the servers that nginx has loaded from the file, without those whose loaded version is uncertain."""
         if self._loaded is None:
             texts = self._read_text(self._config.upstream_file), self._read_text(self._before_file)
             try:

@@ -71,7 +71,7 @@ class Fleet:
 
     @property
     def held(self) -> frozenset[str]:
-        """The servers in service or draining that an operator keeps away from clients."""
+        """The names of the servers that are in service or draining, and that an operator keeps away from clients."""
         return frozenset(
             name for name, record in self.records.items()
             if record.state in (S.IN_SERVICE, S.DRAINING) and (front := self.facts_of(name).front) and front.held
@@ -226,7 +226,7 @@ class Fleet:
         self.failures[what] = self.failures.get(what, 0) + 1
 
     def _save(self) -> bool:
-        """Write the records if they have changed. Return whether they are in the file."""
+        """Write the records if they have changed. Return False if they could not be written, otherwise True."""
         kept = KeptServers(dict(self.records), self.highest)
         if kept == self._saved or self._dry_run:
             return True
@@ -241,7 +241,7 @@ class Fleet:
         return True
 
     async def close(self) -> None:
-        """Wait for the requests in progress; the servers stay as they are."""
+        """Wait until the requests in progress are complete. No further server is changed."""
         for action, task in self._running.values():
             if action in _HARMLESS:
                 task.cancel()

@@ -71,7 +71,8 @@ def _wanted(record: ServerRecord, facts: ServerFacts, now: float, times: LifeTim
 
 
 def _request(record: ServerRecord, now: float, action: Action, times: LifeTimes) -> NextStep:
-    """Ask the provider. If it refuses, ask again every RETRY seconds until ``times.start`` is over."""
+    """Request ``action`` from the provider. If the provider refuses, repeat the request every RETRY seconds, for at
+    most ``times.start`` seconds."""
     if now - record.since > times.start:
         return NextStep(record.to(S.FAILED, now, f"the provider did not accept the request within {times.start:g} s"))
     return NextStep(record, action if _may_act(record, now) else None)
@@ -94,7 +95,7 @@ def _starting(record: ServerRecord, facts: ServerFacts, now: float, times: LifeT
 
 
 def _before_service(record: ServerRecord, facts: ServerFacts, now: float, times: LifeTimes) -> NextStep:
-    """Return the step of a server whose web server is starting, or whose capacity is being measured."""
+    """Return the next step for a server whose web server is starting or whose capacity is being measured."""
     if lost := _lost(facts):
         return _fail(record, now, lost)
     if now - record.since > times.configure:

@@ -27,7 +27,7 @@ class ScalingLimits:
 
     @property
     def history(self) -> float:
-        """The limits need the rounds of this many past seconds."""
+        """How many seconds of past rounds the limits need."""
         longest = max(self.cool_down, self.delay_in)
         return longest + LONGEST_PERIOD if longest else 0.0
 
@@ -60,7 +60,8 @@ class ScalingLimits:
         return wanted
 
     def _highest(self, view: FarmView) -> int:
-        """Return the highest recommendation of the last ``delay_in`` seconds, or the present number if unknown."""
+        """Return the highest recommendation of the last ``delay_in`` seconds. If it is unknown, return the present
+        number of servers."""
         rounds = view.rounds
         if not covers(view, self.delay_in):
             return standing(view)

@@ -85,7 +85,8 @@ def _grow(
     prefix: str,
     highest: int,
 ) -> list[Change]:
-    """Use the servers that start fastest first: draining servers, then spares, then new ones if the quota permits."""
+    """Return the changes that add servers. Draining servers are used first, because they start fastest; then spares;
+    then new servers, if the quota permits."""
     draining = sorted((r for r in counted if r.state is S.DRAINING), key=lambda record: -record.since)[:lacking]
     changes = [Change(record, record.to(S.JOINING, now, reason)) for record in draining]
     spares = sorted((r for r in counted if r.state is S.STOPPED), key=lambda record: natural_key(record.name))
@@ -127,7 +128,7 @@ def _shrink(
 def _surplus_spares(
     rest: Sequence[ServerRecord], changes: Sequence[Change], now: float, limits: FleetLimits
 ) -> list[Change]:
-    """Delete the newest stopped servers if there are more than the farm may keep."""
+    """If more servers are stopped than the farm may keep, return the changes that delete the newest of them."""
     coming = sum(change.after.keep for change in changes)
     spares = sorted((r for r in rest if r.state is S.STOPPED), key=lambda record: natural_key(record.name))
     surplus = spares[max(0, limits.spares - coming) :]

@@ -41,7 +41,7 @@ class ServerRecord:
     quiet_since: float = 0.0  # while draining: since when no connection has been seen; 0 if there are any
 
     def to(self, state: ServerState, now: float, reason: str, **more: Any) -> ServerRecord:
-        """Return the record in a new state. Raises ValueError if the life cycle has no such transition."""
+        """Return a copy of the record with a new state. Raises ValueError if the life cycle has no such transition."""
         if state not in TRANSITIONS[self.state]:
             raise ValueError(f"{self.name}: a server cannot change from {self.state.value!r} to {state.value!r}")
         fresh = {"requested": False, "asked": 0.0, "quiet_since": 0.0, **more}
@@ -50,8 +50,8 @@ class ServerRecord:
     def moved(self, seconds: float, now: float) -> ServerRecord:
         """Return a copy of the record for a clock that has been set forward by ``seconds`` (or back, if negative).
 
-        All times are shifted by ``seconds``, but none becomes later than ``now``. A time of 0 means that no time is
-        set.
+        All times are shifted by ``seconds``, but those that would then be later than ``now`` are set to ``now``. A time
+        of 0 means that no time is set.
         """
         times = {key: min(time + seconds, now) for key in _TIMES if (time := getattr(self, key))}
         return replace(self, **times)

@@ -42,11 +42,11 @@ def delayed_off(
 ) -> Recommendation | None:
     """Return a recommendation to remove servers, or None if it is too early.
 
-    ``needed`` returns the number of servers for a rate. Servers are removed if fewer than ``present`` suffice for the
-    highest rate of the last ``delay`` seconds, increased by the fraction ``margin``. As a result, a removal is never
-    reversed as long as the rate stays within the fraction margin / (2 + margin) of a constant value. If servers are
-    paid for in periods of ``period`` seconds, a server is removed only when its period is about to end, because it is
-    paid for until then. If ``period`` is 0, servers are paid for by the second.
+    ``needed`` returns the number of servers for a rate. The highest rate of the last ``delay`` seconds is increased by
+    the fraction ``margin``. If fewer than ``present`` servers suffice for the increased rate, servers are removed. As a
+    result, no removal is reversed while the rate differs from a constant value by at most the fraction margin / (2 +
+    margin). If servers are paid for in periods of ``period`` seconds, a server is removed only when its period is about
+    to end, because it is paid for until then. If ``period`` is 0, servers are paid for by the second.
     """
     rate = highest_rate(view, delay)
     enough = needed(rate * (1 + margin))

@@ -1,4 +1,4 @@
-"""The policy ``forecast``: starts servers before the demand rises, if it rose at this time on earlier days."""
+"""The policy ``forecast``: if the demand rose at this time on earlier days, starts servers before it rises again."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ NEED_SETTINGS: Final = ("schedule",)
 
 
 def read_policies(root: TomlTable) -> Mapping[str, ScalingPolicy]:
-    """Return the policies with a table ``[policy.NAME]``, by name, and add errors to the findings of ``root``."""
+    """Return the policies that have a table ``[policy.NAME]``, by name. Add errors to the findings of ``root``."""
     tables = root.table("policy", TomlPlace("policy"))
     found: dict[str, ScalingPolicy] = {}
     for name in tables.values if tables else ():

@@ -1,4 +1,4 @@
-"""The policy ``queue``: servers for the offered load plus a reserve that keeps waiting times short."""
+"""The policy ``queue``: enough servers for the offered load, plus a reserve that keeps waiting times short."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Queue:
     def decide(self, view: FarmView, ahead: float, why: str, spare: int = 0) -> Recommendation:
         """Return the recommendation for the current rate, or for the rate ``ahead`` if that needs more servers.
 
-        ``why`` is the reason that the recommendation gives if it follows from ``ahead``. ``spare`` servers are added to
-        the number for ``ahead``.
+        If the higher number results from ``ahead``, the recommendation gives ``why`` as its reason. ``spare`` servers
+        are added to the number for ``ahead``.
         """
         present, rate = standing(view), view.demand.requests_per_s
 

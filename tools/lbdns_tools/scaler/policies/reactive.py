@@ -21,10 +21,10 @@ BASELINE_ROUNDS: Final = 2  # rounds that measure and change nothing
 class Reactive:
     """Divides the current rate by the rate of one server, and rounds up.
 
-    With ``as_of_2014``, the policy makes the same decisions as the program of 2014. That program makes these mistakes.
-    Two rounds pass before the first decision. The rate is rounded up before it is divided. If exactly one server is
-    stopped, the farm grows by only one server, even if it needs more. If the farm should shrink to its minimum, too few
-    servers are removed.
+    With ``as_of_2014``, the policy makes the same decisions as the program of 2014, including its four mistakes. In the
+    first two rounds, the policy recommends no change. The rate is rounded up before it is divided. If exactly one
+    server is stopped, the farm grows by only one server, even if it needs more. When the farm needs no more servers
+    than its minimum, too few servers are removed.
     """
 
     per_server: float = read.number(0.0, 0.0, 1e6)  # requests/s; 0: the capacity of a server, or 10 as of 2014

@@ -19,8 +19,8 @@ MOST_PRICE: Final = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Revenue:
-    """Measures the request rate in each billing hour. Removes servers shortly before the hour ends, or adds servers
-    after it ends.
+    """Measures the request rate in each billing hour. Removes servers shortly before the hour ends; adds servers after
+    the hour has ended.
 
     The server that has been billed for the longest time determines when the farm's billing hours begin and end.
     """
@@ -63,7 +63,7 @@ class Revenue:
         )
 
     def _rate(self, view: FarmView, begin: float, end: float) -> float:
-        """Return the mean requests/s of the part of an hour that the decision is based on."""
+        """Return the mean requests/s from ``begin`` to ``end``, or the current rate if the mean is unknown."""
         rate = mean_rate_between(view, begin, max(end, begin + 1))
         return view.demand.requests_per_s if rate is None else rate
 

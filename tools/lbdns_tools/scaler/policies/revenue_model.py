@@ -34,7 +34,7 @@ class InstanceType:
 
     @property
     def price_per_request(self) -> float:
-        """Dollars per request at full load."""
+        """The price of one request at full load, in dollars."""
         return self.price / (HOUR * self.requests_per_s)
 
 

@@ -86,8 +86,8 @@ def highest_rate(view: FarmView, seconds: float) -> float:
 
 
 def last_change(view: FarmView, seconds: float) -> float | None:
-    """Return the time at which the number of servers decided on last changed, or None if it has not changed within the
-    last ``seconds``."""
+    """Return the time of the newest round that decided on a different number of servers than the round before it, or
+    None if there was no such round within the last ``seconds``."""
     rounds = view.rounds
     first = max(1, first_after(rounds, view.now - seconds))
     for at in range(len(rounds) - 1, first - 1, -1):

@@ -44,7 +44,7 @@ class ServerView:
 
 @dataclass(frozen=True, slots=True)
 class FarmView:
-    """All data that a policy may use. ``rounds`` contains the past rounds, oldest first, without the current one."""
+    """All data that a policy may use. ``rounds`` contains the past rounds (not the current one), oldest first."""
 
     now: float  # Unix seconds
     demand: Demand  # of the current round
@@ -90,7 +90,7 @@ class ScalingPolicy(Protocol):
 
     @property
     def history(self) -> float:
-        """The policy needs the rounds of this many past seconds."""
+        """How many seconds of past rounds the policy needs."""
         ...
 
     def recommend(self, view: FarmView) -> Recommendation:

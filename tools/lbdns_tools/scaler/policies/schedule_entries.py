@@ -31,8 +31,9 @@ class ScheduleEntry:
     def covers(self, now: float, zone: tzinfo) -> bool:
         """Return whether the entry is in force at the Unix time ``now``.
 
-        If a local time occurs twice because the clock is set back, entries begin at its first and end at its second
-        occurrence. If a local time is skipped because the clock is set forward, it stands for the moment of the change.
+        If a local time occurs twice because the clock is set back, its first occurrence counts for the beginning of an
+        entry, and its second occurrence for the end. If a local time is skipped because the clock is set forward, it
+        stands for the moment of the change.
         """
         today = datetime.fromtimestamp(now, zone).date()
         for day in (today - timedelta(days=1), today):

@@ -33,9 +33,9 @@ class SessionRate:
 def session_rate(before: CounterReading, now: CounterReading, *, reloaded: bool) -> SessionRate:
     """Return the rate between two readings.
 
-    If ``reloaded`` is true, the balancer was reloaded after ``before``, and the counter restarted at 0 one period (60
-    s) before ``now``. Comparing the counters would not show this, because the new count can exceed the old one. Raises
-    ValueError if less than a second has passed.
+    If ``reloaded`` is true, the balancer was reloaded between the two readings, and its counter restarted at 0, one
+    period (60 s) before the reading ``now``. Comparing the counters would not reveal the reload, because the new count
+    can exceed the old one. Raises ValueError if less than a second has passed.
     """
     if reloaded:
         return SessionRate(ceil(now.sessions / RELOAD_SECONDS), RELOAD_SECONDS)

@@ -27,15 +27,16 @@ LEAST_STEP = 4  # servers that may always be added at once
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Multiplies the number of servers by value / target; the value is either requests/s per server or CPU utilization.
+    """Multiplies the number of servers by value / target. The value is requests/s per server or CPU utilization.
 
-    In one decision, the farm grows at most to twice its size, or by 4 servers if that is more. It never shrinks below
-    the highest recommendation of the last ``stabilize`` seconds. Earlier recommendations are not stored, but computed
-    again from the demand in those rounds.
+    In one decision, the farm grows to at most twice its size, or by at most 4 servers if that is more. It never shrinks
+    below the highest recommendation of the last ``stabilize`` seconds. Earlier recommendations are not stored; they are
+    computed again from the demand in past rounds.
 
-    The panic mode (as in Knative) begins when the mean over the panic window reaches ``panic_threshold`` times the
-    target. It ends when this mean has stayed below that threshold for a stable window. In panic mode, servers are added
-    immediately, based on the highest mean over any recent panic window, and no server is removed.
+    Panic mode (as in Knative) begins when the mean over the panic window reaches ``panic_threshold`` times the target.
+    Panic mode ends when this mean has stayed below ``panic_threshold`` times the target for the length of the stable
+    window. In panic mode, servers are added immediately, based on the highest mean over any recent panic window, and no
+    server is removed.
     """
 
     metric: Literal["requests", "cpu"] = read.one_of("requests", ("requests", "cpu"))

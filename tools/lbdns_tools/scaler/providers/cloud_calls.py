@@ -22,7 +22,7 @@ T = TypeVar("T")
 class CloudCalls:
     """Runs calls to one cloud in threads. ``translate`` returns the ProviderError for an exception of the SDK, or None.
 
-    ``transient`` returns whether a retry may succeed: after a time-out, a lost connection or a server error.
+    ``transient`` returns True if a retry may succeed, as after a time-out, a lost connection or a server error.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class CloudCalls:
             self._raise(error)
 
     def close(self) -> None:
-        """Cancel all calls that have not started. Calls in progress end no later than their time-outs."""
+        """Cancel all calls that have not started. Each call in progress continues until it completes or times out."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def _in_thread(self, function: Callable[[], T], requests: int) -> T:

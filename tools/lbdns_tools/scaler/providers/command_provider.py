@@ -72,7 +72,7 @@ def check_commands(config: CommandConfig, table: TomlTable) -> None:
 
 
 class CommandProvider:
-    """A provider that runs a command for each request. It keeps no state; the commands do."""
+    """A provider that runs a command for each request. The provider keeps no state; only the commands do."""
 
     def __init__(self, config: CommandConfig, farm: str) -> None:
         self._config, self._farm = config, farm
@@ -114,7 +114,7 @@ class CommandProvider:
             await self._run("delete", self._config.delete, {"name": name})
 
     async def close(self) -> None:
-        """Do nothing: no command runs between requests."""
+        """No-op: when no request is in progress, no command is running."""
 
     async def _find(self, name: str) -> Machine | None:
         return next((machine for machine in await self.machines() if machine.name == name), None)

@@ -93,7 +93,8 @@ class MachineFolder:
             ) from None
 
     def progress(self) -> Progress:
-        """Return the progress of the last run, or an empty one if the supervisor has not written any."""
+        """Return the progress of the last run, or an empty ``Progress`` if the supervisor has not yet written its
+        file."""
         if not (self.path / _PROGRESS_FILE).exists():
             return Progress()
         return Progress(**self._read(_PROGRESS_FILE))
@@ -136,8 +137,8 @@ class MachineFolder:
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the supervisor of the current run.
 
-        Does nothing if the supervisor has ended or has not yet written its ID. In the latter case, no signal is needed:
-        the supervisor reads the request after it has written its ID.
+        Does nothing if the supervisor has ended or has not yet written its ID. A supervisor that has not yet written
+        its ID needs no signal, because it reads the request after writing its ID.
         """
         progress = self.progress()
         if not progress.pid:

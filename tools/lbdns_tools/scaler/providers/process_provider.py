@@ -130,11 +130,11 @@ class ProcessProvider:
         self._finish_deletion(folder)
 
     async def close(self) -> None:
-        """Do nothing: the servers continue to run."""
+        """Reap supervisors that have ended. Running servers continue to run."""
         self._reap()
 
     def _placed(self, machine: LocalMachine) -> LocalMachine:
-        """Return the server with the properties that its network requires in addition to the address."""
+        """Add the properties that the server's network requires in addition to the address, and return the result."""
         return machine
 
     def _clean_up(self, machine: LocalMachine) -> None:
@@ -176,8 +176,8 @@ class ProcessProvider:
                 yield MachineFolder(path)
 
     def _remove_unfinished(self) -> None:
-        """Delete what interrupted calls of ``create`` have left. Only ``create`` may call this method, so that no
-        creation is disturbed.
+        """Delete the incomplete folders that interrupted calls of ``create`` have left behind. Only ``create`` may call
+        this method, so that no folder is deleted while it is being created.
         """
         for path in self._config.folder.glob(f"*{_NEW}"):
             shutil.rmtree(path, ignore_errors=True)
@@ -224,7 +224,7 @@ class ProcessProvider:
         raise QuotaError(f"all addresses of {self._config.network} are used")
 
     async def _launch(self, folder: MachineFolder) -> bool:
-        """Start a supervisor unless one is already running. Return whether this call has started one. Raises
+        """Start a supervisor unless one is already running. Return whether a supervisor was started. Raises
         ProviderError."""
         lock = folder.lock()
         for _ in range(_LOCK_TRIES):
@@ -267,7 +267,7 @@ class ProcessProvider:
         self._spawned.add(pid)
 
     def _finish_deletion(self, folder: MachineFolder) -> bool:
-        """Remove the folder if the server's processes have ended. Return whether it is gone."""
+        """Remove the folder if the server's processes have ended. Return whether the folder was removed."""
         lock = folder.lock()
         if lock is None:
             if time.time() - folder.request().since > KILL_AFTER:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DemandTrace:
-    """Demand over time: ``rates`` (requests/s), each of which applies from the corresponding time in ``times`` (Unix
-    seconds, ascending). The last rate applies until ``end``."""
+    """Demand over time. Each of the ``rates`` (requests/s) applies from the corresponding time in ``times`` (Unix
+    seconds, ascending) until the next time. The last rate applies until ``end``."""
 
     times: tuple[float, ...]
     rates: tuple[float, ...]

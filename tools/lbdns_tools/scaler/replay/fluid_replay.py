@@ -90,8 +90,8 @@ def replay(
 def _serve(
     trace: DemandTrace, farm: SimulatedFarm, settings: ReplaySettings, begin: float, end: float, totals: _Totals
 ) -> Demand:
-    """Serve one period, and return its demand. A server that becomes ready within the period serves requests from then
-    on."""
+    """Serve one period, and return its demand. A server that becomes ready during the period serves requests from that
+    moment on."""
     arrived = busy = paid = 0.0
     now = begin
     while now < end:

@@ -24,7 +24,7 @@ class ModelledResponseTimes:
         self._requests: dict[int, float] = defaultdict(float)
 
     def add(self, utilization: float, requests: float) -> None:
-        """Count ``requests`` that were served at a server ``utilization`` from 0 to 1."""
+        """Count ``requests`` by the utilization (0 to 1) of the server that served them."""
         self._requests[round(min(BUSIEST, utilization) * STEPS)] += requests
 
     def mean(self) -> float:

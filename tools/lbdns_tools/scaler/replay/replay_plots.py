@@ -49,7 +49,7 @@ def demand_and_servers(results: Sequence[ReplayResult], capacity: float) -> Figu
 
 
 def _scales(capacity: float) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Return two functions: one converts rates to numbers of servers, and the other numbers of servers to rates.
+    """Return two functions: one converts a rate to a number of servers, and the other converts back.
 
     Both also accept arrays, because matplotlib passes arrays.
     """

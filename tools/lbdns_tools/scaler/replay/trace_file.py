@@ -23,8 +23,9 @@ BUILT_IN: Final = {"one-day": "one_day.csv"}  # names that replace a file name
 def read_demand_trace(path: Path) -> DemandTrace:
     """Read a trace with the columns ``time_s`` (seconds, ascending) and ``requests_per_s``, in any order.
 
-    Each rate applies until the time in the next row. The last rate applies for as long as the rate before it. Other
-    columns, empty lines and ``# comments`` are skipped. Raises ConfigError with one error per invalid line.
+    Each rate applies until the time in the next row. The last rate applies for the same length of time as the rate
+    before it. Other columns, empty lines and ``# comments`` are skipped. Raises ConfigError with one error per invalid
+    line.
     """
     if str(path) in BUILT_IN:
         with as_file(files(__package__) / "traces" / BUILT_IN[str(path)]) as built_in:
@@ -61,7 +62,7 @@ def read_demand_trace(path: Path) -> DemandTrace:
 
 
 def csv_lines(trace: DemandTrace, comment: str = "") -> Iterator[str]:
-    """Yield the lines of a trace as CSV, without line ends, after a line with the comment."""
+    """Yield a trace as lines of CSV without line ends. If ``comment`` is given, the first line contains it."""
     if comment:
         yield f"# {comment}"
     yield ",".join(COLUMNS)

@@ -37,8 +37,9 @@ RETURN_MINUTES: Final = 10
 def generate_trace(days: int, seed: int) -> DemandTrace:
     """Return a trace of one or more days; the first is a Monday. A single day has 22.2 million requests.
 
-    Weekends have less demand, and the demand grows slowly. With 3 days or more, one day has a campaign, and another day
-    has an outage of the site. The first and the last day have neither. With 3 days, both are on the second day.
+    Weekends have less demand, and the demand grows slowly. With 4 days or more, one day has a campaign, and another day
+    has an outage of the site; neither is on the first or the last day. With 3 days, the campaign and the outage are
+    both on the second day.
     """
     chance = Random(seed)
     inner = range(1, days - 1)

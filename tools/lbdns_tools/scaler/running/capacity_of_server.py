@@ -16,8 +16,8 @@ LEAST: Final = 10.0  # requests/s assumed of an unknown server, as in the reacti
 class ServerCapacity:
     """The capacity of a typical server: configured, or else estimated from reports, or else benchmarked.
 
-    Until one of these capacities is known, the highest rate that any single server has served so far is used. That rate
-    is a lower bound, so the farm is more likely to be too large than too small.
+    Until one of these capacities is known, the assumed capacity is the highest rate that any single server has served
+    so far. That rate is a lower bound, so the farm is more likely to be too large than too small.
     """
 
     def __init__(self, configured: float) -> None:

@@ -73,7 +73,8 @@ class RoundsFile:
             raise LbdnsError(f"{path}:1: the file has other columns; move it away, or choose another file")
 
     def append(self, row: RoundRow) -> None:
-        """Append a row, unless the file is read-only. Raises OSError; the file then has the same rows as before."""
+        """Append a row, unless the file is read-only. If it raises OSError, the file still has the same rows as
+        before."""
         if self._file:
             self._file.append(_HEADER, [_line(row.cells())])
 

@@ -160,7 +160,7 @@ class ScalerLoop:
         )
 
     def _new(self, now: float) -> frozenset[str]:
-        """Return the servers whose requests since the last round include those of their benchmark."""
+        """Return the new servers. Their requests since the last round may include those of a benchmark."""
         recent = self.settings.period + REPORT_AGE
         records = self.fleet.records.values()
         return frozenset(

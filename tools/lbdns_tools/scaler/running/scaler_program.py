@@ -63,7 +63,8 @@ class ScalerProgram:
             await self.close()
 
     async def close(self) -> None:
-        """Wait for requests in progress, and release everything. The servers continue to run."""
+        """Wait for requests in progress, close all connections and files, and release the lock. The servers continue
+        to run."""
         service_manager.notify(service_manager.STOPPING)
         if self._watchdog:
             self._watchdog.stop()

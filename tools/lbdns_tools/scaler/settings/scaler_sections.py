@@ -54,7 +54,7 @@ class ScalerSection:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSection:
-    """The section ``[probe]``: the page that shows whether a new server works."""
+    """The section ``[probe]``: the page that is requested to check whether a new server works."""
 
     port: int = read.integer(HTTP_PORT, 1, 65535)
     path: str = read.string("/")

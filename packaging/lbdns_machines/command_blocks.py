@@ -1,7 +1,6 @@
 """Reads the command blocks of a page of the documentation, so that machines can run exactly these commands.
 
-A comment in the line before a block names the machine; readers of the page do not see the comment: ``<!-- run on ns
--->``.
+A comment in the line before a block names the machine: ``<!-- run on ns -->``. Readers of the page do not see it.
 """
 
 from __future__ import annotations

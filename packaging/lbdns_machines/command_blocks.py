@@ -1,6 +1,6 @@
 """Reads the command blocks of a page of the documentation, so that machines can run exactly these commands.
 
-A comment in the line before a block, which readers of the page do not see, names the machine: ``<!-- run on ns -->``.
+A comment in the line before a block names the machine: ``<!-- run on ns -->``. Readers of the page do not see it.
 """
 
 from __future__ import annotations

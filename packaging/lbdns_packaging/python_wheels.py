@@ -20,7 +20,7 @@ _BUILD: Final = (
 def build_python_wheels(source: Path, out: Path, epoch: int) -> list[Path]:
     """Build a wheel and a source archive of each distribution in ``source``; return the files written to ``out``.
 
-    ``source`` is changed by building. Raises CalledProcessError, whose ``stderr`` gives the reason.
+    Building changes ``source``. Raises CalledProcessError, whose ``stderr`` gives the reason.
     """
     return [
         build_distribution(source / folder, out, kind, epoch)

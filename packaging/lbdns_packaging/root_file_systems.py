@@ -1,4 +1,4 @@
-"""Makes root file systems of Debian with mmdebstrap, keeps them as archives, and runs commands in unpacked copies."""
+"""Makes Debian root file systems with mmdebstrap, keeps them as archives, and runs commands in unpacked copies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROGRAMS: Final = ("mmdebstrap", "systemd-nspawn")
 
 
 class PackagingError(Exception):
-    """Something that building needs is missing; the message says what to do."""
+    """Something that the build needs is missing; the message says what to do."""
 
 
 @dataclass(frozen=True)

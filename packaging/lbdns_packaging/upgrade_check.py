@@ -80,7 +80,7 @@ def results(log: str) -> list[str]:
 
 
 def last_line(console: str) -> str:
-    """Return the last line that is not empty, without escape sequences of terminals."""
+    """Return the last line that is not empty, without terminal escape sequences."""
     lines = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", console).split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
 

@@ -87,7 +87,7 @@ class WebServerFinder:
         self._failures = 0
 
     def description(self) -> str:
-        """Return the web server that was found and where its status is read, or an empty string."""
+        """Return the name of the web server that was found and the place of its status, or an empty string."""
         return f"{self.found.program}, {self.found.place}" if self.found else ""
 
     def read(self) -> ReadingSteps[WorkerStatus]:

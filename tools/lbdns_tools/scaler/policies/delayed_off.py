@@ -43,9 +43,9 @@ def delayed_off(
     """Return a recommendation to remove servers, or None if it is too early.
 
     ``needed`` returns the number of servers for a rate. The highest rate of the last ``delay`` seconds is increased by
-    the fraction ``margin``. If fewer than ``present`` servers suffice for the increased rate, servers are removed. As a
-    result, no removal is reversed while the rate differs from a constant value by at most the fraction margin / (2 +
-    margin). If servers are paid for in periods of ``period`` seconds, a server is removed only when its period is about
+    the fraction ``margin``. If fewer than ``present`` servers suffice for the increased rate, servers are removed. If
+    the rate then stays close to one value (within ``margin / (2 + margin)`` of it), these servers are not needed again.
+    If servers are paid for in periods of ``period`` seconds, a server is removed only when its period is about
     to end, because it is paid for until then. If ``period`` is 0, servers are paid for by the second.
     """
     rate = highest_rate(view, delay)

@@ -25,8 +25,8 @@ def answers_allowed(answered: int, span: float, interval: float, servers: int) -
     light.
 
     ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
-    If ``answered`` is within the limit for ``span`` seconds, at least as many answers as one report interval permits may
-    follow, because old answers leave the averaging window while new answers enter it.
+    If ``answered`` is within the limit for ``span`` seconds, at least as many answers as one report interval permits
+    may follow, because old answers leave the averaging window while new answers enter it.
     """
     limit = LIGHT * span / interval / servers
     if answered > limit:

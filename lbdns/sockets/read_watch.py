@@ -27,7 +27,8 @@ class WatchedSocket(Protocol):
 
 
 class ReadWatch:
-    """Starts checking sockets when it is created, and continues until ``stop`` is called. Creating an instance requires a running event loop.
+    """Starts checking sockets when it is created, and continues until ``stop`` is called. Creating an
+    instance requires a running event loop.
 
     If a socket is readable at two checks but was not read in between, its owner has stopped reading. A busy event loop
     alone cannot cause this, because the loop handles readable sockets before timers.

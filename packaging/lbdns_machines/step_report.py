@@ -41,7 +41,7 @@ class StepReport:
         try:
             found = step() or ""
         except self.failures as failure:
-            error = str(failure) or type(failure).__name__
+            error = f"{failure or type(failure).__name__}\n{getattr(failure, 'stderr', None) or ''}".rstrip()
         result = StepResult(name, round(self.clock() - began, 2), found, error)
         self.results.append(result)
         self.show(f"{table_line(result)}\n{error}".rstrip())

@@ -55,3 +55,33 @@ def test_state_of_a_newer_version_is_refused(arguments: tuple[str, ...], tmp_pat
 def test_a_damaged_record(content: str, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text(content)
     assert run_preinst(tmp_path, "upgrade", "9.8.7").returncode == ("99" in content)
+
+
+def run_purge(package: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the script that runs after a package was purged, with ``folder`` in front of every path."""
+    text = render_script((SCRIPTS / "deb" / package / "postrm").read_text(), ["a.service"])
+    text = re.sub(r"(?<![\w/])/(?=(etc|var|run)/)", f"{folder}/", text)
+    programs = folder / "programs"
+    programs.mkdir(exist_ok=True)
+    (programs / "getent").write_text("#!/bin/sh\n")  # every user exists
+    (programs / "userdel").write_text("#!/bin/sh\nexit 8\n")  # a process of the user runs
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    path = f"{programs}:/usr/bin:/bin"
+    return subprocess.run(
+        [SHELL, "-s", "purge"], input=text, text=True, check=False, env={"PATH": path}, capture_output=True
+    )
+
+
+def test_a_purge_leaves_only_the_files_of_the_agent(tmp_path: Path) -> None:
+    etc = tmp_path / "etc" / "lbdns"
+    (etc / "keys").mkdir(parents=True)
+    for name in ("lbdns.toml", "keys/agent.web1", "keys/report.key", "agent.conf", "agent.key"):
+        (etc / name).write_text("")
+    purged = run_purge("lbdns", tmp_path)
+    assert (purged.returncode, purged.stderr.splitlines()) == (
+        0, ["lbdns: the user lbdns remains: stop its processes, then run 'userdel lbdns'"]
+    )  # fmt: skip
+    assert sorted(path.name for path in etc.iterdir()) == ["agent.conf", "agent.key"]
+    purged = run_purge("lbdns-agent", tmp_path)
+    assert (purged.returncode, etc.exists()) == (0, False)

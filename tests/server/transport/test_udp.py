@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import struct
@@ -86,9 +87,16 @@ async def test_ipv6_answers_leave_from_the_address_that_was_asked(host: str) -> 
                 port = server.endpoint.port
                 client = there.within(partial(udp_socket, Endpoint(address, port)))
                 with client:
-                    client.send(QUERY)
-                    response = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 512), 5)
-                assert short(read(response).answer)
+                    assert short(read(await first_response(client)).answer)
+
+
+async def first_response(client: socket.socket) -> bytes:
+    """Send a query, again after a second without a response, and return the response."""
+    for _ in range(30):
+        client.send(QUERY)
+        with contextlib.suppress(TimeoutError):
+            return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 512), 1)
+    raise AssertionError("no response within 30 s")
 
 
 @needs(ipv6=True)

@@ -23,6 +23,7 @@ from typing import BinaryIO, Final
 from lbdns import __version__
 from lbdns.backup.manifest import ArchivedFile, Manifest
 from lbdns.backup.state_files import STATE_FILES, StateFile
+from lbdns.backup.trusted_folder import trusted_folder
 from lbdns.history.history_copy import copy_history
 from lbdns_shared.errors import LbdnsError
 
@@ -30,6 +31,9 @@ MANIFEST_NAME: Final = "manifest.json"
 STATE_PREFIX: Final = "state/"
 MODE: Final = 0o600  # reasons of overrides, names of hosts and the load of each host are not for everyone
 _DATABASE_MODE: Final = 0o640
+_INSTEAD: Final = (
+    "name a file in a folder that only root can change, such as /var/backups, or write to standard output (-)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +115,10 @@ def new_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """Yield a file to write, and a directory beside ``path`` for temporary files.
 
     If the with block succeeds, the complete file is then at ``path``; if the block raises an exception, no file is left
-    behind. An existing file is never overwritten. Raises LbdnsError or OSError.
+    behind. An existing file is never overwritten. If root runs the process, no other user may be able to replace the
+    directory. Raises LbdnsError or OSError.
     """
+    path = trusted_folder(path.parent, _INSTEAD) / path.name
     if os.path.lexists(path):
         raise _exists(path)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,10 @@ from lbdns_shared.errors import LbdnsError
 
 FILE_NAME: Final = "lock"  # in [server] state_dir
 MODE: Final = 0o600  # a lock needs an open file, so no other user can keep the server from starting
-_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+# Without O_NONBLOCK, a named pipe in the place of the file would block the program
+_FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_OPEN: Final = os.O_RDONLY | _FLAGS
+_START: Final = "start the server"
 
 
 class StateInUseError(LbdnsError):
@@ -68,18 +72,38 @@ class StateLock:
 def exclusive(folder: Path) -> Iterator[None]:
     """Keep servers from using the directory while a with block runs.
 
-    Raises StateInUseError if a server uses it, or LbdnsError if the lock file cannot be opened.
+    Raises StateInUseError if a server uses it, or LbdnsError if the lock file cannot be opened or locked.
     """
     path = folder / FILE_NAME
     try:
-        descriptor = os.open(path, _OPEN | os.O_CREAT, MODE)
+        # NFS grants an exclusive lock only on a file that is open for writing
+        descriptor = os.open(path, os.O_RDWR | _FLAGS | os.O_CREAT, MODE)
     except OSError as error:
         raise LbdnsError(f"{path}: cannot open the file: {error.strerror}") from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise LbdnsError(f"{path}: cannot lock the file: it is not a regular file; remove it")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StateInUseError(
+                f"{folder}: a running server, a backup or another restore uses this directory"
+            ) from None
+        except OSError as error:
+            raise LbdnsError(f"{path}: cannot lock the file: {error.strerror}") from None
+        yield
+    finally:
         _close(descriptor)
-        raise StateInUseError(f"{folder}: a running server uses this directory") from None
+
+
+@contextlib.contextmanager
+def not_restored(folder: Path) -> Iterator[None]:
+    """Keep a restore from replacing the files in the directory while a with block reads them.
+
+    The function creates no file, because the file would belong to the wrong user. If there is no lock file, or if it
+    cannot be opened, the block runs without a lock. Raises LbdnsError if the directory is being restored.
+    """
+    descriptor = _shared_existing(folder, "run this command")
     try:
         yield
     finally:
@@ -101,21 +125,24 @@ def _shared(folder: Path, user: str) -> int | None:
     return _locked(folder, descriptor)
 
 
-def _shared_existing(folder: Path) -> int | None:
-    """Lock the directory if it has a lock file. Return None otherwise. Raises LbdnsError."""
+def _shared_existing(folder: Path, later: str = _START) -> int | None:
+    """Lock the directory if it has a lock file. Return None otherwise.
+
+    Raises LbdnsError, whose message says what to do ``later``, if the directory is being restored.
+    """
     try:
-        return _locked(folder, os.open(folder / FILE_NAME, _OPEN))
+        return _locked(folder, os.open(folder / FILE_NAME, _OPEN), later)
     except OSError:
         return None
 
 
-def _locked(folder: Path, descriptor: int) -> int | None:
+def _locked(folder: Path, descriptor: int, later: str = _START) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         _close(descriptor)
         raise LbdnsError(
-            f"[server] state_dir: {folder}: 'lbdns restore' is replacing its files; start the server afterwards"
+            f"[server] state_dir: {folder}: 'lbdns restore' is replacing its files; {later} afterwards"
         ) from None
     except OSError:  # the file system has no locks
         _close(descriptor)

@@ -78,7 +78,7 @@ def test_a_server_that_uses_the_directory(archive: bytes, tmp_path: Path) -> Non
     state = make_state(tmp_path)
     before, lock = content_of(state), StateLock()
     lock.take(state, "")
-    with pytest.raises(StateInUseError, match="a running server uses this directory"):
+    with pytest.raises(StateInUseError, match="a running server, a backup or another restore uses"):
         restored(archive, state)
     assert content_of(state) == before
     lock.release()

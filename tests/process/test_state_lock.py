@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import stat
 import subprocess
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.process.state_lock import StateInUseError, StateLock, exclusive
+from lbdns.process.state_lock import StateInUseError, StateLock, exclusive, not_restored
 from lbdns_shared.errors import LbdnsError
 from tests.needs import needs
 
@@ -63,6 +65,46 @@ def test_a_server_runs_without_a_lock_if_there_cannot_be_one(tmp_path: Path) -> 
     (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
     StateLock().take(tmp_path, "")
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory", "link"])
+def test_a_restore_needs_a_regular_lock_file(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "lock"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LbdnsError, match=f"{path}: cannot (open|lock) the file: ") as error, exclusive(tmp_path):
+        pass
+    assert not isinstance(error.value, StateInUseError)
+    StateLock().take(tmp_path, "")  # does not block
+
+
+def test_a_file_system_without_locks_is_not_a_running_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(descriptor: int, operation: int) -> None:
+        assert fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR, "NFS needs it"
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    failure = pytest.raises(LbdnsError, match="lock: cannot lock the file: No locks available")
+    with failure as error, exclusive(tmp_path):
+        pass
+    assert not isinstance(error.value, StateInUseError)
+
+
+def test_readers_keep_a_restore_away(tmp_path: Path) -> None:
+    with not_restored(tmp_path):
+        assert not (tmp_path / "lock").exists()
+    refusal = pytest.raises(LbdnsError, match="is replacing its files; run this command afterwards")
+    with exclusive(tmp_path), refusal, not_restored(tmp_path):
+        pass
+    refusal = pytest.raises(StateInUseError, match="a backup or another restore uses")
+    with not_restored(tmp_path), not_restored(tmp_path), refusal, exclusive(tmp_path):
+        pass
+    with exclusive(tmp_path):
+        pass
 
 
 def test_the_lock_ends_with_the_process(tmp_path: Path) -> None:

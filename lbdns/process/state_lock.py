@@ -47,8 +47,12 @@ class StateLock:
         """Replace the lock on the old directory with a lock on ``folder`` when a with block ends.
 
         The method creates no file before the block ends. If the block raises an exception, the old directory stays
-        locked. Raises LbdnsError if the directory is being restored.
+        locked. If both are the same directory, its lock is kept, because the process may no longer be permitted to
+        open the lock file. Raises LbdnsError if the directory is being restored.
         """
+        if self._holds(folder):
+            yield
+            return
         descriptor = _shared_existing(folder)
         try:
             yield
@@ -59,6 +63,14 @@ class StateLock:
             with contextlib.suppress(LbdnsError):  # the change is already in force
                 descriptor = _shared(folder, user)
         self._replace(descriptor)
+
+    def _holds(self, folder: Path) -> bool:
+        try:
+            return self._descriptor is not None and os.path.samestat(
+                os.fstat(self._descriptor), (folder / FILE_NAME).lstat()
+            )
+        except OSError:
+            return False
 
     def release(self) -> None:
         self._replace(None)
@@ -114,15 +126,26 @@ def _shared(folder: Path, user: str) -> int | None:
     """Lock the directory, which is created if necessary. Return None if that is impossible. Raises LbdnsError."""
     privileges.own_folder(folder, user)
     try:
-        descriptor = os.open(folder / FILE_NAME, _OPEN | os.O_CREAT | os.O_EXCL, MODE)
+        opened = os.open(folder / FILE_NAME, _OPEN | os.O_CREAT | os.O_EXCL, MODE)
     except FileExistsError:
-        return _shared_existing(folder)
+        descriptor = _shared_existing(folder)
     except OSError:
         return None
-    with contextlib.suppress(OSError):
-        if privileges.will_become(user):
-            os.fchown(descriptor, *privileges.ids(user))
-    return _locked(folder, descriptor)
+    else:
+        descriptor = _locked(folder, opened)
+    if descriptor is not None and privileges.will_become(user):
+        with contextlib.suppress(OSError):
+            _own(descriptor, user)
+    return descriptor
+
+
+def _own(descriptor: int, user: str) -> None:
+    """Give the lock file to ``user``, who must be able to open it at a reload. Raises OSError."""
+    found, ids = os.fstat(descriptor), privileges.ids(user)
+    # The owner of the directory could have linked another file here; a lock file is empty and has one name
+    is_ours = stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_size == 0
+    if is_ours and found.st_uid != ids[0]:
+        os.fchown(descriptor, *ids)
 
 
 def _shared_existing(folder: Path, later: str = _START) -> int | None:

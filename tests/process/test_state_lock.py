@@ -132,3 +132,64 @@ def test_it_belongs_to_the_servers_user() -> None:
         found = (state / "lock").stat()
         assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (65534, 0o600)
         assert os.stat(state).st_uid == 65534
+
+
+@needs(root=True)
+def test_an_existing_file_is_given_to_the_servers_user(tmp_path: Path) -> None:
+    lock, path = StateLock(), tmp_path / "lock"
+    path.touch(0o600)
+    lock.take(tmp_path, "nobody")
+    lock.release()
+    assert path.stat().st_uid == 65534
+
+
+@needs(root=True)
+@pytest.mark.parametrize("kind", ["link", "hard link", "content", "pipe"])
+def test_another_file_is_not_given_to_the_servers_user(tmp_path: Path, kind: str) -> None:
+    state, secret = tmp_path / "state", tmp_path / "secret"
+    state.mkdir()
+    path = state / "lock"
+    secret.touch(0o600)
+    if kind == "link":
+        path.symlink_to(secret)
+    elif kind == "hard link":
+        path.hardlink_to(secret)
+    elif kind == "content":
+        path.write_text("of root")
+    else:
+        os.mkfifo(path)
+    StateLock().take(state, "nobody")
+    assert {file.stat().st_uid for file in (path, secret)} == {0}
+
+
+@needs(root=True)
+def test_a_reload_as_another_user_keeps_the_lock() -> None:
+    """The lock file belongs to root, so the server's user could not open it again."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        code = (
+            "import os, sys; from pathlib import Path; from lbdns.process.state_lock import StateLock\n"
+            "lock, folder = StateLock(), Path(sys.argv[1]); lock.take(folder, ''); os.setuid(65534)\n"
+            "with lock.changing_to(folder, ''): pass\n"
+            "print(flush=True); sys.stdin.read()"
+        )
+        command = [sys.executable, "-c", code, folder]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout
+            assert process.stdout.readline()
+            with pytest.raises(StateInUseError), exclusive(folder):
+                pass
+        with exclusive(folder):
+            pass
+
+
+def test_a_reload_locks_a_file_that_has_been_replaced(tmp_path: Path) -> None:
+    lock = StateLock()
+    lock.take(tmp_path, "")
+    (tmp_path / "lock").unlink()
+    with lock.changing_to(tmp_path, ""):
+        pass
+    with pytest.raises(StateInUseError), exclusive(tmp_path):
+        pass
+    lock.release()

@@ -43,7 +43,7 @@ def backup(config: Path, no_history: bool, file: Path) -> None:
     \b
     Examples:
       lbdns backup /var/backups/lbdns-$(date +%F).tar.gz
-      lbdns backup - | ssh backup.example.com 'cat > lbdns.tar.gz'
+      lbdns backup - | ssh backup.example.com 'umask 077; cat > lbdns.tar.gz'
     """
     settings = load_sections(config, "server")
     state_dir = settings.server.state_dir

@@ -174,7 +174,7 @@ def test_a_reload_as_another_user_keeps_the_lock() -> None:
             "with lock.changing_to(folder, ''): pass\n"
             "print(flush=True); sys.stdin.read()"
         )
-        command = [sys.executable, "-c", code, folder]
+        command = [sys.executable, "-c", code, name]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdout
             assert process.stdout.readline()

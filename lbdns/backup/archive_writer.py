@@ -23,13 +23,20 @@ from typing import BinaryIO, Final
 from lbdns import __version__
 from lbdns.backup.manifest import ArchivedFile, Manifest
 from lbdns.backup.state_files import STATE_FILES, StateFile
+from lbdns.backup.trusted_folder import trusted_folder
 from lbdns.history.history_copy import copy_history
+from lbdns.process.state_lock import not_restored
 from lbdns_shared.errors import LbdnsError
 
 MANIFEST_NAME: Final = "manifest.json"
 STATE_PREFIX: Final = "state/"
 MODE: Final = 0o600  # reasons of overrides, names of hosts and the load of each host are not for everyone
+#: Bytes in memory; no file that is not a database becomes nearly as large
+MAX_SMALL_FILE: Final = 64 * 2**20
 _DATABASE_MODE: Final = 0o640
+_INSTEAD: Final = (
+    "name a file in a folder that only root can change, such as /var/backups, or write to standard output (-)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +51,16 @@ def write_archive(
     """Write the files in ``state_dir`` to ``target``, and return the manifest.
 
     Consistent copies are first written to the directory ``scratch``. ``now`` is the Unix time. If ``history`` is
-    false, the history is left out. Raises LbdnsError if a file cannot be read, or if there is none. Raises OSError if a
-    copy or the archive cannot be written.
+    false, the history is left out. Raises LbdnsError if a file cannot be read, if there is none, or if the directory
+    is being restored. Raises OSError if a copy or the archive cannot be written.
     """
     left_out = tuple(file.name for file in STATE_FILES.values() if file.is_database and not history)
-    copies = [
-        copied
-        for file in STATE_FILES.values()
-        if file.name not in left_out and (copied := _copy(state_dir, file, scratch))
-    ]
+    with not_restored(state_dir):
+        copies = [
+            copied
+            for file in STATE_FILES.values()
+            if file.name not in left_out and (copied := _copy(state_dir, file, scratch))
+        ]
     if not copies:
         raise LbdnsError(f"[server] state_dir: {state_dir}: there is nothing to back up; is this the right directory?")
     manifest = Manifest(__version__, socket.gethostname(), now, zones, tuple(each.about for each in copies), left_out)
@@ -79,7 +87,7 @@ def _copy(state_dir: Path, file: StateFile, scratch: Path) -> _CopiedFile | None
     """Copy a state file to ``scratch``. Return None if the server has not written this file yet."""
     path, copy = state_dir / file.name, scratch / file.name
     if file.is_database:
-        if not os.path.lexists(path) or not copy_history(path, copy):
+        if not _is_database(state_dir, file) or not copy_history(path, copy):
             return None
         mode = _DATABASE_MODE
     else:
@@ -95,6 +103,20 @@ def _copy(state_dir: Path, file: StateFile, scratch: Path) -> _CopiedFile | None
     return _CopiedFile(ArchivedFile(file.name, copy.stat().st_size, digest, mode), copy)
 
 
+def _is_database(state_dir: Path, file: StateFile) -> bool:
+    """Return whether a database exists. Raises LbdnsError if SQLite could wait for a named pipe or follow a link."""
+    for name in (file.name, *file.companions):
+        try:
+            mode = (state_dir / name).lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(mode):
+            raise LbdnsError(
+                f"{state_dir / name}: cannot read the history: it is not a regular file; --no-history leaves it out"
+            )
+    return os.path.lexists(state_dir / file.name)
+
+
 def _read(path: Path) -> tuple[bytes, int]:
     """Return the content and the permissions of a regular file. Raises OSError."""
     # The server's user must not be able to make root read another file, and a FIFO must not block
@@ -103,7 +125,10 @@ def _read(path: Path) -> tuple[bytes, int]:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        return file.read(), stat.S_IMODE(mode) & 0o777
+        content = file.read(MAX_SMALL_FILE + 1)
+        if len(content) > MAX_SMALL_FILE:
+            raise OSError(errno.EFBIG, f"it has more than {MAX_SMALL_FILE >> 20} MiB, so lbdns has not written it")
+        return content, stat.S_IMODE(mode) & 0o777
 
 
 @contextlib.contextmanager
@@ -111,8 +136,10 @@ def new_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """Yield a file to write, and a directory beside ``path`` for temporary files.
 
     If the with block succeeds, the complete file is then at ``path``; if the block raises an exception, no file is left
-    behind. An existing file is never overwritten. Raises LbdnsError or OSError.
+    behind. An existing file is never overwritten. If root runs the process, no other user may be able to replace the
+    directory. Raises LbdnsError or OSError.
     """
+    path = trusted_folder(path.parent, _INSTEAD) / path.name
     if os.path.lexists(path):
         raise _exists(path)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:

@@ -79,6 +79,8 @@ def _manifest(document: Any) -> Manifest:
     zones, files, left_out = (document[key] for key in ("zones", "files", "left_out"))
     if not all(type(items) is list for items in (zones, files, left_out)):
         raise ValueError("zones, files and left_out must be lists")
+    if not files:
+        raise ValueError("no file is listed")
     time = document["time"]
     if type(time) not in (int, float) or not 0 <= time < _LATEST:
         raise ValueError("time must be a number of seconds")

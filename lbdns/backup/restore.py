@@ -18,9 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from lbdns import __version__
 from lbdns.backup.archive_reader import read_archive
 from lbdns.backup.manifest import ArchivedFile, ArchiveError, Manifest
 from lbdns.backup.state_files import STATE_FILES
+from lbdns.process.state_format import FORMAT, read_state_format
 from lbdns.process.state_lock import StateInUseError, exclusive
 from lbdns.process.stop_signals import stop_signals
 from lbdns_shared.errors import LbdnsError
@@ -28,6 +30,7 @@ from lbdns_shared.errors import LbdnsError
 KEPT_PREFIX: Final = "before-restore-"
 _STAGE_PREFIX: Final = ".restore-"
 _FOLDER_MODE: Final = 0o750
+_SHOWN: Final = 60  # characters of a version in an error
 _UNCHANGED: Final = "nothing has been changed"
 
 
@@ -59,12 +62,15 @@ def restore_archive(source: BinaryIO, state_dir: Path, now: float) -> Restored:
     asks the user to move the previous files back.
     """
     with exclusive(state_dir):
+        for leftover in state_dir.glob(f"{_STAGE_PREFIX}*"):  # of a restore that was killed
+            shutil.rmtree(leftover, ignore_errors=True)
         try:
             stage = Path(tempfile.mkdtemp(prefix=_STAGE_PREFIX, dir=state_dir))
         except OSError as error:
             raise _failed(state_dir, error) from None
         try:
             manifest = _unpack(source, stage)
+            _check_state_format(stage)
             with stop_signals():  # none may interrupt the moves
                 kept = _replace(state_dir, stage, manifest, now)
         except OSError as error:
@@ -104,6 +110,16 @@ def _unpack(source: BinaryIO, stage: Path) -> Manifest:
                 )
 
         return read_archive(source, open_sink, check_space)
+
+
+def _check_state_format(stage: Path) -> None:
+    """Raise ArchiveError if a newer lbdns has written the files in ``stage`` in a newer format."""
+    found, program = read_state_format(stage)
+    if found > FORMAT:
+        raise ArchiveError(
+            f"lbdns {program[:_SHOWN]!r} wrote its files in format {found}, but lbdns {__version__} reads formats up "
+            f"to {FORMAT}; install the newer version of lbdns first"
+        )
 
 
 def _replace(state_dir: Path, stage: Path, manifest: Manifest, now: float) -> Path | None:

@@ -13,6 +13,7 @@ import click
 
 from lbdns.backup.archive_writer import new_file, write_archive
 from lbdns.backup.manifest import Manifest
+from lbdns.backup.trusted_folder import trusted_folder
 from lbdns.command_line.common_options import config_option
 from lbdns.config import Config, load_sections
 from lbdns.process.stop_signals import interrupting_stop_signals
@@ -42,7 +43,7 @@ def backup(config: Path, no_history: bool, file: Path) -> None:
     \b
     Examples:
       lbdns backup /var/backups/lbdns-$(date +%F).tar.gz
-      lbdns backup - | ssh backup.example.com 'cat > lbdns.tar.gz'
+      lbdns backup - | ssh backup.example.com 'umask 077; cat > lbdns.tar.gz'
     """
     settings = load_sections(config, "server")
     state_dir = settings.server.state_dir
@@ -63,8 +64,9 @@ def backup(config: Path, no_history: bool, file: Path) -> None:
 def _write_to_standard_output(settings: Config, history: bool) -> None:
     if sys.stdout.isatty():
         raise click.UsageError("FILE -: redirect standard output to a file or a pipe; it is a terminal")
+    folder = trusted_folder(Path(tempfile.gettempdir()), "set TMPDIR to a folder that only root can change")
     with (
-        tempfile.TemporaryDirectory(prefix="lbdns-backup-") as scratch,
+        tempfile.TemporaryDirectory(prefix="lbdns-backup-", dir=folder) as scratch,
         open(os.dup(sys.stdout.fileno()), "wb") as target,
     ):
         write_archive(settings.server.state_dir, target, Path(scratch), _zones(settings), time.time(), history)

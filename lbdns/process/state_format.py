@@ -26,7 +26,7 @@ def check_state_format(folder: Path) -> None:
     A missing or unreadable file is accepted, because the server must answer queries even if its disk is damaged. The
     function blocks on disk I/O. Raises ConfigError if a newer version has written files in a newer format.
     """
-    found, program = _read(folder / FILE_NAME)
+    found, program = read_state_format(folder)
     if found > FORMAT:
         raise ConfigError(
             f"{folder / FILE_NAME}: lbdns {program} has written the files in {folder} in format {found}, but lbdns "
@@ -36,21 +36,20 @@ def check_state_format(folder: Path) -> None:
 
 
 def record_state_format(folder: Path) -> None:
-    """Write this version's format number to the state directory, unless it is there already.
+    """Write this version's format number to the state directory, unless this number or a higher one is there already.
 
     Call this function before writing any other state file. The function blocks on disk I/O. An error is ignored here,
     because the program reports it when it writes another state file.
     """
-    path = folder / FILE_NAME
-    if _read(path)[0] != FORMAT:
+    if read_state_format(folder)[0] < FORMAT:
         with contextlib.suppress(OSError):
-            replace_file(path, json.dumps({"format": FORMAT, "program": __version__}) + "\n", sync=True)
+            replace_file(folder / FILE_NAME, json.dumps({"format": FORMAT, "program": __version__}) + "\n", sync=True)
 
 
-def _read(path: Path) -> tuple[int, str]:
-    """Return the format number in the file, or 0 if there is none, and the version of lbdns that wrote the file."""
+def read_state_format(folder: Path) -> tuple[int, str]:
+    """Return the format number of the directory, or 0 if there is none, and the version of lbdns that wrote it."""
     try:
-        document: Any = json.loads(path.read_bytes())
+        document: Any = json.loads((folder / FILE_NAME).read_bytes())
         number, program = document["format"], str(document["program"])
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return 0, ""

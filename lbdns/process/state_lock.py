@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,10 @@ from lbdns_shared.errors import LbdnsError
 
 FILE_NAME: Final = "lock"  # in [server] state_dir
 MODE: Final = 0o600  # a lock needs an open file, so no other user can keep the server from starting
-_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+# Without O_NONBLOCK, a named pipe in the place of the file would block the program
+_FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_OPEN: Final = os.O_RDONLY | _FLAGS
+_START: Final = "start the server"
 
 
 class StateInUseError(LbdnsError):
@@ -43,8 +47,12 @@ class StateLock:
         """Replace the lock on the old directory with a lock on ``folder`` when a with block ends.
 
         The method creates no file before the block ends. If the block raises an exception, the old directory stays
-        locked. Raises LbdnsError if the directory is being restored.
+        locked. If both are the same directory, its lock is kept, because the process may no longer be permitted to
+        open the lock file. Raises LbdnsError if the directory is being restored.
         """
+        if self._holds(folder):
+            yield
+            return
         descriptor = _shared_existing(folder)
         try:
             yield
@@ -55,6 +63,14 @@ class StateLock:
             with contextlib.suppress(LbdnsError):  # the change is already in force
                 descriptor = _shared(folder, user)
         self._replace(descriptor)
+
+    def _holds(self, folder: Path) -> bool:
+        try:
+            return self._descriptor is not None and os.path.samestat(
+                os.fstat(self._descriptor), (folder / FILE_NAME).lstat()
+            )
+        except OSError:
+            return False
 
     def release(self) -> None:
         self._replace(None)
@@ -68,18 +84,38 @@ class StateLock:
 def exclusive(folder: Path) -> Iterator[None]:
     """Keep servers from using the directory while a with block runs.
 
-    Raises StateInUseError if a server uses it, or LbdnsError if the lock file cannot be opened.
+    Raises StateInUseError if a server uses it, or LbdnsError if the lock file cannot be opened or locked.
     """
     path = folder / FILE_NAME
     try:
-        descriptor = os.open(path, _OPEN | os.O_CREAT, MODE)
+        # NFS grants an exclusive lock only on a file that is open for writing
+        descriptor = os.open(path, os.O_RDWR | _FLAGS | os.O_CREAT, MODE)
     except OSError as error:
         raise LbdnsError(f"{path}: cannot open the file: {error.strerror}") from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise LbdnsError(f"{path}: cannot lock the file: it is not a regular file; remove it")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StateInUseError(
+                f"{folder}: a running server, a backup or another restore uses this directory"
+            ) from None
+        except OSError as error:
+            raise LbdnsError(f"{path}: cannot lock the file: {error.strerror}") from None
+        yield
+    finally:
         _close(descriptor)
-        raise StateInUseError(f"{folder}: a running server uses this directory") from None
+
+
+@contextlib.contextmanager
+def not_restored(folder: Path) -> Iterator[None]:
+    """Keep a restore from replacing the files in the directory while a with block reads them.
+
+    The function creates no file, because the file would belong to the wrong user. If there is no lock file, or if it
+    cannot be opened, the block runs without a lock. Raises LbdnsError if the directory is being restored.
+    """
+    descriptor = _shared_existing(folder, "run this command")
     try:
         yield
     finally:
@@ -90,32 +126,46 @@ def _shared(folder: Path, user: str) -> int | None:
     """Lock the directory, which is created if necessary. Return None if that is impossible. Raises LbdnsError."""
     privileges.own_folder(folder, user)
     try:
-        descriptor = os.open(folder / FILE_NAME, _OPEN | os.O_CREAT | os.O_EXCL, MODE)
+        opened = os.open(folder / FILE_NAME, _OPEN | os.O_CREAT | os.O_EXCL, MODE)
     except FileExistsError:
-        return _shared_existing(folder)
+        descriptor = _shared_existing(folder)
     except OSError:
         return None
-    with contextlib.suppress(OSError):
-        if privileges.will_become(user):
-            os.fchown(descriptor, *privileges.ids(user))
-    return _locked(folder, descriptor)
+    else:
+        descriptor = _locked(folder, opened)
+    if descriptor is not None and privileges.will_become(user):
+        with contextlib.suppress(OSError):
+            _own(descriptor, user)
+    return descriptor
 
 
-def _shared_existing(folder: Path) -> int | None:
-    """Lock the directory if it has a lock file. Return None otherwise. Raises LbdnsError."""
+def _own(descriptor: int, user: str) -> None:
+    """Give the lock file to ``user``, who must be able to open it at a reload. Raises OSError."""
+    found, ids = os.fstat(descriptor), privileges.ids(user)
+    # The owner of the directory could have linked another file here; a lock file is empty and has one name
+    is_ours = stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_size == 0
+    if is_ours and found.st_uid != ids[0]:
+        os.fchown(descriptor, *ids)
+
+
+def _shared_existing(folder: Path, later: str = _START) -> int | None:
+    """Lock the directory if it has a lock file. Return None otherwise.
+
+    Raises LbdnsError, whose message says what to do ``later``, if the directory is being restored.
+    """
     try:
-        return _locked(folder, os.open(folder / FILE_NAME, _OPEN))
+        return _locked(folder, os.open(folder / FILE_NAME, _OPEN), later)
     except OSError:
         return None
 
 
-def _locked(folder: Path, descriptor: int) -> int | None:
+def _locked(folder: Path, descriptor: int, later: str = _START) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         _close(descriptor)
         raise LbdnsError(
-            f"[server] state_dir: {folder}: 'lbdns restore' is replacing its files; start the server afterwards"
+            f"[server] state_dir: {folder}: 'lbdns restore' is replacing its files; {later} afterwards"
         ) from None
     except OSError:  # the file system has no locks
         _close(descriptor)

@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.backup.archive_writer import new_file, write_archive
+from lbdns.backup import archive_writer
+from lbdns.backup.archive_writer import MAX_SMALL_FILE, new_file, write_archive
+from lbdns.history.history_copy import copy_history
 from lbdns.history.history_reader import HistoryReader
 from lbdns.process.atomic_file import replace_file
+from lbdns.process.state_lock import StateInUseError, exclusive
 from lbdns_shared.errors import LbdnsError
 from tests.backup.state_folders import NOW, SMALL_FILES, ZONES, archive_of, entries_of, make_state, record_history
 from tests.history.history_samples import BEGIN
@@ -111,6 +114,69 @@ def test_a_pipe_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(state / "joined.json")
     with pytest.raises(LbdnsError, match="it is not a regular file"):
         archive_of(state)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "directory"])
+@pytest.mark.parametrize("name", ["history.db", "history.db-wal", "history.db-journal"])
+def test_a_history_that_is_not_a_regular_file(tmp_path: Path, name: str, kind: str) -> None:
+    """SQLite would wait for a writer of a pipe, and it would follow a link."""
+    state = make_state(tmp_path)
+    record_history(state)
+    path = state / name
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "link":
+        path.symlink_to(tmp_path / "other.db")
+    else:
+        path.mkdir()
+    with pytest.raises(LbdnsError) as error:
+        archive_of(state)
+    assert str(error.value) == (
+        f"{path}: cannot read the history: it is not a regular file; --no-history leaves it out"
+    )
+    assert archive_of(state, history=False)[1].files
+
+
+def test_a_file_that_does_not_fit_in_memory(tmp_path: Path) -> None:
+    state = make_state(tmp_path)
+    os.truncate(state / "joined.json", MAX_SMALL_FILE)
+    assert archive_of(state)[1].files
+    os.truncate(state / "joined.json", MAX_SMALL_FILE + 1)
+    with pytest.raises(LbdnsError, match=r"joined.json: cannot read the file: it has more than 64 MiB"):
+        archive_of(state)
+
+
+def test_no_backup_during_a_restore(tmp_path: Path) -> None:
+    state = make_state(tmp_path)
+    with exclusive(state), pytest.raises(LbdnsError, match="'lbdns restore' is replacing its files; run this command"):
+        archive_of(state)
+    assert archive_of(state)
+
+
+def test_no_restore_while_files_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = make_state(tmp_path)
+    record_history(state)
+
+    def copy(path: Path, copy: Path) -> bool:
+        with pytest.raises(StateInUseError), exclusive(state):
+            pass
+        return copy_history(path, copy)
+
+    with exclusive(state):
+        pass  # it creates the lock file
+    monkeypatch.setattr(archive_writer, "copy_history", copy)
+    assert "history.db" in [file.name for file in archive_of(state)[1].files]
+    with exclusive(state):
+        pass
+
+
+def test_a_backup_creates_no_lock_file(tmp_path: Path) -> None:
+    state = make_state(tmp_path)
+    assert archive_of(state)
+    assert sorted(os.listdir(state)) == sorted(SMALL_FILES)
+    os.mkfifo(state / "lock")
+    assert archive_of(state), "a lock file that cannot be opened does not matter"
 
 
 def test_a_new_file_is_private_and_complete(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ files = st.builds(
 )  # fmt: skip
 manifests = st.builds(
     Manifest, st.text(), st.text(), st.floats(0, 2**36), st.lists(st.text()).map(tuple),
-    st.lists(files, unique_by=lambda file: file.name).map(tuple),
+    st.lists(files, unique_by=lambda file: file.name, min_size=1).map(tuple),
 )  # fmt: skip
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -65,6 +65,7 @@ def test_a_value_that_does_not_fit_is_an_error(key: str, value: Any) -> None:
         ({"files": [{"name": "joined.json", "bytes": -1, "sha256": DIGEST, "mode": 0o600}]}, "bytes must be"),
         ({"files": [{"name": "joined.json", "bytes": 1, "sha256": "0" * 63, "mode": 0o600}]}, "sha256 must be"),
         ({"files": [{"name": "joined.json", "bytes": 1, "sha256": DIGEST, "mode": 0o4755}]}, "mode must be"),
+        ({"files": []}, "no file is listed"),
         ({"left_out": ["overrides.json"]}, "listed twice"),
         ({"left_out": ["passwd"]}, "not a state file"),
         ({"time": 1e300}, "time must be"),

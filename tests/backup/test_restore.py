@@ -6,6 +6,7 @@ import contextlib
 import errno
 import gzip
 import io
+import json
 import os
 import shutil
 import signal
@@ -19,9 +20,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lbdns import __version__
 from lbdns.backup import restore
 from lbdns.backup.manifest import ArchiveError
 from lbdns.backup.restore import check_unused, restore_archive
+from lbdns.process.state_format import FORMAT
 from lbdns.process.state_lock import StateInUseError, StateLock
 from lbdns_shared.errors import LbdnsError
 from tests.backup.state_folders import NOW, SMALL_FILES, archive_of, content_of, make_state, record_history
@@ -78,7 +81,7 @@ def test_a_server_that_uses_the_directory(archive: bytes, tmp_path: Path) -> Non
     state = make_state(tmp_path)
     before, lock = content_of(state), StateLock()
     lock.take(state, "")
-    with pytest.raises(StateInUseError, match="a running server uses this directory"):
+    with pytest.raises(StateInUseError, match="a running server, a backup or another restore uses"):
         restored(archive, state)
     assert content_of(state) == before
     lock.release()
@@ -106,6 +109,39 @@ def test_a_damaged_archive_changes_nothing(archive: bytes, tmp_path: Path, at: i
         restored(archive[:at], state)
     assert content_of(state) == before
     assert sorted(os.listdir(state)) == sorted([*SMALL_FILES, "lock"])
+
+
+def test_files_in_a_newer_format_are_refused(tmp_path: Path) -> None:
+    old, state = make_state(tmp_path / "old"), make_state(tmp_path, b"newer")
+    before = content_of(state)
+    (old / "state-format").write_text(json.dumps({"format": FORMAT + 1, "program": "9.8.7"}))
+    with pytest.raises(ArchiveError) as error:
+        restored(archive_of(old)[0], state)
+    assert str(error.value) == (
+        f"lbdns '9.8.7' wrote its files in format {FORMAT + 1}, but lbdns {__version__} reads formats up to "
+        f"{FORMAT}; install the newer version of lbdns first"
+    )
+    assert content_of(state) == before
+    assert sorted(os.listdir(state)) == sorted([*SMALL_FILES, "lock"])
+    (old / "state-format").write_text(json.dumps({"format": FORMAT, "program": "1"}))
+    assert restored(archive_of(old)[0], state) == state / KEPT
+
+
+def test_the_folder_of_a_killed_restore_is_removed(archive: bytes, tmp_path: Path) -> None:
+    state, elsewhere = make_state(tmp_path), tmp_path / "elsewhere"
+    for folder in (state / ".restore-abc", elsewhere):
+        folder.mkdir()
+        (folder / "joined.json").write_bytes(b"half")
+    (state / ".restore-link").symlink_to(elsewhere)
+    lock = StateLock()
+    lock.take(state, "")
+    with pytest.raises(StateInUseError):
+        restored(archive, state)
+    assert (state / ".restore-abc").exists(), "only a process with the exclusive lock removes it"
+    lock.release()
+    restored(archive, state)
+    assert not (state / ".restore-abc").exists()
+    assert (elsewhere / "joined.json").exists()
 
 
 def test_files_that_exceed_the_free_space(archive: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,26 @@ def test_a_file_that_cannot_be_written(
     assert f"{config.parent / target}: {what}" in capsys.readouterr().err
 
 
+@needs(root=True)
+def test_root_does_not_write_where_another_user_could_interfere(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = config.parent / "home"
+    folder.mkdir()
+    os.chown(folder, 65534, 65534)
+    assert backup(config, str(folder / "lbdns.tar.gz")) == 1
+    error = capsys.readouterr().err
+    assert f"{folder}: root does not write to {folder}, because user ID 65534 owns this folder" in error
+    assert error.endswith("such as /var/backups, or write to standard output (-)\n")
+    assert not os.listdir(folder)
+    command = [sys.executable, "-m", "lbdns", "backup", "-c", str(config), "-"]
+    done = subprocess.run(
+        command, env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "set TMPDIR to a folder that only root can change" in done.stderr
+
+
 @needs(programs=("mount",), root=True, namespaces=True)
 def test_a_full_disk_leaves_no_file(config: Path) -> None:
     disk = config.parent / "disk"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from tests.backup.state_folders import (
     SMALL_FILES,
     archive_of,
     content_of,
+    file_entry,
     make_state,
     manifest_entry,
     packed,
@@ -94,10 +96,12 @@ def test_a_list(tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str]
 def test_control_characters_are_not_printed(tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = (
         b'{"program": "lbdns", "format": 1, "version": "\\u001b[2J", "host": "\\u0007", "time": 1, '
-        b'"zones": ["\\u001b]0;x"], "files": [], "left_out": []}'
+        b'"zones": ["\\u001b]0;x"], "files": [{"name": "joined.json", "bytes": 0, "sha256": "'
+        + hashlib.sha256().hexdigest().encode()
+        + b'", "mode": 384}], "left_out": []}'
     )
     path = tmp_path / "hostile.tar.gz"
-    path.write_bytes(packed([manifest_entry(manifest)]))
+    path.write_bytes(packed([manifest_entry(manifest), file_entry("joined.json", b"")]))
     assert restore(config, "--list", path) == 0
     assert all(line.isprintable() for line in capsys.readouterr().out.splitlines())
 

@@ -113,6 +113,6 @@ def test_a_collector_uses_its_state_directory(tmp_path: Path) -> None:
         assert lbdns(site, "backup", str(archive)).returncode == 0
         refused = lbdns(site, "restore", str(archive))
         assert refused.returncode == 1
-        assert f"{tmp_path / 'state'}: a running server uses this directory; stop it first" in refused.stderr
+        assert f"{tmp_path / 'state'}: a running server, a backup or another restore uses" in refused.stderr
         assert collector.stop() == 0
     assert lbdns(site, "restore", str(archive)).returncode == 0

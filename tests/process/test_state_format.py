@@ -51,6 +51,13 @@ def test_an_older_format_is_raised(tmp_path: Path) -> None:
     assert json.loads((tmp_path / FILE_NAME).read_text())["format"] == FORMAT
 
 
+def test_a_newer_format_is_not_lowered(tmp_path: Path) -> None:
+    text = json.dumps({"format": FORMAT + 1, "program": "9.8.7"})
+    (tmp_path / FILE_NAME).write_text(text)
+    record_state_format(tmp_path)
+    assert (tmp_path / FILE_NAME).read_text() == text
+
+
 def test_a_missing_directory_is_not_created(tmp_path: Path) -> None:
     folder = tmp_path / "missing"
     check_state_format(folder)

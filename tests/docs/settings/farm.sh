@@ -15,3 +15,4 @@ done
 install -m 600 "$SANDBOX/gandalf.key" /etc/lbdns/agent.key
 tests/docs/settings/until_usable.sh
 lbdns ask best.hobbit > /dev/null
+until lbdns history > /dev/null 2>&1; do sleep 0.2; done

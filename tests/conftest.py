@@ -17,6 +17,8 @@ from lbdns_shared import log
 from lbdns_shared.log_writer import QueuedStream
 from tests.needs import MARK, REASON_PREFIX, missing, nothing_may_be_skipped
 
+pytest_plugins = ["tests.retry_alone"]
+
 #: Files whose tests take longest, the longest first. They run first, so that no process still runs one of them when the
 #: others have nothing left to do; this needs pytest-xdist's option --no-loadscope-reorder
 LONGEST_FILES: Final = (

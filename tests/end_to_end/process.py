@@ -102,6 +102,9 @@ def running(*command: str, env: Mapping[str, str] | None = None, inside: Sequenc
     program = Program((*inside, *command), env)
     try:
         yield program
+    except BaseException as error:
+        error.add_note(f"{' '.join(program.command)} wrote to standard error:\n{program.errors[-4000:]}")
+        raise
     finally:
         program.close()
 

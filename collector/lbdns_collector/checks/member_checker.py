@@ -127,7 +127,9 @@ class MemberChecker:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             log.error("a check failed unexpectedly", exc_info=error)
-        if self._timer is None:
+        # The next check of this member may be due long before everything that was due when the timer was set. A timer
+        # that is at most a pause away stays as it is: otherwise each finished check would postpone it
+        if self._timer is None or self._schedule.next_due < self._timer.when() - PAUSE:
             self._wake()
 
     async def _run(self, check: MemberCheck) -> None:

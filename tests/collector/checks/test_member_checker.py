@@ -21,6 +21,7 @@ from lbdns_collector.checks import member_checker
 from lbdns_collector.checks.check_schedule import MemberCheck
 from lbdns_collector.checks.member_checker import MemberChecker
 from lbdns_collector.checks.probe_result import PASSED, ProbeResult
+from lbdns_shared.report import WEB_SERVER_FAILED
 from tests.collector.collector_fixtures import until
 from tests.config.config_files import ZONE, pool_table
 
@@ -92,6 +93,24 @@ async def test_who_answers_stays_and_who_refuses_is_out(tmp_path: Path) -> None:
             alive_again = listening("127.0.0.3", port)
             await until(lambda: not table.readings["bilbo.hobbit"].failed_checks)
             alive_again.close()
+
+
+async def test_a_failed_check_is_repeated_although_no_other_report_is_due_soon(tmp_path: Path) -> None:
+    with listening("127.0.0.2") as alive:
+        port = alive.getsockname()[1]
+        farm = farm_of(
+            tmp_path, f'{{ target = "tcp:{port}", interval = 0.1 }}', {"frodo": "127.0.0.2", "bilbo": "127.0.0.3"}
+        )
+        now = time.monotonic()
+        table = Table({f"{name}.hobbit": Reading(now, LONG, 50) for name in ("frodo", "bilbo")})
+        async with checking(farm, table) as checker:
+            # Both members have been looked at: the next report is overdue in twenty minutes
+            await until(lambda: checker._schedule.next_due > now + LONG)
+            table.replace("frodo.hobbit", replace(table.readings["frodo.hobbit"], alarm=WEB_SERVER_FAILED))
+            checker.hurry(["frodo.hobbit"])
+            await until(lambda: checker.counts["web", "passed"] >= 3)
+            alive.close()
+            await until(lambda: table.readings["frodo.hobbit"].failed_checks)
 
 
 async def test_one_address_that_answers_is_enough(tmp_path: Path) -> None:

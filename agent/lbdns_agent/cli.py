@@ -28,7 +28,14 @@ from lbdns_agent.agent_options import (
 )
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS, parse_alarm_condition
 from lbdns_agent.collector_status import parse_collector_url
-from lbdns_agent.command_options import add_log_options, add_sensor_options, add_version, argument_type, status_page_url
+from lbdns_agent.command_options import (
+    add_log_options,
+    add_sensor_options,
+    add_version,
+    argument_type,
+    print_error,
+    status_page_url,
+)
 from lbdns_agent.configuration.config_file import DEFAULT_PATH, NO_CONFIG, AgentConfig, merge
 from lbdns_agent.single_sample import sample_as_json, sample_as_table, take_single_sample
 from lbdns_agent.webserver.web_server_options import WEB_SERVER_METRICS
@@ -225,7 +232,7 @@ def _run_agent(words: Sequence[str]) -> int:
         sys.stdout.flush()
         return int(ended.code or 0)
     except ConfigError as error:
-        return _fail(error)
+        return print_error("lbdns-agent", error)
     log.set_up(arguments.log_format, "error" if arguments.once else arguments.log_level)
     try:
         if not arguments.once:
@@ -237,12 +244,6 @@ def _run_agent(words: Sequence[str]) -> int:
     except KeyboardInterrupt:  # during a single sample
         return 1
     except LbdnsError as error:
-        return _fail(error)
+        return print_error("lbdns-agent", error)
     finally:
         log.finish()
-
-
-def _fail(error: LbdnsError) -> int:
-    for line in str(error).splitlines():
-        print(f"lbdns-agent: {line}", file=sys.stderr)
-    return error.exit_status

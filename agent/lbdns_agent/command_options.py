@@ -1,14 +1,16 @@
-"""Command-line options that several commands of lbdns-agent share, and the conversion of option arguments."""
+"""Command-line options that several commands of lbdns-agent share, the conversion of arguments, and error output."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from lbdns_agent.agent_options import AUTO, OFF, parse_gateway
 from lbdns_agent.webserver.status_page import DEFAULT_URL, StatusUrl, parse_status_url
 from lbdns_shared import __version__, log
+from lbdns_shared.errors import LbdnsError
 
 
 def argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -76,3 +78,10 @@ def add_log_options(add: Callable[..., Any]) -> None:
 def add_version(add: Callable[..., Any]) -> None:
     """Add ``--version``."""
     add("--version", action="version", version=f"lbdns-agent {__version__}")
+
+
+def print_error(program: str, error: LbdnsError) -> int:
+    """Print each line of ``error`` to standard error, after the name of the program. Return the exit status."""
+    for line in str(error).splitlines():
+        print(f"{program}: {line}", file=sys.stderr)
+    return error.exit_status

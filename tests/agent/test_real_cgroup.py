@@ -57,10 +57,15 @@ def test_a_burner_in_a_limited_group(with_accounting: bool) -> None:
     with limited_group(0.05, with_accounting) as path, burners(2) as pids:
         for pid in pids:
             move_in(path, pid)
-        until(lambda: two_samples(path)["cpu_idle"] < 40.0)  # others may keep even such a small part from the burners
-        metrics = two_samples(path)
+        metrics: dict[str, float] = {}
+
+        def limited() -> bool:
+            """Other processes may keep even such a small part of the CPU time from the burners for a while."""
+            metrics.update(two_samples(path))
+            return metrics["cpu_idle"] < 40.0 and metrics["cpu_steal"] > 5.0
+
+        until(limited)
     assert metrics["cpu_count"] == pytest.approx(0.05)
-    assert metrics["cpu_steal"] > 5.0, "it is held back most of the time, but for other reasons too on a busy machine"
     assert metrics["run_queue"] == 2.0
     assert 0.0 < metrics["mem_available"] <= 100.0
 

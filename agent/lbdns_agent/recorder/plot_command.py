@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lbdns_agent.command_options import add_version, argument_type
+from lbdns_agent.command_options import add_version, argument_type, print_error
 from lbdns_agent.recorder import chart_picture
 from lbdns_agent.recorder.disk_source import device_name
 from lbdns_agent.recorder.recorded_charts import busiest, charts
@@ -95,7 +95,6 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except LbdnsError as error:
-        print(f"{PROG}: {error}", file=sys.stderr)
-        return error.exit_status
+        return print_error(PROG, error)
     print(out)
     return 0

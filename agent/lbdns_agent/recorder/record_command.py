@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,14 @@ from typing import Final
 
 from lbdns_agent.agent_loop import SignalPipe
 from lbdns_agent.agent_options import AgentOptions, default_name, parse_interval
-from lbdns_agent.command_options import add_log_options, add_sensor_options, add_version, argument_type, status_page_url
+from lbdns_agent.command_options import (
+    add_log_options,
+    add_sensor_options,
+    add_version,
+    argument_type,
+    print_error,
+    status_page_url,
+)
 from lbdns_agent.kernel_files import KernelFile
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.recorder.csv_file import CsvFile
@@ -215,8 +221,6 @@ def main(argv: Sequence[str]) -> int:
     try:
         return run(options)
     except LbdnsError as error:
-        for line in str(error).splitlines():
-            print(f"{PROG}: {line}", file=sys.stderr)
-        return error.exit_status
+        return print_error(PROG, error)
     finally:
         log.finish()

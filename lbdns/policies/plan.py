@@ -86,9 +86,9 @@ class Plan:
     For policies without shares, ``weights`` and ``credits`` are empty. The plan begins with ``probes`` selections that
     the policy does not make; each of them tests whether a quarantined member works again.
 
-    ``light`` is true if the selections between the probes and ``repeat_from`` are for light traffic. If ``light`` is
-    false, these selections are for the answers expected until the next plan, and the selections from ``repeat_from`` on
-    are used only if more queries arrive.
+    After the probes come the selections up to ``repeat_from``. If ``light`` is true, they are for light traffic. If
+    ``light`` is false, they are for the answers expected until the next plan, and the selections from ``repeat_from``
+    on are used only if more queries arrive.
     """
 
     order: Sequence[int]

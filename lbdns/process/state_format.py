@@ -31,7 +31,7 @@ def check_state_format(folder: Path) -> None:
         raise ConfigError(
             f"{folder / FILE_NAME}: lbdns {program} has written the files in {folder} in format {found}, but lbdns "
             f"{__version__} reads formats up to {FORMAT}. Install lbdns {program} again, or move the files elsewhere "
-            "to start without overrides, joined members and history"
+            "to start without overrides, joined members or history"
         )
 
 

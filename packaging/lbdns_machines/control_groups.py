@@ -14,7 +14,8 @@ _PAUSE: Final = 0.1  # seconds between two tries
 
 
 def own_groups(listing: str, root: Path = _ROOT) -> list[Path]:
-    """Return the folders of this process's control groups that systemd uses, from the text of /proc/self/cgroup.
+    """Return the folders of the control groups in which systemd has placed this process. ``listing`` is the text of
+    /proc/self/cgroup.
 
     A host with only the unified hierarchy has one such folder. A host that also has the older hierarchies has two.
     """

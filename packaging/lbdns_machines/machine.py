@@ -148,7 +148,7 @@ class Machine:
     def _execute(self, command: Sequence[str], limit: float) -> tuple[int, str]:
         leader = self._leader()
         if not leader:
-            raise MachineError(f"{self.name}: is not running\n{self._end_of_log()}")
+            raise MachineError(f"machine {self.name} is not running\n{self._end_of_log()}")
         enter = ["nsenter", f"--target={leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--"]
         # A file, since a program that goes on in the background would keep a pipe open
         with tempfile.TemporaryFile() as output:

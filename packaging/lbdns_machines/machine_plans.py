@@ -72,7 +72,8 @@ ns.parent IN A 192.0.2.5
 class MachinePlan:
     """A machine before its first boot.
 
-    ``files`` maps paths below the root to contents; None removes the file. ``resolver`` is the address in resolv.conf.
+    ``files`` maps paths below the root to contents. A file whose content is None is removed. ``resolver`` is the
+    address in resolv.conf.
     """
 
     name: str

@@ -25,7 +25,8 @@ _SCRIPTS: Final = {"preinstall": "preinst", "postinstall": "postinst", "preremov
 def build_package(
     description: PackageDescription, form: str, stage: Path, scripts: Path, out: Path, epoch: int, version: str
 ) -> Path:
-    """Write the package of format ``form`` ("deb" or "rpm") from the tree ``stage``, and return its path in ``out``.
+    """Build a package in the directory ``out`` from the tree ``stage``, and return its path. ``form`` is "deb" or
+    "rpm".
 
     Maintainer scripts are in ``scripts/FORM/PACKAGE/``; in them, ``@UNITS@`` stands for the names of the units, and
     ``@STATE_FORMAT@`` for the format number of the state directory.

@@ -29,7 +29,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     assert str(error.value) == (
         f"{tmp_path / FILE_NAME}: lbdns 9.8.7 has written the files in {tmp_path} in format {FORMAT + 1}, but lbdns "
         f"{__version__} reads formats up to {FORMAT}. Install lbdns 9.8.7 again, or move the files elsewhere to start "
-        "without overrides, joined members and history"
+        "without overrides, joined members or history"
     )
     assert (tmp_path / FILE_NAME).read_text() == text
 

@@ -40,7 +40,7 @@ class IniSection:
     lines: dict[str, int] = field(default_factory=dict)
 
     def wrong(self, key: str, what: object) -> None:
-        """Add an error in the value of ``key``, or in the section if it has no such key."""
+        """Record an error at the line of ``key``, or at the line of the section if it has no such key."""
         self.findings.add(self.lines.get(key, self.line), f"[{self.name}] {key}: {what}")
 
     def read(self, key: str, parse: Callable[[str], T], default: T) -> T:

@@ -62,7 +62,7 @@ def select_devices(rows: RecordedRows, requested: Sequence[str] | None) -> list[
 
 
 def plot(files: Sequence[Path], out: Path, requested: Sequence[str] | None) -> list[str]:
-    """Draw ``files`` in the picture ``out``. Return notes on what the picture doesn't show.
+    """Plot the data in ``files``, and save the picture as ``out``. Return notes on what the picture doesn't show.
 
     Raises LbdnsError.
     """

@@ -84,7 +84,7 @@ async def events(request: web.Request) -> web.StreamResponse:
     if only := request.query.get("only"):
         if only != "log" or kind == "changes":
             return error(
-                400, "only: the value must be 'log', without the parameter 'changes'; example: /api/v1/events?only=log"
+                400, "only: the value must be 'log', and 'changes' must be absent; example: /api/v1/events?only=log"
             )
         kind = "log"
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})

@@ -44,9 +44,9 @@ def needed_despite_alarm(
     """Return the members of ``alarmed`` that the pool needs, in addition to ``others``, to serve ``demand`` requests/s.
 
     If the other members can serve all waiting and new requests within ``horizon`` seconds, the pool needs none of the
-    alarmed members. Otherwise, each alarmed member's ratio of load to capacity is compared with the ratio that the
-    other members will reach. If the alarmed member's ratio is higher, the pool does not need this member: it serves its
-    own queue in the meantime, so no capacity is lost. ``load`` is in requests.
+    alarmed members. Otherwise, the function predicts the ratio of load to capacity that the other members will reach.
+    If an alarmed member's own ratio is higher, the pool does not need this member: it serves its own queue in the
+    meantime, so no capacity is lost. ``load`` is in requests.
 
     If the current ratio of a member in ``others`` already exceeds that common ratio, the member is ignored. By
     reporting a high load, a member therefore excludes only itself; it cannot make the pool seem to need the alarmed

@@ -44,7 +44,7 @@ def test_an_event_explains_its_own_lines_in_its_own_time() -> None:
 def test_an_unexplained_loss_is_described_by_its_time() -> None:
     windows = [EventWindow(EVENTS[0], 10.0, 16.0), EventWindow(EVENTS[1], 30.0, 36.0)]
     assert unexplained_losses([5.0, 20.0, 37.5], windows) == (
-        "3 queries were lost or answered wrongly outside any event: "
+        "3 queries were lost or answered wrongly at times without an event: "
         f"before all events, 4.0 s after {EVENTS[0].name}, 1.5 s after {EVENTS[1].name}"
     )
 

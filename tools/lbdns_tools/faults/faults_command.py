@@ -125,7 +125,7 @@ def soak_lines(outcome: SoakOutcome) -> list[str]:
         "queries lost (lost again after one retry)": f"{outcome.lost} ({outcome.lost_after_retry})",
         "wrong answers": str(outcome.wrong),
         "lost, by event": losses or "none",
-        "lost or wrong outside any event": str(outcome.unexplained),
+        "lost or wrong at times without an event": str(outcome.unexplained),
         "median memory in the first and last quarter (maximum)": f"{memory[0]:g}, {memory[1]:g} ({memory[2]:g}) MB",
         "median number of descriptors in the first and last quarter (maximum)": (
             f"{descriptors[0]:g}, {descriptors[1]:g} ({descriptors[2]})"

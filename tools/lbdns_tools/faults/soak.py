@@ -128,7 +128,7 @@ def unexplained_losses(sent: Sequence[float], windows: Sequence[EventWindow]) ->
     for at in sent[:SHOWN]:
         before = [window for window in windows if window.end <= at]
         places.append(f"{at - before[-1].end:.1f} s after {before[-1].event.name}" if before else "before all events")
-    return f"{len(sent)} queries were lost or answered wrongly outside any event: {', '.join(places)}"
+    return f"{len(sent)} queries were lost or answered wrongly at times without an event: {', '.join(places)}"
 
 
 class _Soak:

@@ -124,8 +124,8 @@ MISTAKES = [
     ("lab", KEY + 'lab = "00ff00"\nnetwork = "x"', ["5: [provider] network: 'x' is not a network"]),
     ("lab", KEY + 'lab = "00ff00"\nuser_data = "x"', ["5: [provider] user_data: has no effect with kind"]),
     ("ec2", KEY, [f"1: [provider] {key}: is missing" for key in ("image", "instance_type")]),
-    ("ec2", KEY + EC2.replace("ami-1", "debian"), ["4: [provider] image: 'debian' is not an ID; write the ID, which"]),
-    ("ec2", KEY + EC2 + 'subnet = "x"', ["6: [provider] subnet: 'x' is not an ID"]),
+    ("ec2", KEY + EC2.replace("ami-1", "debian"), ["4: [provider] image: 'debian' is not a valid ID; it must begin"]),
+    ("ec2", KEY + EC2 + 'subnet = "x"', ["6: [provider] subnet: 'x' is not a valid ID"]),
     ("ec2", KEY + EC2 + 'security_groups = ["sg-1", "web"]', ["6: [provider] security_groups: 'web' is not the ID of"]),
     ("ec2", KEY + EC2 + 'endpoint = "ec2.example.net"', ["6: [provider] endpoint: must be a URL"]),
 ]  # fmt: skip

@@ -53,7 +53,7 @@ def check_ec2(config: Ec2Config, table: TomlTable) -> None:
             )
     for key, prefix in (("image", "ami-"), ("subnet", "subnet-")):
         if (text := getattr(config, key)) and not text.startswith(prefix):
-            table.wrong(key, f"{text!r} is not an ID; write the ID, which begins with {prefix!r}")
+            table.wrong(key, f"{text!r} is not a valid ID; it must begin with {prefix!r}")
 
 
 class Ec2Provider:

@@ -148,14 +148,15 @@ class CollectorProgram:
     """A collector program, which runs the collector, web interface and stat file described in one configuration file.
 
     This class implements ``lbdns.process.program.Program`` and ProgramSource. Construct instances inside a running
-    event loop. Raises ConfigError.
+    event loop; the constructor locks the state directory. Raises LbdnsError.
     """
 
     workers = 0
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        configuration = load_collector(path)
+        self._state_lock = StateLock()
+        configuration = self._load()
         self.events = EventLog()
         self.serving = False
         self._started = time.monotonic()
@@ -170,7 +171,6 @@ class CollectorProgram:
         self._current = configuration
         self._inherited = sockets_from_service_manager(configuration.farm.config, os.environ, serves_dns=False)
         self._store = SocketStore(waiting="reports")
-        self._state_lock = StateLock()
         self._changing = asyncio.Lock()  # held by a reload, and while members join or leave
         self._membership = Membership(self._collector, self._use_members, self.events)
         self._status = CollectorStatusSource(self._collector, self)
@@ -181,6 +181,14 @@ class CollectorProgram:
             self._web, self._collector, self._status.members, self._history_sampler,
         )  # fmt: skip
         self._member_parts = self._parts[1:]  # the web interface would read its files again
+
+    def _load(self) -> CheckedConfiguration:
+        """Read the configuration, and lock the state directory before its files are read. Raises LbdnsError."""
+        try:
+            return load_collector(self._path, lock_state=self._state_lock.take)
+        except BaseException:
+            self._state_lock.release()
+            raise
 
     @property
     def user(self) -> str:
@@ -211,7 +219,6 @@ class CollectorProgram:
             log.warning("[web] listen is off and stat_file is not set: the collected data is not published anywhere")
         server = farm.config.server
         try:
-            self._state_lock.take(server.state_dir, server.user)
             self._store.holds(each.sock for each in self._inherited)
             self._collector.open(by_address(self._inherited, "reports", farm.config.collector.listen))
             await self._collector.start(self._status.members.deliver)
@@ -292,10 +299,16 @@ class CollectorProgram:
             self._current = new
 
 
-def load_collector(path: Path, joined: JoinedMembers | None = None) -> CheckedConfiguration:
+def load_collector(
+    path: Path,
+    joined: JoinedMembers | None = None,
+    lock_state: Callable[[Path, str], object] = lambda folder, user: None,
+) -> CheckedConfiguration:
     """Read the configuration, zones and keys for a collector that runs without a DNS server. Raises ConfigError.
 
-    ``joined`` contains the currently joined members; if None, they are read from their file.
+    ``joined`` contains the currently joined members; if None, they are read from their file. ``lock_state`` is called
+    with the state directory and the server's user before the first file in this directory is read; errors of this
+    function are passed on.
     """
     files = read_files(path, serves_dns=False)
     farm = files.farm
@@ -306,6 +319,7 @@ def load_collector(path: Path, joined: JoinedMembers | None = None) -> CheckedCo
             "remove connect, because lbdns-collector receives reports itself"
         )
     privileges.check_user(farm.config.server.user)
+    lock_state(farm.config.server.state_dir, farm.config.server.user)
     check_state_format(farm.config.server.state_dir)
     for warning in files.warnings:
         log.warning(warning)

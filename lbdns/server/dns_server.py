@@ -58,7 +58,8 @@ log = logging.getLogger("lbdns.server")
 class DnsServer:
     """The DNS server, a ``lbdns.process.program.Program``.
 
-    Creating an instance requires a running event loop. Raises ConfigError.
+    Creating an instance requires a running event loop, reads the configuration, and locks the state directory. Raises
+    LbdnsError.
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class DnsServer:
         ``inherited`` contains the sockets received from a service manager.
         """
         self._path, self._options, self._inherited = path, options, inherited
-        configuration = read_configuration(path, options)
+        self._state_lock = StateLock()
+        configuration = self._read_configuration()
         self.events = EventLog()
         self.over = asyncio.Event()  # set when this server ends without a signal
         self.failure = ""  # why it ends; empty if another process has taken over
@@ -93,7 +95,6 @@ class DnsServer:
             self._status.counters.follower.on_overrides = self._overrides.follow
         self._status.steering = OverrideSteering(self._overrides)
         self._watchdog: Watchdog | None = None
-        self._state_lock = StateLock()
         self._store = SocketStore()
         self._changing = asyncio.Lock()  # held by a reload or a take-over
         self._predecessor: Predecessor | None = None
@@ -117,6 +118,14 @@ class DnsServer:
 
         #: The parts that depend on the pools' members. The others would read their files again.
         self._member_parts = [part for part in self._parts if part not in (self._web, self._control)]
+
+    def _read_configuration(self) -> ServeConfiguration:
+        """Read the configuration, and lock the state directory before its files are read. Raises LbdnsError."""
+        try:
+            return read_configuration(self._path, self._options, lock_state=self._state_lock.take)
+        except BaseException:
+            self._state_lock.release()
+            raise
 
     @property
     def farm(self) -> Farm:
@@ -150,9 +159,7 @@ class DnsServer:
         """
         for warning in self.farm.warnings:
             log.warning(warning)
-        server = self.farm.config.server
         try:
-            self._state_lock.take(server.state_dir, server.user)
             if self._options.take_over:
                 await self._take_over()
             else:

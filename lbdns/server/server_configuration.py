@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,17 +71,21 @@ def read_configuration(
     options: ServeOptions = NO_SERVE_OPTIONS,
     serials: ServedSerials | None = None,
     joined: JoinedMembers | None = None,
+    lock_state: Callable[[Path, str], object] = lambda folder, user: None,
 ) -> ServeConfiguration:
     """Read a configuration, its zones and its keys. The function blocks on disk I/O. Raises ConfigError.
 
     ``serials`` contains the last served serials, and ``joined`` contains the currently joined members. If one of these
-    arguments is None, its value is read from a file in the state directory.
+    arguments is None, its value is read from a file in the state directory. ``lock_state`` is called with this
+    directory and the server's user before the first of its files is read; errors of this function are passed on.
     """
     files = read_files(path)
     configured = replace(files.farm, config=options.applied(files.farm.config))
     privileges.check_user(configured.config.server.user)
     check_upstreams(configured.config)
-    check_state_format(configured.config.server.state_dir)
+    server = configured.config.server
+    lock_state(server.state_dir, server.user)
+    check_state_format(server.state_dir)
     serials = SerialFile().read(configured) if serials is None else serials
     joined = read_joined(joined_path(configured.config)) if joined is None else joined
     farm, serials, joined = _with_joined(configured, joined, serials)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from lbdns.history.history_reader import HistoryReader
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.state_format import FILE_NAME
+from lbdns.process.state_lock import StateInUseError, exclusive
 from lbdns_collector.collector_program import CollectorProgram
-from lbdns_shared.errors import ConfigError, ListenError
+from lbdns_shared.errors import ConfigError, LbdnsError, ListenError
 from tests.collector.collector_fixtures import KEY, OTHER_KEY, datagram, until, write_config, write_key
 from tests.collector.web.fake_scaler import fake_scaler
 from tests.collector.web.served_app import StreamEvents
@@ -71,6 +73,32 @@ async def test_it_refuses_state_of_a_newer_version(tmp_path: Path) -> None:
     record.write_text('{"format": 99, "program": "9.8.7"}')
     with pytest.raises(ConfigError, match=r"lbdns 9\.8\.7 has written the files in .*/state in format 99"):
         CollectorProgram(path)
+
+
+async def test_no_restore_happens_while_it_reads_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_config(tmp_path)
+    read = []
+
+    def read_state(file: Path) -> Any:
+        with pytest.raises(StateInUseError), exclusive(tmp_path / "state"):
+            pass
+        read.append(file)
+
+    monkeypatch.setattr("lbdns_collector.collector_program.check_state_format", read_state)
+    program = CollectorProgram(path)
+    assert read
+    await program.stop()
+    with exclusive(tmp_path / "state"), pytest.raises(LbdnsError, match="'lbdns restore' is replacing its files"):
+        CollectorProgram(path)
+    monkeypatch.setattr("lbdns_collector.collector_program.check_state_format", fail)
+    with pytest.raises(ConfigError, match="failed"):
+        CollectorProgram(path)
+    with exclusive(tmp_path / "state"):
+        assert len(read) == 1, "a program that did not start keeps no lock"
+
+
+def fail(folder: Path) -> None:
+    raise ConfigError("failed")
 
 
 async def test_it_logs_state_changes(tmp_path: Path) -> None:

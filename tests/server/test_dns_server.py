@@ -16,11 +16,12 @@ import pytest
 
 from lbdns.counting.answer_counters import NO_COUNTS
 from lbdns.process.state_format import FILE_NAME
+from lbdns.process.state_lock import StateInUseError, exclusive
 from lbdns.server.dns_server import DnsServer
 from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.server_configuration import ServeOptions, read_configuration
 from lbdns_shared.endpoint import Endpoint
-from lbdns_shared.errors import ConfigError, ListenError
+from lbdns_shared.errors import ConfigError, LbdnsError, ListenError
 from tests.answering.asking import make_query, read, short
 from tests.answering.farms import HOBBIT
 from tests.needs import needs
@@ -346,6 +347,22 @@ async def test_a_server_that_cannot_start_closes_everything(tmp_path: Path) -> N
             await server.start()
     with pytest.raises(ConnectionRefusedError):
         await ask_udp(where, QUERY)
+
+
+async def test_no_restore_happens_while_it_reads_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, state = write_config(tmp_path), tmp_path / "state"
+
+    def read_state(folder: Path) -> None:
+        with pytest.raises(StateInUseError), exclusive(folder):
+            pass
+        raise ConfigError("the state is locked")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("lbdns.server.server_configuration.check_state_format", read_state)
+        with pytest.raises(ConfigError, match="the state is locked"):
+            DnsServer(config)
+    with exclusive(state), pytest.raises(LbdnsError, match="'lbdns restore' is replacing its files"):
+        DnsServer(config)
 
 
 @needs(ipv6=True)

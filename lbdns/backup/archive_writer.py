@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from lbdns import __version__
+from lbdns.backup.foreign_folder import new_foreign_file
 from lbdns.backup.manifest import ArchivedFile, Manifest
 from lbdns.backup.state_files import STATE_FILES, StateFile
-from lbdns.backup.trusted_folder import trusted_folder
+from lbdns.backup.trusted_folder import UntrustedFolderError, trusted_folder
 from lbdns.history.history_copy import copy_history
 from lbdns.process.state_lock import not_restored
 from lbdns_shared.errors import LbdnsError
@@ -37,6 +38,7 @@ _DATABASE_MODE: Final = 0o640
 _INSTEAD: Final = (
     "name a file in a folder that only root can change, such as /var/backups, or write to standard output (-)"
 )
+_SCRATCH_INSTEAD: Final = "set TMPDIR to a folder that only root can change"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +135,37 @@ def _read(path: Path) -> tuple[bytes, int]:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """Yield a file to write, and a directory beside ``path`` for temporary files.
+    """Yield a file to write, and a directory for temporary files.
 
     If the with block succeeds, the complete file is then at ``path``; if the block raises an exception, no file is left
-    behind. An existing file is never overwritten. If root runs the process, no other user may be able to replace the
-    directory. Raises LbdnsError or OSError.
+    behind. An existing file is never overwritten. The directory is beside ``path``, unless root runs the process and
+    another user can change the directory in ``path``. Raises LbdnsError or OSError.
     """
-    path = trusted_folder(path.parent, _INSTEAD) / path.name
     if os.path.lexists(path):
         raise _exists(path)
+    try:
+        folder = trusted_folder(path.parent, _INSTEAD)
+    except UntrustedFolderError:
+        try:
+            with scratch_folder() as scratch, new_foreign_file(path, MODE, _INSTEAD) as file:
+                yield file, scratch
+        except FileExistsError:
+            raise _exists(path) from None
+    else:
+        with _new_file_beside(folder / path.name) as found:
+            yield found
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Yield a temporary folder that no other user can replace. Raises LbdnsError or OSError."""
+    above = trusted_folder(Path(tempfile.gettempdir()), _SCRATCH_INSTEAD)
+    with tempfile.TemporaryDirectory(prefix="lbdns-backup-", dir=above) as folder:
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def _new_file_beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         fresh = Path(folder) / "archive"
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE), "wb") as file:

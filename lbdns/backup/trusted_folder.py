@@ -12,19 +12,23 @@ from lbdns_shared.errors import LbdnsError
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
+class UntrustedFolderError(LbdnsError):
+    """Raised if another user can replace a folder in which root is to write."""
+
+
 def trusted_folder(folder: Path, instead: str) -> Path:
     """Return the real path of ``folder``, in which this process can safely create a folder of its own.
 
     If the process is root, the folder and every folder above it must belong to root, and no other user may write to
     them unless they have the sticky bit. Otherwise another user could replace a new folder with a symbolic link, so
     that root would overwrite another file. Use only the returned path: another user may be able to change a symbolic
-    link in ``folder``. Raises LbdnsError, whose message ends with ``instead``, or OSError.
+    link in ``folder``. Raises UntrustedFolderError, whose message ends with ``instead``, or OSError.
     """
     real = folder.resolve(strict=True)
     if os.geteuid() == 0:
         for each in (real, *real.parents):
             if why := _why_not(each.lstat()):
-                raise LbdnsError(f"{each}: root does not write to {real}, because {why}; {instead}")
+                raise UntrustedFolderError(f"{each}: root does not write to {real}, because {why}; {instead}")
     return real
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Final
 
 import click
 
-from lbdns.backup.archive_writer import new_file, write_archive
+from lbdns.backup.archive_writer import new_file, scratch_folder, write_archive
 from lbdns.backup.manifest import Manifest
-from lbdns.backup.trusted_folder import trusted_folder
 from lbdns.command_line.common_options import config_option
 from lbdns.config import Config, load_sections
 from lbdns.process.stop_signals import interrupting_stop_signals
@@ -56,20 +54,17 @@ def backup(config: Path, no_history: bool, file: Path) -> None:
                 return
             with new_file(file) as (target, scratch):
                 manifest = write_archive(state_dir, target, scratch, _zones(settings), time.time(), not no_history)
+                size = target.tell()
         except OSError as error:
             raise LbdnsError(f"{file}: cannot write the backup: {error.strerror}; nothing has been written") from None
-    click.echo(f"{file}: {_summary(manifest)}, {file.stat().st_size / 1e6:.1f} MB")
+    click.echo(f"{file}: {_summary(manifest)}, {size / 1e6:.1f} MB")
 
 
 def _write_to_standard_output(settings: Config, history: bool) -> None:
     if sys.stdout.isatty():
         raise click.UsageError("FILE -: redirect standard output to a file or a pipe; it is a terminal")
-    folder = trusted_folder(Path(tempfile.gettempdir()), "set TMPDIR to a folder that only root can change")
-    with (
-        tempfile.TemporaryDirectory(prefix="lbdns-backup-", dir=folder) as scratch,
-        open(os.dup(sys.stdout.fileno()), "wb") as target,
-    ):
-        write_archive(settings.server.state_dir, target, Path(scratch), _zones(settings), time.time(), history)
+    with scratch_folder() as scratch, open(os.dup(sys.stdout.fileno()), "wb") as target:
+        write_archive(settings.server.state_dir, target, scratch, _zones(settings), time.time(), history)
 
 
 def _zones(settings: Config) -> tuple[str, ...]:

@@ -81,17 +81,26 @@ def test_a_file_that_cannot_be_written(
 
 
 @needs(root=True)
-def test_root_does_not_write_where_another_user_could_interfere(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_root_writes_to_the_folder_of_another_user(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = config.parent / "home"
     folder.mkdir()
     os.chown(folder, 65534, 65534)
-    assert backup(config, str(folder / "lbdns.tar.gz")) == 1
-    error = capsys.readouterr().err
-    assert f"{folder}: root does not write to {folder}, because user ID 65534 owns this folder" in error
-    assert error.endswith("such as /var/backups, or write to standard output (-)\n")
-    assert not os.listdir(folder)
+    path = folder / "lbdns.tar.gz"
+    assert backup(config, str(path)) == 0
+    assert capsys.readouterr().out.startswith(f"{path}: 4 files (")
+    found = path.stat()
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o600)
+    assert len(entries_of(path.read_bytes())) == 5
+    assert os.listdir(folder) == ["lbdns.tar.gz"]
+    assert backup(config, str(path)) == 1
+    assert f"{path}: already exists; nothing has been written" in capsys.readouterr().err
+
+
+@needs(root=True)
+def test_temporary_files_of_root_are_where_no_other_user_could_interfere(config: Path) -> None:
+    folder = config.parent / "home"
+    folder.mkdir()
+    os.chown(folder, 65534, 65534)
     command = [sys.executable, "-m", "lbdns", "backup", "-c", str(config), "-"]
     done = subprocess.run(
         command, env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True, check=False

@@ -106,7 +106,13 @@ def _copy(state_dir: Path, file: StateFile, scratch: Path) -> _CopiedFile | None
 
 
 def _is_database(state_dir: Path, file: StateFile) -> bool:
-    """Return whether a database exists. Raises LbdnsError if SQLite could wait for a named pipe or follow a link."""
+    """Return whether a database exists. Raises LbdnsError if SQLite could wait for a named pipe or follow a link.
+
+    The check cannot exclude that the server's user replaces the file before SQLite opens it: SQLite accepts no
+    descriptor, and it resolves ``/proc/self/fd/N`` and opens the path that it finds. The user gains nothing by this.
+    The command waits for a named pipe, or copies another lbdns history to an archive of root: SQLite is asked only to
+    read, ``check_ours`` refuses other databases, and SQLite follows no link from a companion of the database.
+    """
     for name in (file.name, *file.companions):
         try:
             mode = (state_dir / name).lstat().st_mode

@@ -152,6 +152,7 @@ class CollectorProgram:
     """
 
     workers = 0
+    plane = plane_reason = ""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -123,9 +123,17 @@ def choose_plane(requested: PlaneName) -> Plane:
     configuration requests the native plane, but that plane is not installed.
     """
     if requested == "native" and not AVAILABLE:
-        problem = "was built for another version of lbdns" if STALE else "is not installed"
         raise NativeMissingError(
-            f"[server] plane: the native extension {problem}; build it with 'make native' (needs cargo), "
+            f"[server] plane: {why_not_native(requested)}; build it with 'make native' (needs cargo), "
             'or set plane = "auto"'
         )
     return PYTHON_PLANE if requested == "python" or not AVAILABLE else NativePlane()
+
+
+def why_not_native(requested: PlaneName) -> str:
+    """Return why the native plane cannot be used, or is not requested; empty if ``choose_plane`` returns it."""
+    if requested == "python":
+        return '[server] plane is "python"'
+    if AVAILABLE:
+        return ""
+    return f"the native extension {'was built for another version of lbdns' if STALE else 'is not installed'}"

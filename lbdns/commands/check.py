@@ -106,7 +106,8 @@ def _about_this_machine(config: Config) -> Iterator[str]:
         except KeyError:
             yield f"{config.path}: [server] user: unknown user {config.server.user!r}, so the server will not start"
     if config.server.plane == "native" and not plane.AVAILABLE:
-        yield f"{config.path}: [server] plane: the native extension is not installed, so the server will not start"
+        why = plane.why_not_native(config.server.plane)
+        yield f"{config.path}: [server] plane: {why}, so the server will not start"
     try:
         check_upstreams(config)
     except ConfigError as error:
@@ -127,6 +128,8 @@ def summary(files: ConfigurationFiles) -> Iterator[str]:
             yield f"  shadow  of {tried.live}: {tried.policy}{score}"
     others = f", one of {config.server.dns_servers} servers" if config.server.dns_servers > 1 else ""
     yield f"DNS on {_listed(config.server.listen)}{others}"
+    if config.server.plane != "native" or plane.AVAILABLE:
+        yield _about_plane(config)
     yield _about_reports(files)
     yield f"{config.web.scheme.upper()} on {config.web.listen}" if config.web.listen else "HTTP: off"
     if config.forward.upstream:
@@ -155,6 +158,11 @@ def _about_pool(pool: Pool) -> Iterator[str]:
     if join := config.join:
         hosts = f"hosts {', '.join(join.names)} from {_listed(join.networks)}"
         yield f"  join    {hosts}, at most {join.max}; they leave after {format_duration(join.leave_after)} of silence"
+
+
+def _about_plane(config: Config) -> str:
+    why = plane.why_not_native(config.server.plane)
+    return f"plane: Python, because {why}" if why else "plane: native"
 
 
 def _about_reports(files: ConfigurationFiles) -> str:

@@ -106,7 +106,9 @@ def print_status(status: Mapping[str, Any], console: Console, top: int = 0, stat
         Text(
             f"lbdns {printable(server['version'])}, up {format_duration(float(server['uptime_s']))}, "
             f"{int(server['queries'])} queries, {counted(int(server['workers']), 'worker')}"
+            f"{', native plane' if server.get('plane') == 'native' else ''}"
         ),
+        *_python_plane(server),
         *_fault(server.get("fault", "")),
         *_history(server.get("history", {})),
         Text(),
@@ -134,6 +136,12 @@ def _print(item: Table | Text, console: Console) -> None:
 
 def _indented(note: Text) -> Text:
     return Text("  ", note.style, no_wrap=note.no_wrap, overflow=note.overflow).append_text(note)
+
+
+def _python_plane(server: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield a line if the slower plane answers, with the reason. Older servers do not report their plane."""
+    if server.get("plane") == "python":
+        yield Text(f"Python plane: {printable(server.get('plane_reason', ''))}")
 
 
 def _fault(fault: str) -> Iterator[Text]:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from lbdns.answering.plane import why_not_native
+from lbdns.config.server_section import PlaneName
 from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, by_type_and_rcode
 from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import CheckedConfiguration, build_score
@@ -225,8 +227,10 @@ class ServerSelection:
 class ServerProgram:
     """Implements ProgramSource for ``lbdns serve``. The server sets the attributes ``recording`` and ``serving``."""
 
-    def __init__(self, answerer: Answerer, events: EventLog) -> None:
+    def __init__(self, plane: PlaneName, answerer: Answerer, events: EventLog) -> None:
         self.events = events
+        self.plane_reason = why_not_native(plane)
+        self.plane = "python" if self.plane_reason else "native"
         self.recording: HistorySampler | None = None
         self.serving = False
         self.workers = answerer.workers
@@ -254,5 +258,5 @@ class ServerStatus:
         self.scoring = ServerScoring(self.members)
         self.counters = ServerCounters(self.members, self.scoring, answerer)
         self.selection = ServerSelection(self.members, self.scoring, self.counters, answerer)
-        self.program = ServerProgram(answerer, events)
+        self.program = ServerProgram(farm.config.server.plane, answerer, events)
         self.steering: Steering | None = None  # set by the server

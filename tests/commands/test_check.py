@@ -36,7 +36,10 @@ def check(
     return status, captured.out.splitlines(), captured.err.splitlines()
 
 
-def test_a_summary_of_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_summary_of_everything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lbdns.answering.plane.AVAILABLE", True)
     assert check(tmp_path, capsys) == (
         0,
         [
@@ -49,6 +52,7 @@ def test_a_summary_of_everything(tmp_path: Path, capsys: pytest.CaptureFixture[s
             "  member  gandalf.hobbit      192.0.2.3 2001:db8::3",
             "  member  frodo.hobbit        192.0.2.2",
             "DNS on 0.0.0.0:53, [::]:53",
+            "plane: native",
             "reports: on 0.0.0.0:7777, score headroom; no key file: reports must come from the member's own address",
             "HTTP on 127.0.0.1:8053",
         ],
@@ -133,6 +137,32 @@ def test_what_this_machine_lacks_is_a_warning(
         f"  {tmp_path}/lbdns.toml: [server] plane: the native extension is not installed, so the server will not start"
         in out
     )
+    assert not any(line.startswith("plane: ") for line in out)
+
+
+@pytest.mark.parametrize(
+    ("configured", "available", "stale", "line"),
+    [
+        ("auto", True, False, "plane: native"),
+        ("native", True, False, "plane: native"),
+        ("auto", False, False, "plane: Python, because the native extension is not installed"),
+        ("auto", False, True, "plane: Python, because the native extension was built for another version of lbdns"),
+        ("python", True, False, 'plane: Python, because [server] plane is "python"'),
+    ],
+)
+def test_the_plane(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    configured: str,
+    available: bool,
+    stale: bool,
+    line: str,
+) -> None:
+    monkeypatch.setattr("lbdns.answering.plane.AVAILABLE", available)
+    monkeypatch.setattr("lbdns.answering.plane.STALE", stale)
+    status, out, _ = check(tmp_path, capsys, f'[server]\nplane = "{configured}"\n{CONFIG}')
+    assert (status, [each for each in out if each.startswith("plane: ")]) == (0, [line])
 
 
 def test_the_root_zone_has_a_name_to_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

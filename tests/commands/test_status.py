@@ -99,6 +99,21 @@ def test_a_table(answering: Any, capsys: pytest.CaptureFixture[str], monkeypatch
     assert ["frodo", "unknown", "-", "-", "0%", "-", "-", "-", "-", "-", "-"] in lines
 
 
+@pytest.mark.parametrize(
+    ("plane", "lines"),
+    [
+        ({"plane": "native", "plane_reason": ""}, ["lbdns 1.2.3, up 1h1min, 12 queries, 1 worker, native plane", ""]),
+        (
+            {"plane": "python", "plane_reason": "the native extension is not installed"},
+            ["lbdns 1.2.3, up 1h1min, 12 queries, 1 worker", "Python plane: the native extension is not installed", ""],
+        ),
+        ({"plane": "", "plane_reason": ""}, ["lbdns 1.2.3, up 1h1min, 12 queries, 1 worker", ""]),
+    ],
+)
+def test_the_plane_that_answers(plane: dict[str, str], lines: list[str]) -> None:
+    assert shown({**STATUS, "server": {**STATUS["server"], **plane}})[: len(lines)] == lines  # type: ignore[dict-item]
+
+
 def test_problems_stand_above_the_table_and_other_notes_below() -> None:
     guarded = [member("gandalf", guard="quarantined: it fails, for 12 s"), member("frodo", guard="ramp 40%"),
                member("bilbo", guard=""), member("sam")]  # fmt: skip

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from lbdns.answering.answer_table import AnswerTable
+from lbdns.answering.plane import choose_plane
 from lbdns.counting.answer_counters import AnswerCounters
 from lbdns.events.event_log import EventLog
 from lbdns.process.apply_configuration import commit_all
@@ -34,6 +35,8 @@ async def test_it_shows_the_live_objects() -> None:
     try:
         assert source.members.farm is farm
         assert source.program.workers == 1
+        assert source.program.plane == choose_plane("auto").name
+        assert (source.program.plane == "python") == bool(source.program.plane_reason)
         assert source.program.fault == "not serving: starting or stopping"
         source.program.serving = True
         assert not source.program.fault

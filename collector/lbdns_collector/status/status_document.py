@@ -50,6 +50,8 @@ class ProgramStatus:
     fault: str = ""  # why the program does not do its work now; empty while it does
     steer: bool = False  # whether clients with credentials may override members over HTTP
     scaler: bool = False  # whether the server can read the status of a scaler
+    plane: str = ""  # the plane that answers queries, "native" or "python"; empty if the program answers none
+    plane_reason: str = ""  # why the plane is not the native one; empty if it is, or if there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,8 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
             "uptime_s": round(server.uptime_s, 3),
             "queries": server.queries,
             "workers": server.workers,
+            "plane": server.plane,
+            "plane_reason": server.plane_reason,
             "fault": server.fault,
             "steer": server.steer,
             "scaler": server.scaler,

@@ -119,6 +119,14 @@ class ProgramSource(Protocol):
     def workers(self) -> int: ...  # number of processes that answer queries; 0 if the program answers none
 
     @property
+    def plane(
+        self,
+    ) -> str: ...  # the plane that answers queries, "native" or "python"; empty if the program answers none
+
+    @property
+    def plane_reason(self) -> str: ...  # why the plane is not the native one; empty if it is, or if there is none
+
+    @property
     def fault(self) -> str: ...  # why the program does not do its work now; empty while it does
 
     @property
@@ -172,6 +180,8 @@ def member_inputs(source: StatusSource) -> StatusInputs:
             fault=source.program.fault,
             steer=farm.config.web.steer and source.steering is not None,
             scaler=bool(farm.config.web.scaler),
+            plane=source.program.plane,
+            plane_reason=source.program.plane_reason,
         ),
         capacities={pool.name: selection.capacities(pool.name) for pool in farm.pools},
         guards={pool.name: guards for pool in farm.pools if (guards := tuple(selection.guards(pool.name)))},

@@ -40,6 +40,8 @@ def test_shape(farm: Farm) -> None:
         "uptime_s": 60.0,
         "queries": 9,
         "workers": 1,
+        "plane": "",
+        "plane_reason": "",
         "fault": "",
         "steer": False,
         "scaler": False,

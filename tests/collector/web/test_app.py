@@ -24,6 +24,8 @@ async def test_status(tmp_path: Path) -> None:
             document = await response.json()
         told = {key: document["server"][key] for key in ("version", "uptime_s", "queries", "workers")}
         assert told == {"version": __version__, "uptime_s": 12.5, "queries": 4, "workers": 1}
+        assert document["server"]["plane"] == "python"
+        assert document["server"]["plane_reason"] == "the native extension is not installed"
         members = by_name(document)
         assert {name: member["state"] for name, member in members.items()} == {
             "bilbo": "drained", "frodo": "silent", "gandalf": "usable",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from lbdns_tools.faults import faults_command, isolation
+from lbdns_tools.faults import faults_command, isolation, reliability_page
 from lbdns_tools.faults.fault import FaultOutcome
 from lbdns_tools.faults.fault_table import FAULTS
 from lbdns_tools.faults.faults_command import command, lines, soak_lines
@@ -63,5 +63,11 @@ def test_soak_lines_form_a_table() -> None:
     outcome = SoakOutcome(300, 500.0, 1000.0, 1, lost=2, lost_by_event={"worker hung": 2}, problems=["a | b"])
     found = soak_lines(outcome)
     assert all(line.startswith("|") and line.endswith("|") for line in found)
-    assert any("worker hung 2" in line for line in found)
-    assert found[-1] == "| held | **no**: a \\| b |"
+    assert "| queries lost, by injected fault | worker hung: 2 |" in found
+    assert found[-1] == "| everything required held | **no**: a \\| b |"
+
+
+def test_the_page_has_the_rows_that_a_soak_writes() -> None:
+    body = reliability_page.section(reliability_page.PAGE.read_text(), "soak").strip().splitlines()
+    written = soak_lines(SoakOutcome(300, 500.0, 1000.0, 1))
+    assert [line.split("|")[1] for line in body] == [line.split("|")[1] for line in written]

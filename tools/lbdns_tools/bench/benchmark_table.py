@@ -83,7 +83,8 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "page": Benchmark(
         "page_reader_cost", "latency of DNS answers while HTTP clients read the live page",
         "--farms 0x0 --rounds 2 --seconds 2",
-        Headline("p99, readers of lbdns / of a dummy server", "ratio", ("farms", "3 members", "kernel_p99_ratio"), 0.5),
+        Headline("p99 latency with lbdns, relative to a dummy server", "ratio",
+                 ("farms", "3 members", "kernel_p99_ratio"), 0.5),
     ),
     "plots": Benchmark(
         "plot_speed", "time from a click on a time range in the live page until the plots are drawn",

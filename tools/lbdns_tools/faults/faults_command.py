@@ -18,7 +18,7 @@ from lbdns_tools.faults import isolation, reliability_page
 from lbdns_tools.faults.fault import Fault, FaultOutcome
 from lbdns_tools.faults.fault_runner import run_fault
 from lbdns_tools.faults.fault_table import select
-from lbdns_tools.faults.soak import MOST, SoakOutcome, run_soak
+from lbdns_tools.faults.soak import SoakOutcome, run_soak
 from lbdns_tools.progress_bar import count_bar
 
 MODULE: Final = "lbdns_tools.faults"
@@ -113,25 +113,28 @@ def soak(minutes: float, update: bool, json_path: Path | None, logs: Path | None
 def soak_lines(outcome: SoakOutcome) -> list[str]:
     """Return the figures of a soak test as the rows of a Markdown table."""
     memory, descriptors = outcome.memory_mb, outcome.descriptors
-    events = ", ".join(f"{count} x {name}" for name, count in outcome.events.items())
-    losses = ", ".join(f"{name} {count}" for name, count in outcome.lost_by_event.items() if count)
+    events = ", ".join(f"{name} ({count} times)" for name, count in outcome.events.items())
+    losses = ", ".join(f"{name}: {count}" for name, count in outcome.lost_by_event.items() if count)
     rows = {
-        "duration, seed": f"{outcome.seconds / 60:g} min, seed {outcome.seed}",
-        "load": (
-            f"{outcome.rate:g} queries/s (half of the maximum of {outcome.maximum:g} queries/s, but at most {MOST:g}); "
-            f"{outcome.sent} queries in total"
-        ),
-        "events": events or "none",
-        "queries lost (lost again after one retry)": f"{outcome.lost} ({outcome.lost_after_retry})",
+        "duration": f"{outcome.seconds / 60:g} min",
+        "seed of the schedule": str(outcome.seed),
+        "highest query rate that the server answered": f"{outcome.maximum:g} queries/s",
+        "query rate in the test": f"{outcome.rate:g} queries/s",
+        "queries sent": str(outcome.sent),
+        "injected faults": events or "none",
+        "queries lost": str(outcome.lost),
+        "queries still lost after one retry": str(outcome.lost_after_retry),
+        "queries lost, by injected fault": losses or "none",
         "wrong answers": str(outcome.wrong),
-        "lost, by event": losses or "none",
-        "lost or wrong at times without an event": str(outcome.unexplained),
-        "median memory in the first and last quarter (maximum)": f"{memory[0]:g}, {memory[1]:g} ({memory[2]:g}) MB",
-        "median number of descriptors in the first and last quarter (maximum)": (
-            f"{descriptors[0]:g}, {descriptors[1]:g} ({descriptors[2]})"
-        ),
+        "queries lost or answered wrongly while no fault was active": str(outcome.unexplained),
+        "median memory use in the first quarter": f"{memory[0]:g} MB",
+        "median memory use in the last quarter": f"{memory[1]:g} MB",
+        "highest memory use": f"{memory[2]:g} MB",
+        "median number of descriptors in the first quarter": f"{descriptors[0]:g}",
+        "median number of descriptors in the last quarter": f"{descriptors[1]:g}",
+        "highest number of descriptors": str(descriptors[2]),
         "log lines": str(outcome.log_lines),
-        "held": "yes" if not outcome.problems else "**no**: " + "; ".join(outcome.problems),
+        "everything required held": "yes" if not outcome.problems else "**no**: " + "; ".join(outcome.problems),
     }
     cells = (f"| {name} | {value.replace('|', chr(92) + '|')} |" for name, value in rows.items())
     return ["| | |", "|---|---|", *cells]

@@ -26,12 +26,18 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-@needs(root=True)
-def test_a_checkout_that_only_root_can_read(folder: Path) -> None:
-    private = folder / "private"
-    private.mkdir(0o700)
+@pytest.fixture
+def private(folder: Path) -> Path:
+    """A copy of the code that only root can read."""
+    copy = folder / "private"
+    copy.mkdir(0o700)
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, private / Path(package).name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / package, copy / Path(package).name, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+@needs(root=True)
+def test_a_checkout_that_only_root_can_read(folder: Path, private: Path) -> None:
     site = new_site(folder, MEMBERS, master=None)
     site.write(server='user = "nobody"')
     command = ["env", f"PYTHONPATH={private}", *python("lbdns", "serve", "-c", str(site.config))]
@@ -44,11 +50,7 @@ def test_a_checkout_that_only_root_can_read(folder: Path) -> None:
 
 
 @needs(root=True)
-def test_a_collector_whose_code_only_root_can_read(folder: Path) -> None:
-    private = folder / "private"
-    private.mkdir(0o700)
-    for package in PACKAGES:
-        shutil.copytree(ROOT / package, private / Path(package).name, ignore=shutil.ignore_patterns("__pycache__"))
+def test_a_collector_whose_code_only_root_can_read(folder: Path, private: Path) -> None:
     site = new_site(folder, MEMBERS, master=None)
     site.write(server='user = "nobody"')
     command = ["env", f"PYTHONPATH={private}", *python("lbdns_collector", "-c", str(site.config))]

@@ -79,7 +79,10 @@ def states(site: Site) -> dict[str, str]:
     return {name: member["state"] for name, member in site.members_by_name().items()}
 
 
-@pytest.mark.parametrize(("workers", "plane"), [(1, "python"), (1, "native"), (2, "native")])
+@pytest.mark.parametrize(
+    ("workers", "plane"),
+    [(1, "python"), *(pytest.param(workers, "native", marks=needs(native=True)) for workers in (1, 2))],
+)
 def test_a_drain_holds_from_the_next_query_on(tmp_path: Path, workers: int, plane: str) -> None:
     with steered(tmp_path, workers, plane) as (site, reporting), serving(site) as server:
         all_report(site, reporting)

@@ -15,4 +15,9 @@ done
 install -m 600 "$SANDBOX/gandalf.key" /etc/lbdns/agent.key
 tests/docs/settings/until_usable.sh
 lbdns ask best.hobbit > /dev/null
-until lbdns history > /dev/null 2>&1; do sleep 0.2; done
+tries=0
+until history_error=$(lbdns history 2>&1 > /dev/null); do
+    tries=$((tries + 1))
+    [ $tries -lt 100 ] || { echo "no history after $tries tries: $history_error" >&2; exit 1; }
+    sleep 0.2
+done

@@ -17,7 +17,7 @@ from lbdns.client.http_client import STATUS_PATH, fetch
 from lbdns.client.server_location import http_location
 from lbdns.command_line.common_options import config_option, url_option
 from lbdns.commands.terminal.member_notes import other_notes, problem_notes
-from lbdns.commands.terminal.member_order import QUARANTINED, by_trouble, in_state, pool_summary
+from lbdns.commands.terminal.member_order import FULL, QUARANTINED, by_trouble, in_state, pool_summary, state_text
 from lbdns.commands.terminal.printable import STATES, number, percent, printable
 from lbdns.text.counts import counted
 from lbdns.text.suggestions import nearest
@@ -39,7 +39,7 @@ TOP: Final = 20  # rows of a table, unless --top sets another number
 @click.command(epilog="Exit status: 0 on success, 1 if the server does not respond, 2 if the configuration is invalid.")
 @click.option("--json", "as_json", is_flag=True, help="Print the server's full status as JSON.")
 @click.option("--pool", "pools", multiple=True, metavar="NAME", help="Show only this pool. Can be repeated.")
-@click.option("--state", "states", multiple=True, type=click.Choice((*STATES, QUARANTINED)),
+@click.option("--state", "states", multiple=True, type=click.Choice((*STATES, QUARANTINED, FULL)),
               help="Show only members in this state. Can be repeated.")  # fmt: skip
 @click.option(
     "--top", type=click.IntRange(min=0), metavar="N",
@@ -197,10 +197,10 @@ def _table(pool: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Tab
     for heading in ("score", "age s", "share", "cap", *(heading for heading, _, _ in METRICS)):
         table.add_column(heading, justify="right", no_wrap=True)
     for member in members:
-        state, metrics = str(member["state"]), member["metrics"]
+        metrics = member["metrics"]
         table.add_row(
             Text(printable(member["name"])),
-            Text(printable(state), STATES.get(state, "")),
+            state_text(member),
             number(member["score"]),
             number(member["age_s"], 1),
             percent(member["share"]),

@@ -99,6 +99,14 @@ def test_a_table(answering: Any, capsys: pytest.CaptureFixture[str], monkeypatch
     assert ["frodo", "unknown", "-", "-", "0%", "-", "-", "-", "-", "-", "-"] in lines
 
 
+def test_a_full_member_is_usable_but_not_like_the_others() -> None:
+    members = [member("gandalf", score=0, score_parts={"cpu_idle": 0.0}), member("frodo")]
+    lines = shown({**STATUS, "pools": [{**STATUS["pools"][0], "members": members}]})  # type: ignore[index]
+    assert lines[2] == "pool web: 2 of 2 members usable; 1 full"
+    assert [line.split()[1] for line in lines if line.startswith(("gandalf ", "frodo "))] == ["full", "usable"]
+    assert lines[-1] == "gandalf: full: its score is 0"
+
+
 @pytest.mark.parametrize(
     ("plane", "lines"),
     [

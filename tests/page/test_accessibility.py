@@ -15,6 +15,7 @@ from tests.browser import Browser, BrowserPage, browsing
 from tests.needs import needs
 from tests.page.fake_farm import FakeFarm, demo_farm, large_farm
 from tests.page.fake_server import fake_server
+from tests.page.test_members import filled
 from tests.page.test_problems import troubled
 
 pytestmark = [needs(programs=("chromium",)), pytest.mark.asyncio(loop_scope="module")]
@@ -76,8 +77,15 @@ async def test_the_copy_of_axe_is_unchanged() -> None:
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (820, True), (1400, False), (1920, True)])
 @pytest.mark.parametrize(
     ("make_farm", "fragment"),
-    [(demo_farm, ""), (demo_farm, "#pool=web"), (dead, ""), (lambda: large_farm(3, 5), ""), (in_trouble, "")],
-    ids=["at rest", "alone", "dead", "pools", "trouble"],
+    [
+        (demo_farm, ""),
+        (demo_farm, "#pool=web"),
+        (dead, ""),
+        (lambda: large_farm(3, 5), ""),
+        (in_trouble, ""),
+        (lambda: filled(large_farm(1, 45)), ""),
+    ],
+    ids=["at rest", "alone", "dead", "pools", "trouble", "full"],
 )
 async def test_axe_finds_nothing(
     browser: Browser, make_farm: Callable[[], FakeFarm], fragment: str, width: int, dark: bool

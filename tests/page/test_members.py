@@ -53,6 +53,36 @@ async def test_a_state_is_said_once(browser: Browser) -> None:
         assert page.errors == []
 
 
+def filled(farm: FakeFarm) -> FakeFarm:
+    """Let the first two members of ``farm`` have no spare capacity."""
+    first, second, *_ = farm.pools["web"]
+    farm.replaced[first] = {"score": 0, "score_parts": {"cpu_idle": 0.0, "run_queue": 0.0}}
+    farm.replaced[second] = {"metrics": farm.metrics(second, farm.time) | {"idle_workers": 0, "busy_workers": 20}}
+    return farm
+
+
+async def test_a_full_member_is_usable_but_not_like_the_others(browser: Browser) -> None:
+    farm = filled(FakeFarm({"web": ["bilbo", "frodo", "gandalf"]}))
+    farm.replaced["gandalf"] = {"score": 0, "score_parts": {}}  # no metric of the score is known
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        states = {name: (await page.run(cells_script(name)))["State"] for name in farm.pools["web"]}
+        assert states == {"bilbo": "◆ usable, full", "frodo": "◆ usable, full", "gandalf": "● usable"}
+        words = "[...document.querySelectorAll('.members .state .word')]"
+        assert await page.run(f"{words}.map(word => word.title)") == [
+            "its score is 0", "every worker of its web server is busy", "",
+        ]  # fmt: skip
+        full, _, usable = await page.run(f"{words}.map(word => getComputedStyle(word).color)")
+        assert full != usable
+        figures = "[...document.querySelectorAll('.figures')].map(list => list.innerText).join(' ')"
+        assert "3 of 3" in await page.run(figures)
+        assert await page.run("document.getElementById('problems').hidden") is True
+        await page.click(".members .opener")
+        assert await page.run("document.querySelector('.why-state').textContent") == "usable, full: its score is 0"
+        assert page.errors == []
+
+
 async def test_headings_state_the_scale_of_bars(browser: Browser) -> None:
     async with fake_server(demo_farm(), 0.3) as server, browser.page() as page:
         await page.open(f"{server.url}/")

@@ -1,4 +1,5 @@
-"""Notes about members that are in trouble or limited by an operator or slow start, at most one line each. Pure."""
+"""Notes about members in trouble, full members, and limited members (by an operator or slow start), one line each.
+Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +8,17 @@ from typing import Final
 
 from rich.text import Text
 
-from lbdns.commands.terminal.member_order import CONDITIONS, GUARDED, TROUBLE, Document, by_trouble, condition, style_of
+from lbdns.commands.terminal.member_order import (
+    CONDITIONS,
+    FULL,
+    GUARDED,
+    TROUBLE,
+    Document,
+    by_trouble,
+    condition,
+    style_of,
+    why_full,
+)  # fmt: skip
 from lbdns.commands.terminal.printable import override_text, printable
 
 MOST_NOTES: Final = 3  # of each condition
@@ -20,7 +31,7 @@ def problem_notes(members: Sequence[Document], now: float) -> Iterator[Text]:
 
 
 def other_notes(members: Sequence[Document], now: float) -> Iterator[Text]:
-    """Yield a note about each member that is limited by an operator or by slow start. ``now`` is in Unix seconds."""
+    """Yield a note about each member that is full, or limited by an operator or slow start. ``now`` is in Unix time."""
     return _notes([member for member in members if condition(member) not in TROUBLE], now)
 
 
@@ -54,7 +65,9 @@ def member_note(member: Document, now: float) -> str:
     """
     found, reason = condition(member), printable(member.get("reason") or "")
     orders = [override_text(override, now) for override in member.get("overrides", ())]
-    if found in GUARDED:
+    if found == FULL:
+        orders.insert(0, why_full(member))
+    elif found in GUARDED:
         orders.insert(0, printable(member["guard"]))
     elif reason and (found in TROUBLE or not orders):
         orders.insert(0, reason)

@@ -17,22 +17,24 @@ Document = Mapping[str, Any]
 QUARANTINED: Final = "quarantined"
 NEEDED: Final = "failing but needed"  # the pool cannot do without it
 FORCED_DOWN: Final = "forced down"  # by an operator; the member's state is "alarm"
+FULL: Final = "full"  # usable, but without spare capacity
 SLOW_START: Final = "slow start"
 OVERRIDDEN: Final = "overridden"
 TROUBLE: Final = ("silent", "alarm", QUARANTINED, NEEDED, "unknown")
 GUARDED: Final = (QUARANTINED, NEEDED, SLOW_START)  # the member's guard states why
 #: From most to least in need of attention. Members of all other conditions are in order.
-CONDITIONS: Final = (*TROUBLE, "drained", FORCED_DOWN, SLOW_START, OVERRIDDEN)
+CONDITIONS: Final = (*TROUBLE, FULL, "drained", FORCED_DOWN, SLOW_START, OVERRIDDEN)
 _STYLES: Final = {
-    QUARANTINED: "red", NEEDED: "red", FORCED_DOWN: "yellow", SLOW_START: "yellow", OVERRIDDEN: "yellow", **STATES
+    QUARANTINED: "red", NEEDED: "red", FULL: "yellow", FORCED_DOWN: "yellow", SLOW_START: "yellow",
+    OVERRIDDEN: "yellow", **STATES,
 }  # fmt: skip
 
 
 def condition(member: Document) -> str:
     """Return a member's state, or a more specific condition if one applies.
 
-    A usable member can be limited by a guard rail or an override. A member in state "alarm" may have been forced down
-    by an operator, or may be needed despite its alarm.
+    A usable member can be limited by a guard rail or an override, or have no spare capacity. A member in state "alarm"
+    may have been forced down by an operator, or may be needed despite its alarm.
     """
     state, guard = str(member["state"]), str(member.get("guard") or "")
     if state == "alarm":
@@ -43,7 +45,25 @@ def condition(member: Document) -> str:
         return state
     if guard:
         return SLOW_START if guard.startswith("ramp") else QUARANTINED if guard.startswith(QUARANTINED) else NEEDED
+    if why_full(member):
+        return FULL
     return OVERRIDDEN if member.get("overrides") else state
+
+
+def why_full(member: Document) -> str:
+    """Return why a member has no spare capacity; empty if it has some. The live page has the same rule (whyFull)."""
+    metrics = member.get("metrics") or {}
+    if metrics.get("idle_workers") == 0 and metrics.get("busy_workers", 0) > 0:
+        return "full: every worker of its web server is busy"
+    # Without parts, the score may be 0 because no metric of the score is known
+    return "full: its score is 0" if member.get("score") == 0 and member.get("score_parts") else ""
+
+
+def state_text(member: Document) -> Text:
+    """Return the state as a table shows it: ``full`` for a usable member without spare capacity."""
+    found = condition(member)
+    state = found if found == FULL else str(member["state"])
+    return Text(printable(state), _STYLES.get(state, ""))
 
 
 def style_of(condition: str) -> str:

@@ -9,8 +9,8 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from lbdns.commands.terminal.member_order import GUARDED, condition, condition_counts, style_of
-from lbdns.commands.terminal.printable import STATES, event_line, number, per_second, percent, printable
+from lbdns.commands.terminal.member_order import GUARDED, condition, condition_counts, state_text, style_of
+from lbdns.commands.terminal.printable import event_line, number, per_second, percent, printable
 from lbdns.commands.terminal.sparklines import BLOCKS, sparkline
 from lbdns.commands.terminal.top_data import KEPT, Document, Series, TopData, newest
 from lbdns.commands.terminal.top_view import HELP, View
@@ -167,7 +167,8 @@ def _row(
     ]  # fmt: skip
     widths = [width for _, width in columns]
     line = Text(_cells((printable(member["name"]),), widths[:1]) + " ")
-    line.append(_cells((printable(state),), widths[1:2]) + " ", STATES.get(state, ""))
+    shown = state_text(member)
+    line.append(_cells((shown.plain,), widths[1:2]) + " ", shown.style)
     line.append(_cells(values, widths[2:]) + " ")
     found = condition(member)
     if found in GUARDED:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from lbdns.commands.terminal.member_order import by_trouble, condition, condition_counts, in_state, pool_summary
+import pytest
+
+from lbdns.commands.terminal.member_order import (
+    by_trouble,
+    condition,
+    condition_counts,
+    in_state,
+    pool_summary,
+    state_text,
+)  # fmt: skip
 
 
 def member(name: str, state: str = "usable", share: float = 0.0, **more: Any) -> dict[str, Any]:
@@ -37,6 +46,32 @@ def test_conditions_can_be_selected() -> None:
     assert len(in_state(MEMBERS, ["usable"])) == 6
     assert in_state(MEMBERS, []) == MEMBERS
     assert condition(member("later", "a state of a later version")) == "a state of a later version"
+
+
+BUSY = {"idle_workers": 0, "busy_workers": 8}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"score": 0, "score_parts": {"cpu_idle": 0.0}}, "full"),
+        ({"score": 0, "score_parts": {}}, "usable"),  # no metric of the score is known
+        ({"score": 0}, "usable"),  # an older server
+        ({"score": 1, "score_parts": {"cpu_idle": 1.0}}, "usable"),
+        ({"score": 40, "metrics": BUSY}, "full"),
+        ({"score": 40, "metrics": {"idle_workers": 0, "busy_workers": 0}}, "usable"),
+        ({"score": 40, "metrics": BUSY, "overrides": [{"kind": "weight"}]}, "full"),
+        ({"score": 40, "metrics": BUSY, "guard": "ramp 40%"}, "slow start"),
+    ],
+)
+def test_a_usable_member_without_spare_capacity_is_full(more: dict[str, Any], expected: str) -> None:
+    found = member("busy", **more)
+    assert condition(found) == expected
+    shown = state_text(found)
+    assert (shown.plain, shown.style) == (("full", "yellow") if expected == "full" else ("usable", "green"))
+    assert in_state([found], ["usable"]) == [found], "its state is still usable"
+    assert in_state([found], ["full"]) == [found] * (expected == "full")
+    assert condition(member("dead", "silent", **more)) == "silent"
 
 
 def test_an_alarm_is_not_the_same_as_a_need_or_an_order() -> None:

@@ -44,3 +44,9 @@ def test_the_rate_grows_to_a_limit() -> None:
 def test_a_state_is_reached(state: str, states: Sequence[str], fail_open: bool, expected: bool) -> None:
     pool = {"members": [{"state": found} for found in states], "fail_open": fail_open}
     assert is_reached(state, pool) is expected
+
+
+@pytest.mark.parametrize(("idle", "expected"), [([0.0, 20.0, 20.0], True), ([20.0] * 3, False), ([0.0] * 3, False)])
+def test_a_tenth_of_the_members_is_full(idle: Sequence[float], expected: bool) -> None:
+    members = [{"state": "usable", "metrics": {"idle_workers": found}} for found in idle]
+    assert is_reached("full", {"members": members, "fail_open": False}) is expected

@@ -15,12 +15,13 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench.dns.benchmark_farm import MEMBERS, address_records, loopback_address
 from lbdns_tools.faults.fault_farm import FarmPlan, FaultFarm
 from lbdns_tools.faults.query_load import QueryLoad
-from lbdns_tools.faults.stand_in_agents import CORES, StandInAgents
+from lbdns_tools.faults.stand_in_agents import CORES, INTERVAL, Metrics, StandInAgents
 from lbdns_tools.faults.waiting import wait_for
 
 STATES: Final[Mapping[str, str]] = {
     "rest": "no queries",
     "loaded": "queries keep the members half busy",
+    "full": "every worker of a tenth of the members' web servers is busy",
     "drained": "an operator has drained a tenth of the members",
     "dead": "the agents of a tenth of the members have stopped",
     "failing-open": "all agents have stopped",
@@ -38,7 +39,7 @@ def member_names(count: int) -> tuple[str, ...]:
 
 
 def affected(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the members that are drained or dead in a state: a tenth of all members, but at least one."""
+    """Return the members that are full, drained or dead in a state: a tenth of all members, but at least one."""
     return tuple(names[::10])
 
 
@@ -54,7 +55,13 @@ def is_reached(state: str, pool: Mapping[str, Any]) -> bool:
     few = len(affected(pool["members"]))
     expected = {"drained": {"drained": few}, "dead": {"silent": few}, "failing-open": {"silent": total}}.get(state, {})
     well = total - sum(expected.values())
+    if state == "full" and sum(member["metrics"].get("idle_workers") == 0 for member in pool["members"]) != few:
+        return False
     return counts == Counter(expected | ({"usable": well} if well else {})) and pool["fail_open"] == (not well)
+
+
+def _all_workers_busy(metrics: Metrics, _: int) -> tuple[Metrics, float]:
+    return metrics | {"busy_workers": 20.0, "idle_workers": 0.0}, INTERVAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,9 @@ class PicturedFarm:
         if state == "drained":
             for name in affected(self.names):
                 self.farm.control("drain", member=name, reason=REASON)
+        elif state == "full":
+            for name in affected(self.names):
+                self.agents.agents[name].lie = _all_workers_busy
         elif state in ("dead", "failing-open"):
             self.agents.silent.update(affected(self.names) if state == "dead" else self.names)
         self._await(state)

@@ -115,7 +115,8 @@ export class EventLog {
     for (const pool of model.pools) {
       for (const member of pool.members) {
         const key = `${pool.name}\n${member.name}`;
-        const state = displayState(member);
+        const shown = displayState(member);
+        const state = shown === "full" ? member.state : shown;  // a busy member may become full every few seconds
         const before = this.states.get(key);
         this.states.set(key, state);
         if (before === undefined || before === state) continue;

@@ -185,7 +185,7 @@ export class ExplainPanel {
         setClass(element, isNext ? "is-next" : isExcluded ? "no-candidate" : "");
         setText(sign, isNext ? "▶" : "");
         setText(note, isNext ? "next" : isExcluded ? "excluded" : member.suspect ? "report overdue" : "");
-        const shown = { ...member, overrides: member.overrides ?? [], reason: member.reason ?? "", guard: member.guard ?? "" };
+        const shown = { ...member, parts: member.score_parts, overrides: member.overrides ?? [], reason: member.reason ?? "", guard: member.guard ?? "" };
         for (const update of updates) update(shown, maxScore);
       },
     };

@@ -44,7 +44,8 @@ export const COLUMNS = [
   {
     key: "state", title: "State", sort: member => {
       const state = displayState(member);
-      return STATE_ORDER.indexOf(STATE_ORDER.includes(state) ? state : "usable") * 2 - (member.guard ? 1 : 0);
+      const isLimited = member.guard || state === "full";
+      return STATE_ORDER.indexOf(STATE_ORDER.includes(state) ? state : "usable") * 2 - (isLimited ? 1 : 0);
     },
     build(cell) {
       const stateCell = new MemberStateCell(cell);

@@ -3,7 +3,7 @@
 import { fillList, make, makeButton, setText } from "./dom-elements.js";
 import { metricLabel, metricUnit, sortMetrics } from "./metric-labels.js";
 import { overrideDescription } from "./override-text.js";
-import { displayState, stateReason } from "./status-model.js";
+import { displayState, stateReason, stateText, whyFull } from "./status-model.js";
 import { NO_VALUE, formatNumber, formatPercent, formatReading } from "./value-format.js";
 
 export class MemberDetails {
@@ -28,8 +28,8 @@ export class MemberDetails {
   update(member, pool) {
     [this.member, this.pool] = [member.name, pool.name];
     this.element.querySelector(".steer-button").setAttribute("aria-label", `Steer ${member.name}`);
-    const reason = stateReason(member);
-    setText(this.state, `${displayState(member)}${reason ? `: ${reason}` : ""}`);
+    const reason = [stateReason(member), displayState(member) === "full" && whyFull(member)].filter(Boolean).join("; ");
+    setText(this.state, `${stateText(member)}${reason ? `: ${reason}` : ""}`);
     setText(this.summary, summaryOf(member, pool, reason));
     const overrides = member.overrides.map(overrideDescription);
     while (this.overrides.childElementCount > overrides.length) this.overrides.lastElementChild.remove();

@@ -2,11 +2,12 @@
 
 import { make, setAttribute, setClass, setText } from "./dom-elements.js";
 import { overrideDescription, overrideTitle } from "./override-text.js";
-import { displayState, stateReason } from "./status-model.js";
+import { displayState, stateReason, stateText, whyFull } from "./status-model.js";
 
 /** A sign for each state, so that no state is shown by colour alone. */
 const SIGNS = {
   usable: "●", silent: "✕", drained: "◌", alarm: "▲", unknown: "?", "forced down": "▼", quarantined: "▲", "held back": "◐",
+  full: "◆",
 };
 
 export class MemberStateCell {
@@ -27,7 +28,8 @@ export class MemberStateCell {
     const reason = stateReason(member);
     setClass(this.cell, `${this.baseClass} state ${state.replace(" ", "-")}`);
     setText(this.sign, SIGNS[state] ?? "?");
-    setText(this.word, state);
+    setText(this.word, stateText(member));
+    setAttribute(this.word, "title", state === "full" ? whyFull(member) : null);  // a line of its own would come and go
     setText(this.reason, reason);
     setAttribute(this.reason, "title", reason || null);
     const others = member.overrides.filter(override => overrideTitle(override) !== state);  // the state says the rest

@@ -5,7 +5,7 @@ import { makeButton, make, setAttribute, setChildren, setClass, setHidden, setSt
 import { hiddenColumns } from "./column-chooser.js";
 import { COLUMNS, NAME_COLUMN, memberComparator } from "./member-columns.js";
 import { MemberDetails } from "./member-details.js";
-import { displayState } from "./status-model.js";
+import { displayState, stateText } from "./status-model.js";
 
 const SORT_INTERVAL = 3000;  // milliseconds between two sortings by values that change, so that viewers can read the rows
 
@@ -180,7 +180,7 @@ export class MemberTable {
 }
 
 function matchesAll(member, terms) {
-  const searched = [member.name, displayState(member), member.reason, member.guard, ...member.addresses,
+  const searched = [member.name, stateText(member), member.reason, member.guard, ...member.addresses,
     ...member.overrides.map(({ kind, by, reason }) => `${kind} ${by} ${reason}`)].join(" ").toLowerCase();
   return terms.every(term => searched.includes(term));
 }

@@ -54,7 +54,7 @@ function serverProblems({ server: { fault, history } }) {
 function memberProblem(pool, member, starts, now) {
   const forced = member.overrides.find(({ kind }) => kind === "drain" || kind === "down");
   const kind = displayState(member);
-  if (kind === "usable") return null;
+  if (kind === "usable" || kind === "full") return null;  // how busy a member is belongs to normal operation
   const isChosen = kind === "drained" || kind === "forced down";
   const isNeeded = kind === "held back" && member.guard.startsWith("needed");  // it would be quarantined in a larger pool
   const advice = isNeeded ? ADVICE_FOR_NEEDED : ADVICE[kind] ?? "";

@@ -109,7 +109,7 @@ function addTotals(pool) {
   for (const member of pool.members) {
     const state = displayState(member);
     pool.states[state] = (pool.states[state] ?? 0) + 1;
-    pool.usable += state === "usable" || state === "held back" ? 1 : 0;
+    pool.usable += state === "usable" || state === "full" || state === "held back" ? 1 : 0;
     pool.topRate = Math.max(pool.topRate, member.rate ?? 0);
     if (member.rate !== null) pool.rate = (pool.rate ?? 0) + member.rate;
     const requests = member.metrics.requests_per_s;
@@ -131,10 +131,29 @@ export function stateReason(member) {
   return reason === state ? "" : reason;
 }
 
-/** Return a member's state as the page shows it: a member that an operator has forced down, and a usable member that a
- * guard rail restricts, have states of their own. */
-export function displayState({ state, guard, overrides }) {
+/** Return a member's state as the page shows it: a member that an operator has forced down, a usable member that a guard
+ * rail restricts, and a usable member without spare capacity, have states of their own. */
+export function displayState(member) {
+  const { state, guard, overrides } = member;
   if (state === "alarm" && overrides.some(({ kind }) => kind === "down")) return "forced down";
-  if (state !== "usable" || !guard) return state;
-  return guard.startsWith("quarantined") ? "quarantined" : "held back";
+  if (state !== "usable") return state;
+  if (guard) return guard.startsWith("quarantined") ? "quarantined" : "held back";
+  return whyFull(member) ? "full" : state;
+}
+
+/** Return the words for a member's state. A member without spare capacity is still usable. */
+export function stateText(member) {
+  const state = displayState(member);
+  return state === "full" ? "usable, full" : state;
+}
+
+/** Return why a member has no spare capacity, or "" if it has some. ``why_full`` in member_order.py does the same. */
+export function whyFull({ score, parts, metrics }) {
+  if (metrics?.idle_workers === 0 && metrics.busy_workers > 0) return "every worker of its web server is busy";
+  return score === 0 && hasEntries(parts ?? {}) ? "its score is 0" : "";  // without parts, no metric may be known
+}
+
+function hasEntries(object) {
+  for (const _ in object) return true;
+  return false;
 }

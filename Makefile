@@ -32,7 +32,7 @@ TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format venv native install lock lab-quick faults faults-quick soak \
-	dist packages packages-check machines machines-quick deps-debian deps-lab deps-packaging debian-packages check-python clean
+	dist packages packages-check machines machines-quick machines-upgrades deps-debian deps-lab deps-packaging debian-packages check-python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -172,11 +172,14 @@ packages: dist ## build packages of Debian and RPM into dist/, after dist (as ro
 packages-check: packages ## install and run each artefact in new root file systems of Debian 11, 12 and 13 (as root)
 	$(PACKAGING) check
 
-machines: packages ## install the packages on machines booted with systemd, and use them; about 10 minutes (as root)
+machines: packages ## install the packages on machines booted with systemd, and use them; about 15 minutes (as root)
 	$(MACHINES) full
 
 machines-quick: $(VENV)/.packaging ## the same with one name server and one web server, about 3 minutes (as root)
 	$(MACHINES) quick
+
+machines-upgrades: packages ## only upgrade and downgrade name servers on such machines, about 5 minutes (as root)
+	$(MACHINES) upgrades
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

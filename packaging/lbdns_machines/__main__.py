@@ -12,38 +12,38 @@ from types import FrameType
 from typing import Final
 
 from lbdns_machines.debian_12_packages import build_debian_12_packages
-from lbdns_machines.full_checks import check_fully
 from lbdns_machines.host_check import HostError, check_host
-from lbdns_machines.machine_farm import MachineFarm
-from lbdns_machines.machine_plans import FULL, QUICK
+from lbdns_machines.machine_farm import INTERRUPTIONS, REMOVAL_LIMIT, MachineFarm
 from lbdns_machines.machine_run import FAILURES, MachineRun
-from lbdns_machines.quick_checks import check_quickly
+from lbdns_machines.run_forms import FORMS, RunForm
 from lbdns_machines.step_report import RunAbortedError, StepReport
 from lbdns_machines.time_limit import TimeLimitReached, time_limit
 from lbdns_packaging.source_tree import ROOT
 
 CACHE: Final = ROOT / "build" / "packaging"
-#: Seconds for the preparation, which depends on Debian's mirror and on the host, and for everything
-LIMITS: Final = {"quick": (5 * 60.0, 12 * 60.0), "full": (30 * 60.0, 75 * 60.0)}
 EPILOG: Final = (
-    "Exit status: 0 if every step succeeded, or if this host cannot boot machines, in which case one line gives the "
-    "reason; 1 if a step failed or the run took too long; 130 if it was interrupted."
+    "Exit status: 0 if every step succeeded, or if this host cannot boot even its own systemd as a machine or is too "
+    "slow to prepare the machines, in which case one line gives the reason; 1 if a step failed or the run took too "
+    "long; 130 if it was interrupted."
 )
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m lbdns_machines", description=__doc__, epilog=EPILOG)
-    parser.add_argument("form", choices=sorted(LIMITS), help="quick: one name server and one web server; full: all")
+    what = "quick: one name server and one web server; upgrades: only upgrades; full: all"
+    parser.add_argument("form", choices=sorted(FORMS), help=what)
     parser.add_argument("--packages", type=Path, default=ROOT / "dist",
-                        help="folder of the packages that the full form installs (default: dist)")  # fmt: skip
+                        help="folder of the packages to install; quick builds its own (default: dist)")  # fmt: skip
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "machines", help="folder for logs and report.json")
     options = parser.parse_args(arguments)
     out: Path = options.out.resolve()
     report = StepReport(FAILURES, show=lambda line: print(line, flush=True))
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in INTERRUPTIONS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(number, _interrupt)
     try:
-        run_form(options.form, options.packages.resolve(), out, report)
+        run_form(FORMS[options.form], options.packages.resolve(), out, report)
     except HostError as error:
         print(f"machines: skipped: {' '.join(str(error).split())}")
         return 0
@@ -59,28 +59,26 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if report.failed else 0
 
 
-def run_form(form: str, packages: Path, out: Path, report: StepReport) -> None:
-    """Run the quick or the full form, and record its steps in ``report``; logs are written to the new folder ``out``.
+def run_form(form: RunForm, packages: Path, out: Path, report: StepReport) -> None:
+    """Run ``form``, and record its steps in ``report``; logs are written to the new folder ``out``.
 
-    Raises HostError if this host cannot boot machines. Also raises RunAbortedError and TimeLimitReached.
+    Raises HostError if this host cannot boot machines, or is too slow to prepare them. Also raises RunAbortedError and
+    TimeLimitReached.
     """
     check_host()
     began = time.monotonic()
-    plans = QUICK if form == "quick" else FULL
-    longest_preparation, longest = LIMITS[form]
-    with MachineFarm(plans, CACHE / "roots", out) as farm:
-        run = MachineRun(farm, CACHE / "quick-packages" if form == "quick" else packages, report)
+    with MachineFarm(form.plans, CACHE / "roots", out) as farm:
+        run = MachineRun(farm, CACHE / "quick-packages" if form.builds_packages else packages, report)
         try:
-            with time_limit(longest_preparation, "preparing machines and packages"):
-                run.boot(plans, CACHE / "roots")
-                if form == "quick":
+            with time_limit(form.longest_preparation, "preparing machines and packages"):
+                run.boot(form.plans, CACHE / "roots")
+                if form.builds_packages:
                     build = partial(build_debian_12_packages, run.packages, CACHE / "quick")
                     report.run("build the packages for Debian 12", build, essential=True)
         except TimeLimitReached as error:  # says nothing about lbdns
             raise HostError(str(error)) from None
-        with time_limit(longest - (time.monotonic() - began), "the rest of the run"):
-            run.follow_tutorial()
-            (check_fully if form == "full" else check_quickly)(run)
+        with time_limit(form.longest - REMOVAL_LIMIT - (time.monotonic() - began), "the rest of the run"):
+            form.check(run)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 from lbdns_packaging.debian_releases import SERVER_RELEASES, DebianRelease
 from lbdns_packaging.empty_native_wheel import build_empty_native_wheel
 from lbdns_packaging.linux_packages import PackageBuilder
+from lbdns_packaging.program_runs import run_program
 from lbdns_packaging.python_wheels import PYTHON_DISTRIBUTIONS, build_distribution
 from lbdns_packaging.source_tree import ROOT, copy_source, empty_folder, source_date_epoch, version
 
@@ -59,7 +60,7 @@ def compile_native_wheel(out: Path, release: DebianRelease) -> Path | None:
     maturin = Path(sysconfig.get_path("scripts")) / "maturin"
     manifest = ROOT / "native" / "Cargo.toml"
     command = [str(maturin), "build", "--release", "--quiet", "--manifest-path", str(manifest), "--out", str(out)]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    run_program(command, check=True)
     (wheel,) = out.glob("lbdns_native-*.whl")
     if runs_with_glibc(wheel.name, release.glibc):
         return wheel

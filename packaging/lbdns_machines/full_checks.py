@@ -1,13 +1,12 @@
-"""The checks that only the full form makes: delegation, load, tunnel, upgrade, rotated keys, and a clone that joins."""
+"""The checks that only the full form makes: delegation, load, tunnel, upgrades, rotated keys, and a clone that
+joins."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from lbdns.client.http_client import STATUS_PATH
@@ -23,13 +22,10 @@ from lbdns_machines.farm_steps import (
 )
 from lbdns_machines.machine import MachineError
 from lbdns_machines.machine_farm import MachineFarm
-from lbdns_machines.machine_plans import DEBIAN_12, NGINX_FILES, MachinePlan, server_package
+from lbdns_machines.machine_plans import DEBIAN_12, NAME_SERVERS, NGINX_FILES, MachinePlan
 from lbdns_machines.machine_run import MachineRun
-from lbdns_machines.query_load import LoadFromMachine
-from lbdns_packaging.newer_packages import make_newer_packages, newer_packages
-from lbdns_packaging.source_tree import version
+from lbdns_machines.upgrade_steps import MEMBER, ZONE, check_upgrades, install_server
 
-QUERY_RATE: Final = 500.0  # queries per second during an upgrade
 HELD: Final = 18  # connections that keep the web server's workers busy; each web server has 20
 CLONE: Final = MachinePlan("web-clone", "192.0.2.4", DEBIAN_12, ("nginx",), NGINX_FILES, is_web_server=True)
 _CURL: Final = "curl --fail --silent --show-error --max-time 30 http://127.0.0.1:8053"
@@ -46,16 +42,21 @@ echo $! > /run/held.pid
 
 
 def check_fully(run: MachineRun) -> None:
-    """Check everything, after the tutorial; the failure of one check does not end the others."""
+    """Follow the tutorial, and check everything; the failure of one check does not end the others."""
+    run.follow_tutorial()
     farm, report = run.farm, run.report
     names = [machine.name for machine in farm.machines.values()]
+    install = partial(install_server, run, farm[NAME_SERVERS[1]])
+    report.run(f"{NAME_SERVERS[1]}: install and configure", install)
     report.run("parent: delegates the zone", partial(delegate, farm, "".join(run.printed)))
     report.run("client: answers by its own resolv.conf", partial(check_client_resolver, farm))
     report.run("client: the page through the tutorial's tunnel", partial(check_tunnel, farm))
     report.run("answers avoid a loaded web server", partial(check_load, farm))
     for name in names:
         report.run(f"{name}: reboot", partial(check_reboot, farm, name))
-    report.run("ns: upgrade under load", partial(check_upgrade, farm, run.packages))
+    check_upgrades(run, NAME_SERVERS[0], CLIENTS_NAME, "gandalf")
+    report.run("ns: agents report to the upgraded server", partial(await_usable, farm))
+    check_upgrades(run, NAME_SERVERS[1], f"www.{ZONE}", MEMBER)
     report.run("keys are rotated", partial(check_rotation, farm))
     report.run("a clone of frodo joins", partial(check_clone, farm))
     run.remove()
@@ -99,27 +100,6 @@ def check_load(farm: MachineFarm) -> str:
     finally:
         client.run("kill $(cat /run/held.pid)", check=False)
     return f"{by_address[favourite]} was in {count} of 20 answers; then {moved}; {await_usable(farm)}"
-
-
-def check_upgrade(farm: MachineFarm, packages: Path) -> str:
-    """Apt installs a newer version while a client sends queries, none of which is lost."""
-    ns, client = farm["ns"], farm["client"]
-    folder = ns.root.parent / "newer"
-    package, _ = make_newer_packages(packages / server_package(ns.plan, version()), folder, version())
-    newer = newer_packages(version())[0].version
-    shutil.copy(package, ns.root / "root")
-    with LoadFromMachine(client, ns.address, CLIENTS_NAME, QUERY_RATE) as load:
-        ns.run(f"apt-get install ./{package.name}")
-        await_usable(farm)
-    tally = load.tally
-    if tally.lost or tally.unexpected or tally.answered != tally.sent or not tally.sent:
-        raise MachineError(
-            f"of {tally.sent} queries, {tally.answered} were answered, {tally.lost} lost, and {tally.unexpected} "
-            "answered unexpectedly"
-        )
-    if newer not in (printed := ns.run("lbdns --version")):
-        raise MachineError(f"ns: 'lbdns --version' prints {printed!r} after the upgrade, not {newer}")
-    return f"{tally.sent} queries in {tally.seconds:.0f} s, 0 lost; longest answer {tally.longest:.2f} s"
 
 
 def check_rotation(farm: MachineFarm) -> str:

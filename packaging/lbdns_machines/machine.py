@@ -22,6 +22,7 @@ BOOT_LIMIT: Final = 120.0  # seconds; a machine boots in 1 to 3 s on an idle hos
 COMMAND_LIMIT: Final = 180.0  # seconds
 _GRACE: Final = 10.0  # seconds for systemd-nspawn to notice the end of its machine
 _PAUSE: Final = 0.1  # seconds between two looks at what is awaited
+_LINES: Final = 30  # of the console that an error message shows
 _PATH: Final = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ENVIRONMENT: Final = (_PATH, "HOME=/root", "LANG=C.UTF-8", "TERM=dumb", "DEBIAN_FRONTEND=noninteractive")
 
@@ -168,13 +169,16 @@ class Machine:
 
     def _end_of_log(self) -> str:
         with suppress(OSError):
-            return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LINES:])
         return ""
 
 
-def nspawn_command(name: str, root: Path, network: str, groups: Sequence[Path]) -> list[str]:
+def nspawn_command(
+    name: str, root: Path, network: str, groups: Sequence[Path], options: Sequence[str] = ()
+) -> list[str]:
     """Return the command that boots ``root`` as machine ``name`` in the namespace ``network``, in control ``groups``.
 
+    ``options`` are further options of systemd-nspawn.
     If this process dies, the kernel sends SIGTERM to systemd-nspawn, which then shuts the machine down.
     """
     join = "; ".join(f"echo $$ > {shlex.quote(str(group))}" for group in groups)
@@ -183,4 +187,5 @@ def nspawn_command(name: str, root: Path, network: str, groups: Sequence[Path]) 
         "nsenter", f"--net={network}", "--", "setpriv", "--pdeathsig", "TERM", "--",
         "systemd-nspawn", "--register=no", "--keep-unit", "--boot", "--timezone=off", "--resolv-conf=off",
         "--console=read-only", f"--network-bridge={BRIDGE}", f"--machine={name}", f"--directory={root}",
+        *options,
     ]  # fmt: skip

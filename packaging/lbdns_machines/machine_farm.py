@@ -4,54 +4,86 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
+from lbdns_machines.boot_check import check_boot
 from lbdns_machines.control_groups import ControlGroups
 from lbdns_machines.host_check import HostError
+from lbdns_machines.leftovers import remove_leftovers
 from lbdns_machines.machine import Machine
 from lbdns_machines.machine_files import write_machine_files
 from lbdns_machines.machine_network import MachineNetwork
 from lbdns_machines.machine_plans import MachinePlan
+from lbdns_machines.time_limit import TimeLimitReached, time_limit
 from lbdns_packaging.source_tree import empty_folder
+
+#: Signals that end a run
+INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+REMOVAL_LIMIT: Final = 90.0  # seconds to remove the machines on a busy host
 
 
 class MachineFarm:
     """The machines of ``plans``, which exist during a ``with`` statement. Needs root.
 
-    Raises HostError if the host permits no network namespaces or control groups. Root file systems are unpacked from
+    First, the network namespaces and control groups of killed runs are removed. Raises HostError if the host permits no
+    network namespaces or control groups, or cannot boot its own systemd in them. Root file systems are unpacked from
     ``cache`` into ``folder``, and removed at the end; the consoles' logs remain.
     """
 
-    def __init__(self, plans: Sequence[MachinePlan], cache: Path, folder: Path) -> None:
-        self._plans, self._cache, self._folder = plans, cache, folder
+    def __init__(
+        self,
+        plans: Sequence[MachinePlan],
+        cache: Path,
+        folder: Path,
+        check_boot: Callable[[MachineNetwork, ControlGroups, Path], None] = check_boot,
+    ) -> None:
+        self._plans, self._cache, self._folder, self._check_boot = plans, cache, folder, check_boot
         self._network, self._groups = MachineNetwork(), ControlGroups()
         self.machines: dict[str, Machine] = {}
 
     def __enter__(self) -> Self:
         empty_folder(self._folder)
         try:
+            for name in remove_leftovers():
+                print(f"machines: removed what {name} left, which had been killed", flush=True)
             self._groups.make("none")
             self._network.__enter__()
-        except (OSError, subprocess.SubprocessError) as error:
-            self._groups.remove()
-            raise HostError(str(error)) from None
+            self._check_boot(self._network, self._groups, self._folder / "boot-check")
+        except BaseException as error:
+            self._remove()
+            if isinstance(error, (OSError, subprocess.SubprocessError)):
+                raise HostError(str(error)) from None
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        try:
+            self._remove()
+        except TimeLimitReached as late:
+            if not error:
+                raise
+            print(f"machines: {late}; the next run removes the rest", file=sys.stderr)
+
+    def _remove(self) -> None:
+        """Stop and remove everything, as far as it exists. Raises TimeLimitReached after ``REMOVAL_LIMIT`` seconds."""
         # A second Ctrl-C must not leave anything behind; this takes a few seconds
-        before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-        for machine in self.machines.values():
-            machine.kill()
-        self._groups.remove()
-        self._network.__exit__(kind, error, trace)
-        subprocess.run(["rm", "-rf", self._folder / "roots"], check=False)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in INTERRUPTIONS}
+        try:
+            with time_limit(REMOVAL_LIMIT, "removing the machines"):
+                for machine in self.machines.values():
+                    machine.kill()
+                self._groups.remove()
+                self._network.remove()
+                subprocess.run(["rm", "-rf", "--one-file-system", self._folder / "roots"], check=False)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def __getitem__(self, name: str) -> Machine:
         return self.machines[name]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from ipaddress import ip_network
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from lbdns_machines.machine_plans import GATEWAY, NETWORK
+from lbdns_machines.run_names import run_name
 
 BRIDGE: Final = "bridge0"
 _LIMIT: Final = 30.0  # seconds for one command of ip
@@ -20,7 +21,7 @@ class MachineNetwork:
     be made."""
 
     def __init__(self) -> None:
-        self.name = f"lbdns-machines-{os.getpid()}"
+        self.name = run_name()
 
     @property
     def path(self) -> str:
@@ -28,30 +29,39 @@ class MachineNetwork:
         return f"/run/netns/{self.name}"
 
     def __enter__(self) -> Self:
-        self._ip("netns", "add", self.name)
         try:
+            _ip("netns", "add", self.name)
             length = ip_network(NETWORK).prefixlen
-            self._ip("-n", self.name, "link", "set", "lo", "up")
-            self._ip("-n", self.name, "link", "add", BRIDGE, "type", "bridge")
-            self._ip("-n", self.name, "address", "add", f"{GATEWAY}/{length}", "dev", BRIDGE)
-            self._ip("-n", self.name, "link", "set", BRIDGE, "up")
+            _ip("-n", self.name, "link", "set", "lo", "up")
+            _ip("-n", self.name, "link", "add", BRIDGE, "type", "bridge")
+            _ip("-n", self.name, "address", "add", f"{GATEWAY}/{length}", "dev", BRIDGE)
+            _ip("-n", self.name, "link", "set", BRIDGE, "up")
         except BaseException:
-            self._remove()
+            self.remove()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._remove()
+        self.remove()
 
-    def _remove(self) -> None:
+    def remove(self) -> None:
+        """Delete the namespace, if it exists. If that fails, print a message."""
+        if not Path(self.path).exists():
+            return
         try:
-            self._ip("netns", "delete", self.name)
+            delete_namespace(self.name)
         except (OSError, subprocess.SubprocessError) as error:
             print(f"machines: the network namespace {self.name} remains: {error}", file=sys.stderr)
 
-    def _ip(self, *arguments: str) -> None:
-        result = subprocess.run(["ip", *arguments], check=False, capture_output=True, text=True, timeout=_LIMIT)
-        if result.returncode:
-            raise OSError(f"ip {' '.join(arguments)}: {result.stderr.strip()}")
+
+def delete_namespace(name: str) -> None:
+    """Delete the network namespace ``name``. Raises OSError or SubprocessError."""
+    _ip("netns", "delete", name)
+
+
+def _ip(*arguments: str) -> None:
+    result = subprocess.run(["ip", *arguments], check=False, capture_output=True, text=True, timeout=_LIMIT)
+    if result.returncode:
+        raise OSError(f"ip {' '.join(arguments)}: {result.stderr.strip()}")

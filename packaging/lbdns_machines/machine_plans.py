@@ -86,6 +86,9 @@ class MachinePlan:
 
 
 _NS: Final = "192.0.2.53"
+#: The machines that get the server's package: the tutorial's, and one with Debian 13
+NAME_SERVERS: Final = ("ns", "ns-trixie")
+_NS_TRIXIE: Final = MachinePlan(NAME_SERVERS[1], "192.0.2.54", DEBIAN_13)
 _PARENT: Final = "192.0.2.5"
 
 #: One name server, one web server and a client, whose resolver is the name server
@@ -94,7 +97,10 @@ QUICK: Final = (
     MachinePlan("gandalf", "192.0.2.1", SMALL, ("apache2",), is_web_server=True),
     MachinePlan("client", "192.0.2.100", SMALL, resolver=_NS),
 )
-#: The tutorial's machines, a parent name server that also resolves for the client, and three releases of Debian
+#: Name servers to upgrade, and a client
+UPGRADES: Final = (QUICK[0], _NS_TRIXIE, QUICK[2])
+#: The tutorial's machines, a parent name server that also resolves for the client, and a name server with Debian 13.
+#: The web servers have three releases of Debian.
 FULL: Final = (
     MachinePlan("ns", _NS, DEBIAN_12),
     MachinePlan("parent", _PARENT, DEBIAN_12, ("named",),
@@ -103,6 +109,7 @@ FULL: Final = (
     MachinePlan("frodo", "192.0.2.2", DEBIAN_12, ("nginx",), NGINX_FILES, is_web_server=True),
     MachinePlan("bilbo", "192.0.2.3", DEBIAN_13, ("apache2",), _EVENT, is_web_server=True),
     MachinePlan("client", "192.0.2.100", DEBIAN_12, resolver=_PARENT),
+    _NS_TRIXIE,
 )  # fmt: skip
 
 

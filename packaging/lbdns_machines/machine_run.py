@@ -15,7 +15,7 @@ from lbdns_machines.farm_steps import await_usable, check_removal
 from lbdns_machines.host_check import HostError
 from lbdns_machines.machine import Machine, MachineError
 from lbdns_machines.machine_farm import MachineFarm
-from lbdns_machines.machine_plans import MachinePlan, server_package
+from lbdns_machines.machine_plans import NAME_SERVERS, MachinePlan, server_package
 from lbdns_machines.step_report import RunAbortedError, StepReport
 from lbdns_machines.tutorial_steps import commands_on_machines, step_name
 from lbdns_packaging.root_file_systems import PackagingError, RootFileSystem
@@ -36,14 +36,18 @@ class MachineRun:
     printed: list[str] = field(default_factory=list)  # by the tutorial's commands
 
     def boot(self, plans: Sequence[MachinePlan], cache: Path) -> None:
-        """Make, unpack and boot the machines. Raises HostError, since no package of lbdns is involved yet."""
+        """Make, unpack and boot the machines.
+
+        Raises HostError if mmdebstrap fails, which depends on Debian's mirror. Raises RunAbortedError if a machine does
+        not boot: since the host can boot its own systemd, the machine's files are wrong.
+        """
         try:
             for root in dict.fromkeys(plan.root for plan in plans):
                 self.report.run(f"root file system of {root.release}", partial(_archive, root, cache), essential=True)
-            self.report.run("unpack the root file systems", self.farm.unpack, essential=True)
-            self.report.run("boot all machines", self.farm.boot, essential=True)
         except RunAbortedError:
             raise HostError(self.report.results[-1].error) from None
+        self.report.run("unpack the root file systems", self.farm.unpack, essential=True)
+        self.report.run("boot all machines", self.farm.boot, essential=True)
 
     def follow_tutorial(self) -> None:
         """Put the packages onto the machines, and run each command block of the tutorial.
@@ -58,18 +62,30 @@ class MachineRun:
 
     def remove(self) -> None:
         """Check that a purge of each package leaves nothing behind."""
-        for package, names in (("lbdns", ["ns"]), ("lbdns-agent", [each.name for each in self.farm.web_servers])):
-            self.report.run(f"purge {package}", partial(check_removal, self.farm, package, names))
+        name_servers: list[str] = [name for name in NAME_SERVERS if name in self.farm.machines]
+        web_servers = [machine.name for machine in self.farm.web_servers]
+        for package, names in (("lbdns", name_servers), ("lbdns-agent", web_servers)):
+            if names:
+                self.report.run(f"purge {package}", partial(check_removal, self.farm, package, names))
+
+    def server_package(self, machine: Machine) -> Path:
+        """Return the path of the server's package that was built for ``machine``. Raises PackagingError if it is
+        missing."""
+        return self._package(server_package(machine.plan, version()))
 
     def _copy_packages(self) -> str:
         ns = self.farm["ns"]
-        files = {ns: server_package(ns.plan, version())}
-        files |= {machine: f"lbdns-agent_{version()}-1_all.deb" for machine in self.farm.web_servers}
-        for machine, name in files.items():
-            if not (self.packages / name).exists():
-                raise PackagingError(f"{self.packages / name} not found: run 'make packages' as root")
-            shutil.copy(self.packages / name, machine.root / "root")
-        return ", ".join(sorted(set(files.values())))
+        files = {ns: self.server_package(ns)}
+        files |= {machine: self._package(f"lbdns-agent_{version()}-1_all.deb") for machine in self.farm.web_servers}
+        for machine, path in files.items():
+            shutil.copy(path, machine.root / "root")
+        return ", ".join(sorted({path.name for path in files.values()}))
+
+    def _package(self, name: str) -> Path:
+        path = self.packages / name
+        if not path.exists():
+            raise PackagingError(f"{path} not found: run 'make packages' as root")
+        return path
 
     def _run(self, machine: Machine, commands: str) -> None:
         self.printed.append(machine.run(commands))

@@ -6,12 +6,12 @@ They are compiled by the Rust compiler of Debian 13 and linked by zig, so every 
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sysconfig
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Final
 
+from lbdns_packaging.program_runs import run_program
 from lbdns_packaging.root_file_systems import PackagingError, RootFileSystem, command_inside
 from lbdns_packaging.source_tree import empty_folder
 
@@ -55,7 +55,7 @@ def build_native_wheels(source: Path, out: Path, epoch: int, work: Path) -> list
 
     def run(*command: str, network: bool = False) -> None:
         whole = command_inside(root, command, network=network, binds=binds, environment=environment)
-        result = subprocess.run(whole, check=False, capture_output=True, text=True)
+        result = run_program(whole)
         if result.returncode:
             raise PackagingError(f"{' '.join(command)} failed:\n{result.stdout}{result.stderr}")
 

@@ -1,4 +1,4 @@
-"""Makes newer versions of the server's package from the package that was built, for the upgrade check."""
+"""Makes newer versions of the server's package from the package that was built, for upgrades under load."""
 
 from __future__ import annotations
 

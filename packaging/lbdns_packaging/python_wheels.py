@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
 from lbdns_packaging.archives import repack_tar_gz
+from lbdns_packaging.program_runs import run_program
 
 #: Distribution -> its folder
 PYTHON_DISTRIBUTIONS: Final = {"lbdns-agent": "agent", "lbdns": ".", "lbdns-tools": "tools"}
@@ -33,10 +33,7 @@ def build_distribution(folder: Path, out: Path, kind: str, epoch: int) -> Path:
     """Build the ``kind`` ("wheel" or "sdist") of the distribution in ``folder``, and return the file in ``out``."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
     before = set(out.iterdir())
-    subprocess.run(
-        [sys.executable, "-c", _BUILD, kind, str(out)],
-        cwd=folder, env=environment, umask=0o022, check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    run_program([sys.executable, "-c", _BUILD, kind, str(out)], folder=folder, environment=environment, check=True)
     (built,) = set(out.iterdir()) - before
     if kind == "sdist":
         repack_tar_gz(built, epoch)

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from lbdns_packaging.program_runs import run_program
 from lbdns_packaging.source_tree import empty_folder
 
 MIRROR: Final = "http://deb.debian.org/debian"
@@ -59,15 +60,21 @@ class RootFileSystem:
         archive.parent.mkdir(parents=True, exist_ok=True)
         unfinished = archive.with_name(f"unfinished-{os.getpid()}-{archive.name}")
         command = [
+            # What mmdebstrap mounts disappears with its processes, even if they are killed
+            "unshare", "--mount", "--propagation", "private", "--",
             "mmdebstrap", "--quiet", f"--variant={self.variant}", f"--include={','.join(self.packages)}",
             f"--architectures={','.join(self.architectures)}", self.release, str(unfinished), MIRROR,
         ]  # fmt: skip
         print(f"creating a root file system for {self.release} with {', '.join(self.packages)} ...", flush=True)
-        result = subprocess.run(command, check=False, capture_output=True, text=True)
-        if result.returncode:
+        try:
+            result = run_program(command)
+            if result.returncode:
+                raise PackagingError(
+                    f"mmdebstrap cannot create a root file system for {self.release}:\n{result.stderr}"
+                )
+            unfinished.rename(archive)
+        finally:
             unfinished.unlink(missing_ok=True)
-            raise PackagingError(f"mmdebstrap cannot create a root file system for {self.release}:\n{result.stderr}")
-        unfinished.rename(archive)
 
 
 def require_root() -> None:
@@ -98,16 +105,4 @@ def command_inside(
         *(f"--bind={outside}:{inside}" for outside, inside in (binds or {}).items()),
         *(f"--setenv={name}={value}" for name, value in (environment or {}).items()),
         "--", *command,
-    ]  # fmt: skip
-
-
-def boot_command(folder: Path, *, binds: Mapping[Path, str]) -> list[str]:
-    """Return the command that boots the root file system ``folder`` as a machine with only a loopback.
-
-    The command ends when the machine exits, with the machine's exit status.
-    """
-    return [
-        "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "--console=pipe", "--timezone=off",
-        f"--directory={folder}", "--resolv-conf=off", "--private-network",
-        *(f"--bind-ro={outside}:{inside}" for outside, inside in binds.items()),
     ]  # fmt: skip

@@ -5,7 +5,6 @@ It is an ordinary virtual environment, ``/usr/lib/lbdns``, on top of Debian's Py
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import zipfile
 from configparser import ConfigParser
@@ -13,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from lbdns_packaging.debian_releases import MACHINES, DebianRelease
+from lbdns_packaging.program_runs import run_program
 from lbdns_packaging.root_file_systems import PackagingError
 from lbdns_packaging.source_tree import empty_folder
 
@@ -48,7 +48,7 @@ def download_dependencies(lock: Path, release: DebianRelease, architecture: str,
         f"--abi={short}", "--abi=abi3", "--abi=none", *(f"--platform={name}" for name in platforms),
         "--dest", str(folder), "--requirement", str(wanted),
     ]  # fmt: skip
-    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    result = run_program(command)
     if result.returncode:
         raise PackagingError(f"pip cannot download the dependencies for {release.codename}:\n{result.stderr}")
     return sorted(folder.glob("*.whl"))

@@ -11,13 +11,23 @@ import pytest
 
 from lbdns_machines.full_checks import CLONE
 from lbdns_machines.machine_files import machine_files, machine_links, write_machine_files
-from lbdns_machines.machine_plans import FULL, GATEWAY, NETWORK, QUICK, MachinePlan, server_package
+from lbdns_machines.machine_plans import (
+    FULL,
+    GATEWAY,
+    NAME_SERVERS,
+    NETWORK,
+    QUICK,
+    UPGRADES,
+    MachinePlan,
+    server_package,
+)
 from lbdns_machines.machine_run import TUTORIAL
+from lbdns_packaging.debian_releases import SERVER_RELEASES
 
-both_forms = pytest.mark.parametrize("plans", [QUICK, (*FULL, CLONE)], ids=["quick", "full"])
+each_form = pytest.mark.parametrize("plans", [QUICK, (*FULL, CLONE), UPGRADES], ids=["quick", "full", "upgrades"])
 
 
-@both_forms
+@each_form
 def test_names_and_addresses_are_unique_and_in_the_network(plans: Sequence[MachinePlan]) -> None:
     addresses = [plan.address for plan in plans] + [GATEWAY]
     assert len(set(addresses)) == len(addresses)
@@ -26,7 +36,7 @@ def test_names_and_addresses_are_unique_and_in_the_network(plans: Sequence[Machi
     assert all(len(f"vb-{plan.name}") <= 15 for plan in plans), "names of network interfaces are this long at most"
 
 
-@both_forms
+@each_form
 def test_the_tutorial_has_the_same_web_servers(plans: Sequence[MachinePlan]) -> None:
     text = TUTORIAL.read_text()
     for plan in plans:
@@ -36,6 +46,12 @@ def test_the_tutorial_has_the_same_web_servers(plans: Sequence[MachinePlan]) -> 
 
 def test_the_full_form_has_three_releases_of_debian() -> None:
     assert [plan.root.release for plan in FULL if plan.is_web_server] == ["bullseye", "bookworm", "trixie"]
+
+
+@pytest.mark.parametrize("plans", [FULL, UPGRADES], ids=["full", "upgrades"])
+def test_servers_are_upgraded_on_each_release(plans: Sequence[MachinePlan]) -> None:
+    releases = {plan.root.release for plan in plans if plan.name in NAME_SERVERS}
+    assert releases == {release.codename for release in SERVER_RELEASES}
 
 
 @pytest.mark.parametrize(("release", "number"), [("bookworm", 12), ("trixie", 13)])

@@ -12,29 +12,35 @@ from lbdns_tools.bench.dns.windowed_load import WindowedLoad
 
 
 class FewAnswers:
-    """A server that answers the given number of queries with ``rcode`` and then stops."""
+    """A server that answers the given number of queries, each with ``rcode`` and ``records`` records, and then
+    stops."""
 
-    def __init__(self, answers: int, rcode: int = 0) -> None:
+    def __init__(self, answers: int, rcode: int = 0, records: int = 1) -> None:
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.sock.bind(("127.0.0.1", 0))
         self.port: int = self.sock.getsockname()[1]
-        self._answers, self._rcode = answers, rcode
+        self._answers, self._rcode, self._records = answers, rcode, records
         threading.Thread(target=self._run).start()
 
     def _run(self) -> None:
         with self.sock:
             for _ in range(self._answers):
                 query, client = self.sock.recvfrom(512)
-                self.sock.sendto(query[:2] + bytes((0x84, self._rcode)) + query[4:], client)
+                counts = query[4:6] + bytes((0, self._records)) + query[8:]
+                self.sock.sendto(query[:2] + bytes((0x84, self._rcode)) + counts, client)
 
 
 def test_refused_queries_count_as_lost() -> None:
     assert WindowedLoad(FewAnswers(0).port, 50, 0).run().lost == 50
 
 
-def test_an_error_is_no_answer() -> None:
-    tally = WindowedLoad(FewAnswers(1, rcode=2).port, 1, 0).run()
-    assert (tally.answered, tally.unexpected) == (0, 1)
+@pytest.mark.parametrize(
+    ("rcode", "records", "counts"), [(0, 1, (1, 0)), (2, 0, (0, 1)), (0, 0, (0, 1))],
+    ids=["answer", "error", "no record"],
+)  # fmt: skip
+def test_an_answer_has_a_record_and_no_error(rcode: int, records: int, counts: tuple[int, int]) -> None:
+    tally = WindowedLoad(FewAnswers(1, rcode, records).port, 1, 0).run()
+    assert (tally.answered, tally.unexpected) == counts
 
 
 def test_clients_do_not_make_up_for_a_pause() -> None:

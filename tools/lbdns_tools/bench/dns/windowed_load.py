@@ -17,6 +17,7 @@ WINDOW: Final = 8  # queries in flight from each port
 BEHIND: Final = 0.1  # seconds; after a pause, clients make up for no more than the queries of this time
 GIVE_UP: Final = 3.0  # seconds without an answer after which a query is lost
 QUERY: Final = query_wire("round.robin.bench", edns=False)
+_NO_ANSWER_RECORDS: Final = b"\0\0"  # their number in the header, for example that of a truncated response
 
 
 @dataclass
@@ -26,7 +27,7 @@ class QueryTally:
     sent: int = 0
     answered: int = 0
     lost: int = 0
-    unexpected: int = 0  # datagrams other than the answer to a query in flight
+    unexpected: int = 0  # datagrams other than an answer with a record to a query in flight
     longest: float = 0.0  # seconds from a query to its answer
     seconds: float = 0.0
     disruptions: list[str] = field(default_factory=list)  # a description of each disruption
@@ -112,7 +113,7 @@ class WindowedLoad:
             while True:
                 answer = sock.recv(512)
                 sent = in_flight.pop(answer[:2], None)
-                if sent is None or answer[3] & 15:
+                if sent is None or answer[3] & 15 or answer[6:8] == _NO_ANSWER_RECORDS:
                     tally.unexpected += 1
                 else:
                     tally.answered += 1

@@ -13,7 +13,7 @@ from typing import Final
 
 from lbdns_machines.debian_12_packages import build_debian_12_packages
 from lbdns_machines.host_check import HostError, check_host
-from lbdns_machines.machine_farm import INTERRUPTIONS, REMOVAL_LIMIT, MachineFarm
+from lbdns_machines.machine_farm import FILES_LIMIT, INTERRUPTIONS, STOP_LIMIT, MachineFarm
 from lbdns_machines.machine_run import FAILURES, MachineRun
 from lbdns_machines.run_forms import FORMS, RunForm
 from lbdns_machines.step_report import RunAbortedError, StepReport
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     except TimeLimitReached as error:
         report.add_failure("time limit", str(error))
     except KeyboardInterrupt:
-        print("machines: interrupted; all machines have been removed")
+        print("machines: interrupted; all machines have been stopped")
         return 130
     (out / "report.json").write_text(report.to_json())
     print(f"\n{report.table()}\n{out / 'report.json'}")
@@ -77,7 +77,8 @@ def run_form(form: RunForm, packages: Path, out: Path, report: StepReport) -> No
                     report.run("build the packages for Debian 12", build, essential=True)
         except TimeLimitReached as error:  # says nothing about lbdns
             raise HostError(str(error)) from None
-        with time_limit(form.longest - REMOVAL_LIMIT - (time.monotonic() - began), "the rest of the run"):
+        end = began + form.longest - STOP_LIMIT - FILES_LIMIT
+        with time_limit(end - time.monotonic(), "the rest of the run"):
             form.check(run)
 
 

@@ -125,13 +125,13 @@ def test_signals_do_not_interrupt_the_removal(host: Host, tmp_path: Path) -> Non
 
 @pytest.fixture
 def endless_removal(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REMOVAL_LIMIT", 0.05)
+    monkeypatch.setattr(module, "STOP_LIMIT", 0.05)
     host.fail["kill"] = lambda: threading.Event().wait(60)
 
 
 @pytest.mark.usefixtures("endless_removal")
-def test_a_removal_that_takes_too_long_is_a_failure(host: Host, tmp_path: Path) -> None:
-    with pytest.raises(TimeLimitReached, match="removing the machines takes longer"), farm(host, tmp_path):
+def test_machines_that_do_not_stop_are_a_failure(host: Host, tmp_path: Path) -> None:
+    with pytest.raises(TimeLimitReached, match="stopping the machines takes longer"), farm(host, tmp_path):
         pass
 
 
@@ -139,4 +139,26 @@ def test_a_removal_that_takes_too_long_is_a_failure(host: Host, tmp_path: Path) 
 def test_the_first_error_counts(host: Host, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(HostError, match="too slow"), farm(host, tmp_path):
         raise HostError("too slow")
-    assert "removing the machines takes longer than 0 s; the next run removes the rest" in capsys.readouterr().err
+    assert "stopping the machines takes longer than 0 s; the next run removes the rest" in capsys.readouterr().err
+
+
+def test_files_that_are_removed_too_slowly_are_no_failure(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(command: list[str], *, check: bool, timeout: float) -> None:
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    with farm(host, tmp_path):
+        monkeypatch.setattr(subprocess, "run", run)
+    assert host.events == MADE + REMOVED
+    assert f"files remain in {tmp_path / 'out' / 'roots'}; the next run removes them" in capsys.readouterr().err
+
+
+def test_a_host_that_starts_too_slowly_cannot_boot_machines(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "START_LIMIT", 0.05)
+    host.fail["remove leftovers"] = lambda: threading.Event().wait(60)
+    with pytest.raises(HostError, match="checking the host takes longer than 0 s"), farm(host, tmp_path):
+        pass
+    assert host.events == ["remove leftovers", *REMOVED]

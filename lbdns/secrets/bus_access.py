@@ -37,6 +37,8 @@ def read_bus_access(bus: BusConfig) -> tuple[BusAccess, list[str]]:
     if bus.tls_ca:
         try:
             authorities = bus.tls_ca.read_text("ascii")
+            if not authorities.strip():
+                raise ValueError("with an empty text, the authorities of the system would be trusted")
             ssl.create_default_context(cadata=authorities)
         except (ValueError, ssl.SSLError):  # also UnicodeDecodeError
             raise ConfigError(f"{bus.tls_ca}: [bus] tls_ca: the file contains no certificate (PEM)") from None

@@ -6,7 +6,7 @@ from typing import Final
 
 #: The beginning of a text from a server or from the library -> the text to show, with {} for the original
 _TEXTS: Final = {
-    "authorization violation": "the server refuses the credentials ({}); check the user, and the password or token",
+    "authorization": "the server refuses the credentials ({}); check the user, and the password or token",
     "permissions violation": "the server refuses the subscription ({}); check the permissions of the user",
     "unexpected eof": "the server closed the connection",
     "empty response": "it is not a NATS server",

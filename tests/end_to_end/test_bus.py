@@ -20,7 +20,6 @@ from tests.needs import needs
 pytestmark = needs(programs=("nats-server",))
 
 MEMBERS = {"gandalf": ["127.0.0.18"], "frodo": ["127.0.0.17"]}
-BUSY = {"cpu_idle": 2.0, "run_queue": 30.0}
 #: Options of a real agent that measures nothing that a busy machine may disturb
 QUIET = ("--gateway", "off", "--server-status", "off", "--alarm", "off")
 
@@ -71,7 +70,7 @@ def test_reports_arrive_and_best_follows(tmp_path: Path, tls: bool) -> None:
 
         def follows(idle: PublishingAgent, busy: PublishingAgent) -> bool:
             idle.send()
-            busy.send(**BUSY)
+            busy.send(cpu_idle=2.0, run_queue=30.0)
             return best(site) == idle.host
 
         eventually(lambda: follows(one, two), "answers name the idle member")

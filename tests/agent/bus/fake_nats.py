@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from typing import Optional
 
 INFO = b'INFO {"server_id":"fake","max_payload":1048576}\r\n'
 
@@ -20,7 +19,7 @@ class FakeNats:
         self.refuses_reports = False
         self.refuses_users = False
         self.lines: list[bytes] = []
-        self._connection: Optional[socket.socket] = None
+        self._connection: socket.socket | None = None
         self._unread = b""
 
     @property

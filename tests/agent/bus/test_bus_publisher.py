@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import select
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -191,7 +192,7 @@ def test_the_last_report_is_confirmed_before_the_end(bench: Bench, nats: FakeNat
     bench.publisher.publish(b"bye")
     connection = bench.publisher._connection
     assert connection is not None
-    poll = bus_publisher.select.poll
+    poll = select.poll
 
     class SteppingPoll:
         """Lets the server work whenever the publisher waits."""
@@ -202,10 +203,11 @@ def test_the_last_report_is_confirmed_before_the_end(bench: Bench, nats: FakeNat
 
         def poll(self, longest: float) -> list[tuple[int, int]]:
             nats.step()
-            return self._poll.poll(min(longest, 10.0))
+            found: list[tuple[int, int]] = self._poll.poll(min(longest, 10.0))
+            return found
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(bus_publisher.select, "poll", SteppingPoll)
+        patched.setattr(select, "poll", SteppingPoll)
         bench.publisher.finish(60.0)
     assert bench.has(b"one", b"bye")
     assert not connection.session.has_unconfirmed
@@ -224,7 +226,7 @@ def test_unusable_files(tmp_path: Path) -> None:
     server = parse_bus_url("nats://127.0.0.1")
     with pytest.raises(ConfigError, match="cannot read the password file"):
         BusPublisher(BusOptions((server,), tmp_path / "none"), SUBJECT, "test")
-    with pytest.raises(ConfigError, match="--bus-tls-ca: .*none: No such file"):
+    with pytest.raises(ConfigError, match=r"--bus-tls-ca: .*none: No such file"):
         BusPublisher(BusOptions((server,), None, tmp_path / "none"), SUBJECT, "test")
     empty = tmp_path / "empty"
     empty.write_text("no certificate")
@@ -241,9 +243,6 @@ def test_a_stalled_server_does_not_delay_reports_over_udp(tmp_path: Path) -> Non
         port = stalled.getsockname()[1]
         options = ("--collector", collector.where, "--interval", "0.1", "--key-file", str(key), *QUIET)
         with agent(tmp_path, *options, "--bus", f"nats://127.0.0.1:{port}") as running:
-            sequence = []
-            while len(sequence) < 5:
-                datagram = collector.socket.recv(2000)
-                assert NAME.encode() in datagram
-                sequence.append(datagram)
+            for _ in range(5):
+                assert NAME.encode() in collector.socket.recv(2000)
             assert running.stop() == 0

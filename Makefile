@@ -14,7 +14,7 @@ LAB_PACKAGES := apache2 haproxy iproute2 nginx-light perl-base unbound
 # Debian packages of the programs that the tests run
 DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils chromium knot-dnsutils ldnsutils nsd \
 	dnsperf gdnsd knot libfaketime pdns-backend-bind pdns-server prometheus \
-	curl dnsmasq-base fish gcc groff-base httperf iputils-ping jq libc-bin musl-tools procps rpm util-linux wrk zsh
+	curl dnsmasq-base fish gcc groff-base httperf iputils-ping jq libc-bin musl-tools nats-server procps rpm util-linux wrk zsh
 
 # The native extension is built and tested too if cargo is found; rustup often installs cargo outside PATH
 export PATH := $(PATH):$(HOME)/.cargo/bin

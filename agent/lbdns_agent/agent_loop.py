@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lbdns_agent.agent_check.agent_check import AgentCheck
 from lbdns_agent.agent_options import DEFAULT_MAX_INTERVAL, AgentOptions
@@ -26,12 +26,17 @@ from lbdns_agent.sensor import open_host, reopen_host
 from lbdns_agent.service_state import ServiceState
 from lbdns_agent.webserver.status_page import TIMEOUT
 from lbdns_agent.webserver.web_server_watch import LOOK_INTERVAL, WebServerWatch
+from lbdns_shared.bus_subject import report_subject
 from lbdns_shared.errors import KeyFileError, LbdnsError
 from lbdns_shared.keys import read_key_file
 from lbdns_shared.report import AgentKey, Kind, Report, encode
 
+if TYPE_CHECKING:
+    from lbdns_agent.bus.bus_publisher import BusPublisher
+
 LONGEST_WAIT: Final = 0.25  # seconds, and share of the interval, for which a report waits for non-blocking sensors
 NAME_TIMEOUT: Final = 1.0  # seconds that the first report waits for the lookups of the collectors' names
+LAST_PUBLISH: Final = 0.5  # seconds that a stopping agent waits for a bus to take its last report
 STOP: Final = (signal.SIGTERM, signal.SIGINT)
 RELOAD: Final = signal.SIGHUP
 #: Options that SIGHUP does not change
@@ -166,14 +171,16 @@ class ReportingAgent:
         watched = self._host.web if options.alarms else None
         self._watch = WebServerWatch(watched.is_listening, watched.port) if watched else None
         recovery_time = max(RECOVERY_TIME, 2 * options.interval)
-        self._sender = ReportSender(options.collectors, recovery_time, options.addresses)
+        self._sender = ReportSender(options.collectors, recovery_time, options.addresses, _open_bus(options))
         token = os.environ.get(TOKEN_VARIABLE, "").strip()
         for url in options.collector_urls:
             status = CollectorStatus(url, options.name, self._boot, options.interval, lambda: self._key, token)
             self._tasks.add(status.poll, TIMEOUT, awaited=False)
         self._watched = frozenset(condition.metric for condition in options.alarms)
         if self._agent_check:
-            self._tasks.service = self._agent_check.server
+            self._tasks.services.append(self._agent_check.server)
+        if self._sender.bus:
+            self._tasks.services.append(self._sender.bus)
 
     def run(self) -> int:
         """Send reports until a signal stops the agent. Return the exit status."""
@@ -221,7 +228,7 @@ class ReportingAgent:
             if number in STOP:
                 self._state.stopping()
                 self._send("bye", {})
-                self._sender.close()
+                self._sender.finish(LAST_PUBLISH)
                 if self._agent_check:
                     self._tasks.wait(self._agent_check.stop())  # another signal ends this at once
                     self._agent_check.close()
@@ -235,13 +242,14 @@ class ReportingAgent:
         if options.agent_check:
             where = options.agent_check if options.agent_check.host else f"port {options.agent_check.port}"
             log.info("answering HAProxy's agent checks on %s", where)
-        if not options.collectors:
+        receivers = (*options.collectors, *options.bus.servers)
+        if not receivers:
             return
         log.info(
             "reporting as %s every %g s to %s (%s)",
             options.name,
             options.interval,
-            ", ".join(map(str, options.collectors)),
+            ", ".join(map(str, receivers)),
             f"signed with key {self._key.key_id.hex()}" if self._key else "unsigned",
         )
         if options.interval > DEFAULT_MAX_INTERVAL:
@@ -291,7 +299,7 @@ class ReportingAgent:
             log.info("no longer overloaded")
 
     def _send(self, kind: Kind, metrics: Mapping[str, float]) -> None:
-        if not self._options.collectors:
+        if not (self._options.collectors or self._options.bus.servers):
             return
         self._seq += 1
         report = Report(
@@ -344,6 +352,16 @@ class ReportingAgent:
             if getattr(options, name) != getattr(self._options, name):
                 log.warning("a change of %s takes effect after a restart", name.replace("_", "-"))
         return replace(options, **{name: getattr(self._options, name) for name in RESTART_ONLY})
+
+
+def _open_bus(options: AgentOptions) -> BusPublisher | None:
+    """Return the publisher of reports, or None if there is no bus. Raises LbdnsError if its files are unusable."""
+    if not options.bus.servers:
+        return None
+    from lbdns_agent.bus.bus_publisher import BusPublisher  # costs memory, which most agents can save
+
+    subject = report_subject(options.pool, options.name)
+    return BusPublisher(options.bus, subject, f"lbdns-agent {options.name}")
 
 
 def run(options: AgentOptions, reread: Callable[[], AgentOptions] | None = None) -> int:

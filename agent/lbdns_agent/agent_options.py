@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from lbdns_agent.alarm_conditions import MAX_REASON_LENGTH, AlarmCondition
+from lbdns_agent.bus.bus_options import BusOptions
 from lbdns_agent.gateway.default_route import Gateway
 from lbdns_agent.sources.metric_definition import MetricDefinition
 from lbdns_agent.webserver.status_page import StatusUrl
@@ -49,6 +50,7 @@ class AgentOptions:
     finds_web_server: bool = False  # whether another web server than Apache at ``status`` may be measured
     web_server: WebServerOptions | None = None  # measured instead of the page at ``status``
     metrics: tuple[MetricDefinition, ...] = ()  # of the configuration file
+    bus: BusOptions = BusOptions()  # where to publish reports; no servers: nowhere
 
 
 def default_name() -> str:

@@ -27,6 +27,7 @@ from lbdns_agent.agent_options import (
     parse_pool,
 )
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS, parse_alarm_condition
+from lbdns_agent.bus.bus_options import BusOptions
 from lbdns_agent.collector_status import parse_collector_url
 from lbdns_agent.command_options import (
     add_log_options,
@@ -40,6 +41,7 @@ from lbdns_agent.configuration.config_file import DEFAULT_PATH, NO_CONFIG, Agent
 from lbdns_agent.single_sample import sample_as_json, sample_as_table, take_single_sample
 from lbdns_agent.webserver.web_server_options import WEB_SERVER_METRICS
 from lbdns_shared import log
+from lbdns_shared.bus_url import parse_bus_url
 from lbdns_shared.endpoint import REPORT_PORT, parse_endpoint
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_shared.metric_catalogue import CATALOGUE
@@ -48,6 +50,7 @@ from lbdns_shared.report import MAX_ADDRESSES
 EXAMPLES = """examples:
   lbdns-agent --collector ns1.example.net --collector ns2.example.net --key-file /etc/lbdns/agent.key
   lbdns-agent --collector 192.0.2.53 --key-file /etc/lbdns/agent.key --pool web       join pool web
+  lbdns-agent --bus tls://web-1@nats.example.net --bus-password-file bus.password --key-file /etc/lbdns/agent.key
   lbdns-agent --config /etc/lbdns/agent.conf  take options and metrics of your own from a file
   lbdns-agent --agent-check 7778              answer HAProxy's agent checks, without a collector
   lbdns-agent --once                          show what this host would report
@@ -70,6 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_report_options(parser.add_argument)
     add_sensor_options(parser.add_argument)
+    _add_bus_options(parser.add_argument)
     _add_agent_check_options(parser.add_argument)
     add = parser.add_argument
     add(
@@ -145,6 +149,30 @@ def _add_report_options(add: Callable[..., Any]) -> None:
     )
 
 
+def _add_bus_options(add: Callable[..., Any]) -> None:
+    add(
+        "--bus",
+        action="append",
+        default=[],
+        metavar="URL",
+        type=argument_type(parse_bus_url),
+        help="publish reports to this NATS server, such as nats://nats.example.net or tls://USER@nats.example.net; "
+        "may be repeated for the other servers of the same bus (default: no bus)",
+    )
+    add(
+        "--bus-password-file",
+        type=Path,
+        metavar="FILE",
+        help="the password of the user in the URL, or a token if the URL contains no user",
+    )
+    add(
+        "--bus-tls-ca",
+        type=Path,
+        metavar="FILE",
+        help="certificates of the authorities that sign the NATS servers' certificates (default: those of the system)",
+    )
+
+
 def _add_agent_check_options(add: Callable[..., Any]) -> None:
     add(
         "--agent-check",
@@ -165,11 +193,12 @@ def read_options(arguments: argparse.Namespace, config: AgentConfig = NO_CONFIG)
     """Return the options. Raises ConfigError if the arguments are invalid or contradict each other."""
     if arguments.json and not arguments.once:
         raise ConfigError("--json needs --once")
-    if not (arguments.collector or arguments.agent_check or arguments.once):
+    if not (arguments.collector or arguments.bus or arguments.agent_check or arguments.once):
         raise ConfigError(
-            "no collector given; add one with --collector HOST[:PORT], or use --agent-check PORT to answer HAProxy, or "
-            "--once to print a sample"
+            "no collector given; add one with --collector HOST[:PORT] or a bus with --bus URL, or use --agent-check "
+            "PORT to answer HAProxy, or --once to print a sample"
         )
+    bus = _read_bus_options(arguments)
     if arguments.agent_check_file and not arguments.agent_check:
         raise ConfigError("--agent-check-file needs --agent-check")
     if len(arguments.address) > MAX_ADDRESSES:
@@ -204,9 +233,23 @@ def read_options(arguments: argparse.Namespace, config: AgentConfig = NO_CONFIG)
         finds_web_server=arguments.server_status == AUTO,
         web_server=config.web_server,
         metrics=config.metrics,
+        bus=bus,
     )
     check_report_size(options)
     return options
+
+
+def _read_bus_options(arguments: argparse.Namespace) -> BusOptions:
+    """Return the options for a bus. Raises ConfigError if they contradict each other."""
+    servers = tuple(dict.fromkeys(arguments.bus))
+    for option in ("--bus-password-file", "--bus-tls-ca"):
+        if getattr(arguments, option[2:].replace("-", "_")) and not servers:
+            raise ConfigError(f"{option} needs --bus")
+    if servers and not (arguments.key_file or arguments.once):
+        raise ConfigError("--bus needs --key-file, because collectors accept only signed reports from a bus")
+    if arguments.bus_password_file and any(server.password for server in servers):
+        raise ConfigError("--bus-password-file can't be combined with a password in the URL of --bus")
+    return BusOptions(servers, arguments.bus_password_file, arguments.bus_tls_ca)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -102,14 +102,14 @@ class SensorTask:
 
 
 class SensorTasks:
-    """The tasks of all non-blocking sensors, and at most one service that shares their loop.
+    """The tasks of all non-blocking sensors, and the services that share their loop.
 
     ``wait`` returns early if the file descriptor ``alert`` becomes readable.
     """
 
     def __init__(self, alert: int | None = None) -> None:
         self.all: list[SensorTask] = []
-        self.service: Service | None = None
+        self.services: list[Service] = []
         self._alert = alert
 
     def add(self, begin: Callable[[], ReadingSteps[Any]], timeout: float, awaited: bool = True) -> SensorTask:
@@ -157,16 +157,16 @@ class SensorTasks:
         if alert is not None:
             poller.register(alert, READABLE)
         until = min([end, *(task.deadline for task in waiting.values())])
-        if self.service is not None:
-            for wait in self.service.waits():
+        for service in self.services:
+            for wait in service.waits():
                 poller.register(*wait)
-            until = min(until, self.service.deadline())
+            until = min(until, service.deadline())
         ready = dict(poller.poll(max(0.0, until - time.monotonic()) * 1000.0))
         for fd, task in waiting.items():
             if fd in ready:
                 task.resume()
             elif time.monotonic() >= task.deadline:
                 task.resume(TimeoutError())
-        if self.service is not None:
-            self.service.serve(ready)
+        for service in self.services:
+            service.serve(ready)
         return alert in ready

@@ -1,4 +1,4 @@
-"""Sends reports to the collectors through one UDP socket per collector. These sockets only send data."""
+"""Sends reports to the collectors through one UDP socket per collector, and to a bus. The sockets only send data."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lbdns_agent.background_resolver import Address, BackgroundResolver
 from lbdns_shared.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from lbdns_agent.bus.bus_publisher import BusPublisher
 
 #: Seconds without an error before a collector counts as reachable again; the agent uses two intervals, if longer
 RECOVERY_TIME: Final = 2.0
@@ -120,30 +123,49 @@ class CollectorSocket:
 
 class ReportSender:
     def __init__(
-        self, endpoints: Iterable[Endpoint], recovery_time: float = RECOVERY_TIME, sources: Sequence[str] = ()
+        self,
+        endpoints: Iterable[Endpoint],
+        recovery_time: float = RECOVERY_TIME,
+        sources: Sequence[str] = (),
+        bus: BusPublisher | None = None,
     ) -> None:
-        """``sources`` are the source addresses of reports.
+        """``sources`` are the source addresses of reports. ``bus`` also publishes every report.
 
         In each address family, the first of ``sources`` is used if this host has it; otherwise, the kernel chooses.
         """
+        self.bus = bus
         self._collectors = [CollectorSocket(endpoint, recovery_time, sources=sources) for endpoint in endpoints]
 
     def wait_for_names(self, longest: float) -> None:
-        """Wait up to ``longest`` seconds for the first lookups of the collectors' names to finish."""
+        """Wait up to ``longest`` seconds for the first lookups of the collectors' and the bus's names to finish."""
         end = time.monotonic() + longest
         for collector in self._collectors:
             collector.resolver.wait_for_first(max(0.0, end - time.monotonic()))
+        if self.bus:
+            self.bus.wait_for_names(max(0.0, end - time.monotonic()))
 
     def send(self, datagram: bytes) -> None:
         for collector in self._collectors:
             collector.send(datagram)
+        if self.bus:
+            self.bus.publish(datagram)
 
     def resolve_again(self) -> None:
         for collector in self._collectors:
             collector.resolver.refresh()
+        if self.bus:
+            self.bus.refresh()
+
+    def finish(self, longest: float) -> None:
+        """Wait up to ``longest`` seconds until the bus has the last report, and then close everything."""
+        if self.bus:
+            self.bus.finish(longest)
+        self.close()
 
     def close(self) -> None:
         """Close all sockets, and end the lookups of the collectors' names."""
         for collector in self._collectors:
             collector.close()
             collector.resolver.close()
+        if self.bus:
+            self.bus.close()

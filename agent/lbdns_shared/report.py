@@ -47,7 +47,7 @@ KINDS: Final[tuple[Kind, ...]] = ("data", "alarm", "bye")
 
 #: The reasons for dropping a datagram, in the order of the checks.
 REASONS: Final = (
-    "too_long", "malformed", "unknown_host", "bad_tag", "rate", "clock", "replay",
+    "too_long", "malformed", "wrong_subject", "unknown_host", "bad_tag", "rate", "clock", "duplicate", "replay",
     "join_pool", "join_name", "join_address", "join_full",
 )  # fmt: skip
 

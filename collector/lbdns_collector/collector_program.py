@@ -168,6 +168,7 @@ class CollectorProgram:
             self.events,
             configured=configuration.configured,
             joined=configuration.joined,
+            bus=configuration.bus,
         )
         self._current = configuration
         self._inherited = sockets_from_service_manager(configuration.farm.config, os.environ, serves_dns=False)
@@ -326,7 +327,7 @@ def load_collector(
         log.warning(warning)
     joined = read_joined(joined_path(farm.config)) if joined is None else joined
     with_members, joined = include_joined(farm, joined)
-    return CheckedConfiguration(with_members, files.report_keys, joined=joined, without_joined=farm)
+    return CheckedConfiguration(with_members, files.report_keys, joined=joined, without_joined=farm, bus=files.bus)
 
 
 async def run(path: Path) -> None:

@@ -111,6 +111,7 @@ def print_status(status: Mapping[str, Any], console: Console, top: int = 0, stat
         *_python_plane(server),
         *_fault(server.get("fault", "")),
         *_history(server.get("history", {})),
+        *_bus(status.get("reports", {}).get("bus")),
         Text(),
     ]
     for pool in status["pools"]:
@@ -156,6 +157,11 @@ def _history(history: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"history: cannot be written: {printable(history['error'])}", "bold red")
     if history["dropped"]:
         yield Text(f"history: {int(history['dropped'])} records lost since startup", "red")
+
+
+def _bus(bus: Mapping[str, Any] | None) -> Iterator[Text]:
+    if bus and not bus["connected"]:
+        yield Text(f"bus: no reports arrive: {printable(bus['problem'])}", "bold red")
 
 
 def _rejected(reports: Mapping[str, Any]) -> Iterator[Text]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from lbdns.config.bus_section import BusConfig, read_bus
 from lbdns.config.client_limit_sections import CookiesConfig, ExplainConfig, RateLimitConfig
 from lbdns.config.collector_section import CollectorConfig, read_collector
 from lbdns.config.forward_section import ForwardConfig, read_forward
@@ -29,6 +30,7 @@ __all__ = [
     "DEFAULT_FILE",
     "DEFAULT_NAMES",
     "AnswerForm",
+    "BusConfig",
     "CollectorConfig",
     "Config",
     "CookiesConfig",
@@ -70,15 +72,17 @@ class Config:
     history: HistoryConfig = HistoryConfig()
     query_log: QueryLogConfig = QueryLogConfig()
     explain: ExplainConfig = ExplainConfig()
+    bus: BusConfig = BusConfig()
     source: TomlSource | None = field(default=None, compare=False, repr=False)  # locates keys for error messages
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Return the files that a reload reads: this configuration, the zones, keys, certificates and tokens."""
+        """Return the files that a reload reads: this configuration, the zones, keys, certificates and secrets."""
         web, collector = self.web, self.collector
         optional = (
             *(key.secret_file for key in self.keys),
             collector.key_file, collector.connect_token_file, self.cookies.secret_file,
+            self.bus.password_file, self.bus.tls_ca,
             web.password_file, web.token_file, web.steer_token_file, web.tls_cert, web.tls_key,
         )  # fmt: skip
         return (self.path, *(zone.file for zone in self.zones), *(path for path in optional if path))
@@ -132,12 +136,13 @@ def read_config(path: Path) -> tuple[Config, list[str]]:
     scores = read_scores(root)
     server = read_section(root, "server", ServerConfig, check_server)
     keys = read_keys(root)
+    collector = read_collector(root, scores)
     config = Config(
         path=path,
         server=server,
         zones=read_zones(root, keys),
         pools=read_pools(root),
-        collector=read_collector(root, scores),
+        collector=collector,
         web=read_section(root, "web", WebConfig, check_web),
         scores=scores,
         cookies=read_section(root, "cookies", CookiesConfig),
@@ -147,6 +152,7 @@ def read_config(path: Path) -> tuple[Config, list[str]]:
         history=read_section(root, "history", HistoryConfig),
         query_log=read_section(root, "query_log", QueryLogConfig),
         explain=read_section(root, "explain", ExplainConfig),
+        bus=read_bus(root, collector),
         source=root.findings.source,
     )
     root.end()

@@ -9,6 +9,7 @@ from lbdns.model.farm import Farm
 from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMembers
 from lbdns.scores import SCORES
 from lbdns.scores.score import Score
+from lbdns.secrets.bus_access import BusAccess
 from lbdns_shared.keys import MasterKey
 
 
@@ -21,6 +22,7 @@ class CheckedConfiguration:
     _: KW_ONLY
     joined: JoinedMembers = NO_JOINED_MEMBERS  # the joined members in the farm
     without_joined: Farm | None = None  # the farm as configured; None if no host has joined
+    bus: BusAccess | None = None  # a bus from which reports also come
 
     @property
     def configured(self) -> Farm:

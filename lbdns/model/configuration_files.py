@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from lbdns.config import read_config
 from lbdns.model.farm import Farm, read_farm
+from lbdns.secrets.bus_access import BusAccess, read_bus_access
 from lbdns.secrets.http_credentials import read_credentials, read_tokens
 from lbdns.secrets.key_files import read_cookie_secrets, read_report_keys
 from lbdns.secrets.tls_certificate import server_context
@@ -30,7 +31,8 @@ class ConfigurationFiles:
     farm: Farm
     report_keys: tuple[MasterKey, ...]  # empty if there is no key file
     cookie_secrets: tuple[bytes, ...]  # empty if there is no file of secrets
-    warnings: tuple[str, ...]  # about the files with report keys and cookie secrets
+    bus: BusAccess | None  # None if the collector receives no reports from a bus
+    warnings: tuple[str, ...]  # about the files with report keys, cookie secrets and the password for the bus
     http_warnings: tuple[str, ...]  # about the files that ``[web]`` names, which HTTP servers and clients read again
 
 
@@ -58,6 +60,7 @@ def read_files(path: Path, serves_dns: bool = True) -> ConfigurationFiles:
     farm = attempt(warnings, lambda: (read_farm(config), ()))
     keys = attempt(warnings, read_report_keys, collector.key_file) if collector.key_file else ()
     cookie_secrets = attempt(warnings, read_cookie_secrets, secrets) if secrets and serves_dns else ()
+    bus = attempt(warnings, read_bus_access, config.bus) if config.bus.url and "bus" not in faulty else None
     if "web" not in faulty:
         attempt(http_warnings, read_credentials, config.web)
         attempt(http_warnings, server_context, config.web)
@@ -65,4 +68,4 @@ def read_files(path: Path, serves_dns: bool = True) -> ConfigurationFiles:
         attempt(http_warnings, read_tokens, collector.connect_token_file, "[collector] connect_token_file")
     if findings or farm is None:
         raise ConfigError(*in_order(findings, str(path)))
-    return ConfigurationFiles(farm, keys or (), cookie_secrets or (), tuple(warnings), tuple(http_warnings))
+    return ConfigurationFiles(farm, keys or (), cookie_secrets or (), bus, tuple(warnings), tuple(http_warnings))

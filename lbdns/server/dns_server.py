@@ -147,8 +147,9 @@ class DnsServer:
             follower.on_members = members.receive
             return follower
         self._collector = self._status.scoring.collector = Collector(
-            self.farm, configuration.keys, self.events, configured=configuration.configured, joined=configuration.joined
-        )
+            self.farm, configuration.keys, self.events, configured=configuration.configured,
+            joined=configuration.joined, bus=configuration.bus,
+        )  # fmt: skip
         self._membership = Membership(self._collector, self._use_members, self.events)
         return self._collector
 

@@ -91,8 +91,9 @@ def read_configuration(
     farm, serials, joined = _with_joined(configured, joined, serials)
     table = new_table(farm)
     configuration = ServeConfiguration(
-        farm, files.report_keys, table, files.cookie_secrets, serials, joined=joined, without_joined=configured
-    )
+        farm, files.report_keys, table, files.cookie_secrets, serials, joined=joined, without_joined=configured,
+        bus=files.bus,
+    )  # fmt: skip
     for warning in files.warnings:
         log.warning(warning)
     return configuration

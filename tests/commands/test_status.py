@@ -256,6 +256,14 @@ def test_a_server_that_is_not_healthy_says_so_above() -> None:
     assert "healthy" not in "".join(shown(STATUS))
 
 
+def test_a_bus_without_a_connection_stands_above() -> None:
+    bus = {"connected": False, "server": "", "problem": "nats://10.0.0.5:4222: Connection refused", "counts": {}}
+    line = "bus: no reports arrive: nats://10.0.0.5:4222: Connection refused"
+    assert shown({**STATUS, "reports": {"counts": {}, "rejected": [], "bus": bus}})[1] == line
+    for well in ({**bus, "connected": True, "problem": ""}, None):
+        assert line not in shown({**STATUS, "reports": {"counts": {}, "rejected": [], "bus": well}})
+
+
 def test_trouble_with_the_history_stands_above() -> None:
     history = {"on": True, "ok": False, "error": "no space left", "dropped": 7, "bytes": 0}
     lines = shown({**STATUS, "server": {**STATUS["server"], "history": history}})  # type: ignore[dict-item]

@@ -35,6 +35,7 @@ class FakeFarm:
     )  # member -> fields that replace those of its status
     events: list[dict[str, Any]] = field(default_factory=list)
     rejected: list[dict[str, Any]] = field(default_factory=list)  # senders of rejected reports
+    bus: dict[str, Any] | None = None  # the connection to a bus
     has_history: bool = True
     is_current: bool = True  # False: a server of the first versions, which sent fewer fields
     started: float = field(default_factory=lambda: time.time() - 4000)
@@ -127,7 +128,7 @@ class FakeFarm:
                 "rcodes": self.counts(uptime, NOERROR=39.5, NXDOMAIN=1.2, REFUSED=0.3),
                 "history": {"on": self.has_history, "ok": True, "error": "", "dropped": 0, "bytes": 12_400_000},
             }  # fmt: skip
-            document["reports"] = {"counts": {}, "rejected": self.rejected}
+            document["reports"] = {"counts": {}, "rejected": self.rejected, "bus": self.bus}
         return document
 
     def next_answers(self, pool: str) -> dict[str, dict[str, Any]]:

@@ -83,6 +83,22 @@ async def test_problems_say_what_is_wrong_since_when_and_what_to_do(browser: Bro
         assert page.errors == []
 
 
+async def test_a_bus_without_a_connection_is_a_problem(browser: Browser) -> None:
+    farm = demo_farm()
+    farm.bus = {"connected": False, "server": "", "problem": "nats://10.0.0.5:4222: Connection refused", "counts": {}}
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(f"!{HIDDEN}")
+        assert await page.texts(".problem-head") == ["lbdns bus"]
+        assert "no reports arrive from the bus: nats://10.0.0.5:4222: Connection refused" in await page.text(
+            "#problems"
+        )
+        farm.bus = {"connected": True, "server": "nats://10.0.0.5:4222", "problem": "", "counts": {}}
+        await server.send_status()
+        await page.until(HIDDEN)
+        assert page.errors == []
+
+
 async def test_a_broken_member_that_the_pool_needs_is_a_problem(browser: Browser) -> None:
     """A member in slow start needs no help; a member that serves no requests does, although answers still name it."""
     farm = demo_farm()

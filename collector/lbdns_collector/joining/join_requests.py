@@ -64,12 +64,13 @@ class JoinRequests:
         """Return whether the name in a report matches the names of a pool. The sender is not yet authenticated."""
         return any(join.permits_name(_relative(host, pool)) for pool in self._pools if (join := pool.config.join))
 
-    def judge(self, report: Report, source: str, now: float) -> tuple[JoinedMember, str]:
+    def judge(self, report: Report, source: str | None, now: float) -> tuple[JoinedMember, str]:
         """Return two values: the member that the sender of an authentic report asks to become, and the member's full
         name.
 
-        ``source`` is the address from which the datagram came, in canonical form; ``now`` is in monotonic seconds.
-        Raises ReportError with the reason for a refusal.
+        ``source`` is the address from which the datagram came, in canonical form, or None if it came over a bus; the
+        report must then contain the host's addresses. ``now`` is in monotonic seconds. Raises ReportError with the
+        reason for a refusal.
         """
         pool = self._pool(report)
         name = _relative(report.host, pool)
@@ -77,13 +78,13 @@ class JoinRequests:
         if why := why_not_joinable(pool, zone, self._farm.pools, name) or self._why_elsewhere(pool, name):
             raise ReportError("join_name", why)
         try:
-            addresses = host_addresses(report.addresses or (source,))
+            addresses = host_addresses(report.addresses or ((source,) if source else ()))
         except ValueError as error:
             raise ReportError("join_address", str(error)) from None
         for address in addresses:
             if not is_permitted(pool, address):
                 raise ReportError("join_address", f"{address} is not in a network from which hosts may join")
-        if source not in addresses:
+        if source is not None and source not in addresses:
             raise ReportError("join_address", f"the datagram comes from {source}, not from {' or '.join(addresses)}")
         wanted = JoinedMember(pool.name, name, addresses)
         self._check_room(pool, name)

@@ -25,6 +25,7 @@ from lbdns_collector.prometheus.member_families import has_member_series, member
 from lbdns_collector.status.status_source import StatusSource, member_inputs
 
 if TYPE_CHECKING:
+    from lbdns_collector.reports.bus_status import BusStatus
     from lbdns_collector.reports.collector import Collector
 
 LEVELS: Final = ("info", "warning", "error")
@@ -112,6 +113,7 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
         for reason, count in sender.counts.items()
     ]
     yield from families("lbdns_rejected_reports", "counter", text, ("source", "host", "reason"), rows)
+    yield from _bus_families(collector.table.bus)
     skews = collector.table.skews
     text = "Largest absolute difference between a host's clock and the collector's"
     if skews:
@@ -120,6 +122,14 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
         by_host = [((host,), seconds) for host, seconds in skews.items()]
         text = "Seconds by which the host's clock is ahead of the collector's"
         yield from families("lbdns_host_clock_skew_seconds", "gauge", text, ("host",), by_host)
+
+
+def _bus_families(bus: BusStatus | None) -> Iterator[Metric]:
+    if bus is None:
+        return
+    yield family("lbdns_bus_connected", "gauge", "1 while the collector receives reports from the bus", bus.connected)
+    text = "Reports received from the bus, by result (accepted, or the reason why they were dropped)"
+    yield from _counts("lbdns_bus_reports", text, "result", bus.counts)
 
 
 def lag_families(checks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:

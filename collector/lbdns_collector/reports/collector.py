@@ -22,10 +22,12 @@ from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMembers
 from lbdns.model.snapshot import Snapshot
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.scores.score import Score
+from lbdns.secrets.bus_access import BusAccess
 from lbdns.sockets.read_watch import ReadWatch
 from lbdns_collector.checks.member_checker import MemberChecker
 from lbdns_collector.joining.join_requests import JoinRequests
 from lbdns_collector.reports.adaptive_weights import WeightSearch, WeightSearchSettings, WeightSearchStatus
+from lbdns_collector.reports.bus_subscriber import BusSubscriber
 from lbdns_collector.reports.report_socket import ReportSocket
 from lbdns_collector.reports.report_table import ReportTable
 from lbdns_collector.reports.sequence_file import SequenceKeeper, sequence_path
@@ -49,10 +51,12 @@ class Collector:
         *,
         configured: Farm | None = None,
         joined: JoinedMembers = NO_JOINED_MEMBERS,
+        bus: BusAccess | None = None,
     ) -> None:
         """``events`` is the event log in which dropped reports are recorded.
 
-        ``joined`` are the joined members in ``farm``, and ``configured`` is the farm without them.
+        ``joined`` are the joined members in ``farm``, and ``configured`` is the farm without them. Reports also come
+        from ``bus``, if it is given.
         """
         self.farm = farm
         #: Called after each batch of reports in which a host has requested to join, and after each configuration
@@ -70,6 +74,8 @@ class Collector:
         self.counts: Mapping[str, int] = self.table.counts
         self._sequences = SequenceKeeper(sequence_path(farm.config), self.table, self._events)
         self._keyed = bool(keys)
+        self._bus_access = bus
+        self._bus = BusSubscriber(self.table, self._changed, self._events)
         self._sockets: list[ReportSocket] = []
         self._lost = 0  # overflows of closed sockets
         self._publisher: SnapshotPublisher | None = None
@@ -112,6 +118,7 @@ class Collector:
         self._close([sock for sock in self._sockets if sock.configured not in listen])
         self._sockets = [sock for sock in self._sockets if sock.configured in listen]
         self._checker.start(self.farm)
+        self._bus.use(self._bus_access)
         self._changed()
 
     def start_saving(self) -> None:
@@ -130,13 +137,18 @@ class Collector:
         if self._watch:
             self._watch.stop()
         self._checker.stop()
+        await self._bus.stop()
         self._close(self._sockets, leave=self._paused or publisher is None)
         self._sockets = []
         await self._sequences.stop()
 
     def pause(self) -> None:
-        """Stop reading reports and checking members. Until ``resume`` is called, new reports wait in the sockets."""
+        """Stop reading reports and checking members. Until ``resume`` is called, new reports wait in the sockets.
+
+        Reports on the bus go to another process, which subscribes meanwhile.
+        """
         self._paused = True
+        self._bus.use(None)
         self._checker.pause()
         for sock in self._sockets:
             sock.pause(asyncio.get_running_loop())
@@ -146,6 +158,7 @@ class Collector:
         for sock in self._sockets:
             sock.resume(asyncio.get_running_loop())
         self._checker.resume(self.farm)
+        self._bus.use(self._bus_access)
 
     def duplicates(self) -> Iterator[tuple[Endpoint, socket.socket]]:
         """Yield the configured address and a duplicate of each socket, for use by another process."""
@@ -190,6 +203,8 @@ class Collector:
         adaptive = self.table.adaptive = _adaptive(farm.config, self.table.adaptive)
         score = adaptive.score if adaptive else build_score(farm.config)
         self.table.reconfigure(farm.hosts, new.keys, score, build_shadow_score(farm.config))
+        self._bus_access = new.bus
+        self._bus.use(new.bus)
         if bool(new.keys) != self._keyed:
             self._keyed = bool(new.keys)
             self._log_authentication()

@@ -24,6 +24,7 @@ REPLACE_EVERY: Final = 0.1  # seconds between two replacements in a full table, 
 ADVICE: Final = {
     "too_long": "check whether another program sends datagrams to this port",
     "malformed": "check whether another program sends datagrams to this port",
+    "wrong_subject": "the report's subject on the bus names another host; check the agent's --name option",
     "unknown_host": "no member with an agent has this name; check the agent's --name option, and [[pool]] agentless",
     "bad_tag": "check that both hosts use the same key; without keys, the source must be the member's address",
     "rate": "the host sends more than 50 reports/s; check whether several agents run on that host",
@@ -31,7 +32,8 @@ ADVICE: Final = {
     "replay": "the datagram was repeated, or two agents with different clocks use the same name",
     "join_pool": "no pool accepts the host, or several pools do; check the agent's --pool option, and [[pool]] join",
     "join_name": "a host with this name may not join, or the name is used in the zone; check [[pool]] join.names",
-    "join_address": "the host's addresses must lie in [[pool]] join.networks, and include the source of its reports",
+    "join_address": "the host's addresses must lie in [[pool]] join.networks, and include the source of its reports; "
+    "over a bus, the agent must state them with --address",
     "join_full": "the pool has as many joined members as [[pool]] join.max permits",
 }
 _HEADER: Final = 9  # bytes before the host name in a datagram

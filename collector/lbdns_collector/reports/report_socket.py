@@ -12,7 +12,7 @@ from typing import Final
 from lbdns.events.event_log import EventKind, EventLog
 from lbdns.sockets.binding import bind, bound_endpoint, enlarge, overflows
 from lbdns_collector.reports.rejected_reports import ADVICE
-from lbdns_collector.reports.report_table import ACCEPTED, ReportTable
+from lbdns_collector.reports.report_table import ACCEPTED, DUPLICATE, ReportTable
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.report import MAX_DATAGRAM
 
@@ -43,6 +43,11 @@ class RejectionLog:
         self._logged_at[reason], self._since[reason] = now, 0
         more = f" ({count} since the last log line)" if count > 1 else ""
         return f"report from {source} dropped: {reason}{more}; {ADVICE[reason]}"
+
+
+def record_rejection(events: EventLog, reason: str, line: str) -> None:
+    """Record a line from ``RejectionLog`` in the event log."""
+    events.record(_KINDS.get(reason, "reports"), line, level=logging.WARNING, logger="lbdns.collector")
 
 
 class ReportSocket:
@@ -116,16 +121,11 @@ class ReportSocket:
             result = accept(datagram, source[0], now, wall)
             if result is ACCEPTED:
                 changed = True
-            elif line := self._rejections.note(result, source[0], now):
-                self._log_rejection(result, line)
+            elif result is not DUPLICATE and (line := self._rejections.note(result, source[0], now)) and self._events:
+                record_rejection(self._events, result, line)
         if changed and self._on_change:
             self._on_change()
         return left == 0
-
-    def _log_rejection(self, reason: str, line: str) -> None:
-        if self._events:
-            kind = _KINDS.get(reason, "reports")
-            self._events.record(kind, line, level=logging.WARNING, logger="lbdns.collector")
 
     @property
     def overflows(self) -> int:

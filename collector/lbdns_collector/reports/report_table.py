@@ -5,10 +5,13 @@ check determines the reason. A datagram's body is decoded only after the sender 
 
     too_long      the datagram has more than 1200 bytes
     malformed     the datagram has no valid envelope (or, after the rate check, no valid body)
+    wrong_subject the datagram comes over a bus, and its subject names another host
     unknown_host  no member has the report's host name
-    bad_tag       the tag matches no configured key; without keys: the source is not one of the host's addresses
+    bad_tag       the tag matches no configured key; without keys: the source is not one of the host's addresses,
+                  or the datagram comes over a bus
     rate          the host sends more than 50 reports/s for some time
     clock         the report's time differs from the collector's clock by more than 30 s
+    duplicate     the report has already arrived on the other path (over UDP or over the bus)
     replay        the report is not newer than the last accepted report from the host
     join_...      the host is not in the configuration, and may not join a pool (see ``joining/join_requests.py``)
 
@@ -31,18 +34,19 @@ from lbdns.scores.score import Score
 from lbdns.sockets.client_network import plain_text
 from lbdns_collector.joining.join_requests import JoinRequests
 from lbdns_collector.reports.adaptive_weights import WeightSearch
+from lbdns_collector.reports.bus_status import BusStatus
 from lbdns_collector.reports.rejected_reports import RejectedReports
-from lbdns_collector.reports.reporting_peer import MAX_SKEW, HostRecord, ReportingPeer
+from lbdns_collector.reports.reporting_peer import MAX_SKEW, AbsentHosts, HostRecord, ReportingPeer
 from lbdns_shared.errors import ReportError
 from lbdns_shared.keys import MasterKey
 from lbdns_shared.report import MIN_INTERVAL, REASONS, Envelope, Report, decode_body, open_envelope
 
 ACCEPTED: Final = "accepted"
+DUPLICATE: Final = "duplicate"
 RESULTS: Final = (ACCEPTED, *REASONS)
 
 NOBODY: Final = ReportingHost((), frozenset())  # stands for a host that is not in the farm
 STRANGER: Final = ReportingHost((), frozenset(), joined=True)  # stands for a host that has yet to join
-MAX_ABSENT: Final = 10_000  # hosts that are no longer in the farm, or not yet, whose sequence numbers are remembered
 FORGET_ABSENT: Final = 3600.0  # seconds; long before that, the clock check rejects all their recorded reports
 
 
@@ -67,27 +71,32 @@ class ReportTable:
         self.agentless: Collection[str] = ()
         #: the search for better weights of the score, if adaptive weights are on
         self.adaptive: WeightSearch | None = None
+        #: the connection to a bus from which reports also come; None: all reports come over UDP
+        self.bus: BusStatus | None = None
         #: the hosts that may join; None: only hosts in the configuration may report
         self.joins: JoinRequests | None = None
         self._peers: dict[str, ReportingPeer] = {}  # of known hosts only, so never more than the farm has
-        self._absent: dict[str, HostRecord] = {}  # records of hosts that a reload removed and another may add
+        self._absent = AbsentHosts()  # records of hosts that a reload removed and another may add
         self._readings: dict[str, Reading] = {}
         self._failed_servers: set[str] = set()  # members whose agents have just reported that the web server failed
         self._snapshot = EMPTY_SNAPSHOT
         self._changed = False
 
-    def accept(self, datagram: bytes, source: str, now: float, wall: float) -> str:
+    def accept(self, datagram: bytes, source: str, now: float, wall: float, subject_host: str | None = None) -> str:
         """Check a datagram from address ``source``, and store its reading if it is accepted.
 
         Return "accepted" or an item of ``lbdns_shared.report.REASONS``, and never raise an exception. ``now`` is in
-        monotonic seconds, and ``wall`` is in Unix seconds.
+        monotonic seconds, and ``wall`` is in Unix seconds. For a datagram from a bus, ``source`` is its subject, and
+        ``subject_host`` is the host that the subject names.
         """
         try:
-            result = self._judge(datagram, source, now, wall)
+            result = self._judge(datagram, source, now, wall, subject_host)
         except ReportError as error:
             result = error.reason
         self.counts[result] += 1
-        if result is not ACCEPTED:
+        if subject_host is not None and self.bus:
+            self.bus.counts[result] += 1
+        if result is not ACCEPTED and result is not DUPLICATE:
             self.rejected.note(result, datagram, source, wall)
         return result
 
@@ -112,8 +121,6 @@ class ReportTable:
 
     def take_failed_servers(self) -> Collection[str]:
         """Return the members whose agents have reported a failed web server since the last call."""
-        if not self._failed_servers:
-            return ()
         found, self._failed_servers = self._failed_servers, set()
         return found
 
@@ -129,15 +136,12 @@ class ReportTable:
         ``rejected`` also contains all rejected reports from address ``source``, regardless of the host name in each
         report.
         """
-        peer = self._peers.get(name)
-        last = peer.accepted if peer and peer.has_reported else None
+        peer = self._peers.get(name) or ReportingPeer(NOBODY)
         return {
             "host": name,
             "known": name in self._hosts,
             "time": round(wall, 3),
-            "accepted_age_s": round(max(0.0, wall - last.received), 3) if last else None,
-            # In hex, because many JSON parsers round integers above 2**53
-            "boot": f"{last.boot:016x}" if last else "",
+            **peer.document(wall),
             "rejected": [sender.document(wall) for sender in self.rejected.of_host(name, source, wall)],
         }
 
@@ -150,7 +154,9 @@ class ReportTable:
         """
         if self.joins:
             # Hosts that have requested to join since the new configuration was made keep their readings
-            hosts = {**self._requested_hosts(self.joins, hosts), **hosts}
+            joined = {name: peer.host for name, peer in self._peers.items() if peer.host.joined}
+            requested = {name for name, host in joined.items() if any(map(self.joins.is_requested, host.members))}
+            hosts = {**{name: joined[name] for name in requested}, **hosts}
         peers = {name: peer for name, peer in self._peers.items() if name in hosts}
         for name, peer in peers.items():
             peer.host = hosts[name]
@@ -158,7 +164,7 @@ class ReportTable:
             peer.join_request = None  # the rules may have changed
         for name, peer in self._peers.items():
             if name not in hosts and peer.accepted.seq >= 0:
-                self._keep_absent(name, peer.record())
+                self._absent.keep(name, peer.record())
         for name in [name for name in self._absent if name in hosts]:
             peers[name] = ReportingPeer(hosts[name])
             peers[name].adopt(self._absent.pop(name), math.inf)
@@ -174,25 +180,15 @@ class ReportTable:
         self._changed = self._changed or readings != self._readings
         self._readings = readings
 
-    def _requested_hosts(self, joins: JoinRequests, hosts: Mapping[str, ReportingHost]) -> dict[str, ReportingHost]:
-        return {
-            name: peer.host
-            for name, peer in self._peers.items()
-            if name not in hosts and peer.host.joined and any(map(joins.is_requested, peer.host.members))
-        }
-
-    def _judge(self, datagram: bytes, source: str, now: float, wall: float) -> str:
+    def _judge(self, datagram: bytes, source: str, now: float, wall: float, subject_host: str | None) -> str:
         envelope = open_envelope(datagram)
-        peer = self._peers.get(envelope.host)
+        is_from_bus = subject_host is not None
+        if is_from_bus and subject_host != envelope.host:
+            return "wrong_subject"
+        peer = self._peers.get(envelope.host) or self._new_peer(envelope.host)
         if peer is None:
-            host = self._hosts.get(envelope.host)
-            if host is None:
-                if not (self.joins and self._masters and self.joins.may_join(envelope.host)):
-                    return "unknown_host"
-                peer = self._stranger(envelope.host)  # kept only if it may join
-            else:
-                peer = self._peers[envelope.host] = ReportingPeer(host)
-        if not self._is_authentic(envelope, peer, source):
+            return "unknown_host"
+        if not self._is_authentic(envelope, peer, "" if is_from_bus else source):
             return "bad_tag"
         if not peer.may_send(now):
             return "rate"
@@ -200,21 +196,41 @@ class ReportTable:
         if abs(report.time - wall) > MAX_SKEW:
             return "clock"
         if peer.has_seen(report, wall):
-            return "replay"
+            if not (self.bus and peer.is_duplicate(report, is_from_bus)):
+                return "replay"
+            peer.note_path(report, is_from_bus)
+            return DUPLICATE
         if peer.host.joined and self.joins:
-            self._join(self.joins, peer, report, plain_text(source), now)
+            self._join(self.joins, peer, report, None if is_from_bus else plain_text(source), now)
+        if self.bus:
+            peer.note_path(report, is_from_bus)
         peer.note(report, wall)
         self._record(peer, report, now)
         return ACCEPTED
 
-    def _stranger(self, name: str) -> ReportingPeer:
-        """Return a peer for a host that is not in the farm. The peer still rejects replays of earlier reports."""
+    def _new_peer(self, name: str) -> ReportingPeer | None:
+        """Return a peer for a host that has not reported yet, or None if the host is unknown.
+
+        The peer of a host that is not in the farm is stored only once the host may join. It still rejects replays of
+        earlier reports.
+        """
+        if host := self._hosts.get(name):
+            self._peers[name] = ReportingPeer(host)
+            return self._peers[name]
+        if not (self.joins and self._masters and self.joins.may_join(name)):
+            return None
         peer = ReportingPeer(STRANGER)
         if name in self._absent:
             peer.adopt(self._absent[name], math.inf)
         return peer
 
-    def _join(self, joins: JoinRequests, peer: ReportingPeer, report: Report, source: str, now: float) -> None:
+    def _is_authentic(self, envelope: Envelope, peer: ReportingPeer, source: str) -> bool:
+        """``source`` is empty for a report from a bus, which must be signed, because a bus need not be trusted."""
+        if self._masters:
+            return peer.has_signed(envelope, self._masters)
+        return source in peer.host.addresses or plain_text(source) in peer.host.addresses
+
+    def _join(self, joins: JoinRequests, peer: ReportingPeer, report: Report, source: str | None, now: float) -> None:
         """Admit the sender of an authentic report as a joined host. Raises ReportError if the host may not join.
 
         The rules are checked again whenever the pool, the addresses or the source in the host's reports change.
@@ -228,17 +244,6 @@ class ReportTable:
         peer.host = ReportingHost((full_name,), frozenset(wanted.addresses), joined=True)
         self._peers[report.host] = peer
         self._absent.pop(report.host, None)
-
-    def _is_authentic(self, envelope: Envelope, peer: ReportingPeer, source: str) -> bool:
-        if not self._masters:
-            return source in peer.host.addresses or plain_text(source) in peer.host.addresses
-        key = peer.keys.get(envelope.key_id)
-        if key is None:
-            master = self._masters.get(envelope.key_id)
-            if master is None:
-                return False
-            key = peer.keys[envelope.key_id] = master.agent_key(envelope.host)
-        return envelope.signed_by(key)
 
     def _record(self, peer: ReportingPeer, report: Report, now: float) -> None:
         members, metrics = peer.host.members, report.metrics
@@ -332,17 +337,12 @@ class ReportTable:
                 invalid += 1
                 continue
             if host is None:
-                self._keep_absent(name, peer.record())
+                self._absent.keep(name, peer.record())
             elif name not in self._peers or self._peers[name].accepted.seq < 0:
                 self._peers[name] = peer
                 if peer.accepted.gone:
                     self._record_bye(host.members, now - (wall - peer.accepted.received))
         return invalid
-
-    def _keep_absent(self, name: str, record: HostRecord) -> None:
-        self._absent[name] = record
-        if len(self._absent) > MAX_ABSENT:
-            del self._absent[next(iter(self._absent))]
 
     def _record_bye(self, members: tuple[str, ...], received: float) -> None:
         score, shadow = self._scores({})
@@ -389,7 +389,7 @@ class ReportTable:
             raise ValueError(f"not a valid collector state: {error!r}") from None
         readings = self._readings_of(self._hosts, readings)
         self._readings = {name: self._rescored(reading) for name, reading in readings.items()}
-        self._peers, self._absent, self._changed = peers, absent, True
+        self._peers, self._absent, self._changed = peers, AbsentHosts(absent), True
         self._snapshot = Snapshot(max(version, self._snapshot.version), {})
         for result, count in counts.items():
             self.counts[result] += count

@@ -11,11 +11,13 @@ from typing import Any, Final, NamedTuple
 
 from lbdns.choosing.host_capacity import HostCapacity
 from lbdns.model.farm import ReportingHost
-from lbdns_shared.report import AgentKey, Report
+from lbdns_shared.keys import MasterKey
+from lbdns_shared.report import AgentKey, Envelope, Report
 
 MAX_SKEW: Final = 30.0  # seconds between an agent's clock and the collector's
 RATE: Final = 50.0  # reports a second from one host: five times the rate at the shortest interval, to allow for alarms
 MAX_REPLACED: Final = 64  # boots remembered per host; an agent that restarts more often in a minute harms only itself
+MAX_ABSENT: Final = 10_000  # hosts that are no longer in the farm, or not yet, whose sequence numbers are remembered
 BURST: Final = 100.0  # reports at once, for example after a network outage
 
 _LONG_AGO: Final = -math.inf
@@ -38,19 +40,32 @@ class AcceptedReport(NamedTuple):
 #: A host's newest report, and for each replaced boot the time (Unix seconds) until which its reports are rejected
 HostRecord = tuple[AcceptedReport, Mapping[int, float]]
 
+
+class AbsentHosts(dict[str, HostRecord]):
+    """The records of hosts that are not in the farm, keyed by host name. The oldest records are dropped."""
+
+    def keep(self, name: str, record: HostRecord) -> None:
+        self[name] = record
+        if len(self) > MAX_ABSENT:
+            del self[next(iter(self))]
+
+
 NO_REPORT: Final = AcceptedReport(-1, -1, _LONG_AGO, _LONG_AGO, False)
 
 
 class ReportingPeer:
     __slots__ = (
-        "accepted", "capacity", "filled", "has_reported", "host", "join_request", "keys", "replaced", "skew", "tokens",
+        "accepted", "capacity", "filled", "has_reported", "host", "join_request", "keys", "newest", "replaced", "skew",
+        "tokens",
     )  # fmt: skip
 
     def __init__(self, host: ReportingHost) -> None:
         self.host = host
         self.keys: dict[bytes, AgentKey] = {}  # by key id, derived on first use
         #: of a joined host: the pool, addresses and source of the last report that satisfied the rules for joining
-        self.join_request: tuple[str, tuple[str, ...], str] | None = None
+        self.join_request: tuple[str, tuple[str, ...], str | None] | None = None
+        #: with a bus: the boot and the highest sequence number over UDP (False) and over the bus (True)
+        self.newest: dict[bool, tuple[int, int]] = {}
         # One immutable object, so that another thread can read a consistent state
         self.accepted = NO_REPORT
         self.replaced: dict[int, float] = {}  # earlier boots, and until when to remember them, Unix seconds
@@ -59,6 +74,29 @@ class ReportingPeer:
         self.has_reported = False  # whether ``skew`` is known
         self.tokens = BURST
         self.filled = _LONG_AGO  # when the tokens were counted, monotonic seconds
+
+    def has_signed(self, envelope: Envelope, masters: Mapping[bytes, MasterKey]) -> bool:
+        """Return whether the tag was made with this host's key of one of ``masters``, which are keyed by key id."""
+        key = self.keys.get(envelope.key_id)
+        if key is None:
+            master = masters.get(envelope.key_id)
+            if master is None:
+                return False
+            key = self.keys[envelope.key_id] = master.agent_key(envelope.host)
+        return envelope.signed_by(key)
+
+    def is_duplicate(self, report: Report, is_from_bus: bool) -> bool:
+        """Return whether ``report``, which is not newer than the last accepted report, is the first of its kind on this
+        path.
+
+        An agent that sends its reports over UDP and over a bus sends each one once on each path.
+        """
+        boot, seq = self.newest.get(is_from_bus, (-1, -1))
+        return report.boot == self.accepted.boot and (report.boot != boot or report.seq > seq)
+
+    def note_path(self, report: Report, is_from_bus: bool) -> None:
+        """Remember ``report`` as the newest on its path."""
+        self.newest[is_from_bus] = (report.boot, report.seq)
 
     def may_send(self, now: float) -> bool:
         self.tokens = min(BURST, self.tokens + (now - self.filled) * RATE)
@@ -83,6 +121,15 @@ class ReportingPeer:
         self.accepted = AcceptedReport(report.boot, report.seq, latest, wall, report.kind == "bye")
         self.skew = report.time - wall
         self.has_reported = True
+
+    def document(self, wall: float) -> dict[str, Any]:
+        """Return the age and the boot of the last accepted report, for the host's agent."""
+        last = self.accepted if self.has_reported else None
+        return {
+            "accepted_age_s": round(max(0.0, wall - last.received), 3) if last else None,
+            # In hex, because many JSON parsers round integers above 2**53
+            "boot": f"{last.boot:016x}" if last else "",
+        }
 
     def record(self) -> HostRecord:
         """Return, as plain data, everything that must survive a restart so that replays are still rejected.

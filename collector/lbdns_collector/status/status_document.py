@@ -71,14 +71,20 @@ class ShadowStatistics:
 
 @dataclass(frozen=True, slots=True)
 class RejectedStatus:
-    """Report counts by result, and the senders of rejected reports, as plain data.
+    """Report counts by result, the senders of rejected reports, and the state of the bus, as plain data.
 
-    ``version`` increases with every rejected report.
+    ``version`` increases with every rejected report. Without a bus, ``bus`` is None.
     """
 
     version: int
     counts: Mapping[str, int]
     senders: Sequence[Mapping[str, Any]]
+    bus: Mapping[str, Any] | None = None
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """What must be equal if no page has to show anything new."""
+        return self.version, self.bus and self.bus["problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,7 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
     """Return the part of the status document that describes the program."""
     server, adaptive, reports = inputs.server, {}, {}
     if rejected := inputs.rejected:
-        reports["reports"] = {"counts": rejected.counts, "rejected": rejected.senders}
+        reports["reports"] = {"counts": rejected.counts, "rejected": rejected.senders, "bus": rejected.bus}
     if figures := inputs.adapted:
         weights = {metric: round(weight, 2) for metric, weight in figures.weights.items()}
         adaptive["adaptive"] = asdict(figures) | {"weights": weights, "gain": round(figures.gain, 4)}
@@ -204,7 +210,7 @@ def change_signature(inputs: StatusInputs) -> tuple[object, float]:
         answers = tuple(inputs.answers.get(pool.name, ()))
         signature.append((liveness.states, liveness.fail_open, answers, shadows, guards))
         next_change = min(next_change, liveness.next_change)
-    signature.append((inputs.overrides, inputs.rejected and inputs.rejected.version))
+    signature.append((inputs.overrides, inputs.rejected and inputs.rejected.signature))
     return signature, next_change
 
 

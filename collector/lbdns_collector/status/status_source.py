@@ -193,7 +193,7 @@ def status_inputs(source: StatusSource) -> StatusInputs:
     inputs, selection, history = member_inputs(source), source.selection, source.program.history
     types, rcodes = source.counters.type_and_rcode_counts()
     recording = asdict(history.status) if history else None
-    table, now = source.counters.report_table, time.time()
+    table = source.counters.report_table
     return replace(
         inputs,
         answers={pool.name: tuple(selection.answers(pool.name)) for pool in inputs.farm.pools},
@@ -202,7 +202,10 @@ def status_inputs(source: StatusSource) -> StatusInputs:
         shadows=selection.shadows(),
         adapted=source.scoring.adapted,
         upcoming=selection.upcoming,
-        rejected=RejectedStatus(table.rejected.version, dict(table.counts), table.rejected.documents(now))
-        if table
-        else None,
+        rejected=_rejected(table, time.time()) if table else None,
     )
+
+
+def _rejected(table: ReportTable, now: float) -> RejectedStatus:
+    bus = table.bus.document() if table.bus else None
+    return RejectedStatus(table.rejected.version, dict(table.counts), table.rejected.documents(now), bus)

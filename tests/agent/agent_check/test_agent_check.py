@@ -94,7 +94,7 @@ def agent_check(port: int) -> Iterator[tuple[AgentCheck, list[str]]]:
     alarms = [""]
     check = AgentCheck(Endpoint("127.0.0.1", port), None, lambda: alarms[-1])
     tasks = SensorTasks()
-    tasks.service = check.server
+    tasks.services.append(check.server)
     ended = threading.Event()
 
     def run() -> None:

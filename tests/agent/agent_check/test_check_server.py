@@ -25,7 +25,7 @@ class Loop:
         self.port: int = self.listener.getsockname()[1]
         self.server = AgentCheckServer(self.listener, lambda: b"75%\n")
         self.tasks = SensorTasks()
-        self.tasks.service = self.server
+        self.tasks.services.append(self.server)
         self.late = 0.0  # the longest time by which a turn of 50 ms was too long
         self.turns = 0
         self._end = False

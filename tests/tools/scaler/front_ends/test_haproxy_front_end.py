@@ -191,7 +191,7 @@ async def test_the_agent_of_an_added_server_sets_its_weight(farm: Farm) -> None:
     alarms = ["run_queue 130 > 100"]
     check = AgentCheck(Endpoint(FIRST, port), None, lambda: alarms[-1])
     tasks = SensorTasks()
-    tasks.service = check.server
+    tasks.services.append(check.server)
     check.observe({"cpu_idle": 40.0})
 
     async def has(expected: FrontEndServer) -> bool:

@@ -38,7 +38,7 @@ export function findProblems(model, events, now) {
   return problems.sort((a, b) => a.isPlanned - b.isPlanned);  // a stable sort
 }
 
-function serverProblems({ server: { fault, history } }) {
+function serverProblems({ server: { fault, history }, bus }) {
   const problems = [];
   if (fault) {
     problems.push({ key: "fault", kind: "server", who: "lbdns", what: fault, since: null, isPlanned: false,
@@ -47,6 +47,10 @@ function serverProblems({ server: { fault, history } }) {
   if (history?.on && history.ok === false) {
     problems.push({ key: "history", kind: "history", who: "lbdns", what: history.error || "the history cannot be written",
       since: null, isPlanned: false, advice: "Check the free space and the permissions of the history file's directory." });
+  }
+  if (bus && bus.connected === false) {
+    problems.push({ key: "bus", kind: "bus", who: "lbdns", what: `no reports arrive from the bus: ${bus.problem}`,
+      since: null, isPlanned: false, advice: "Check the NATS server, and the section [bus] of the configuration." });
   }
   return problems;
 }

@@ -1,0 +1,43 @@
+"""Read ``[bus]``, which lists the NATS servers from which the collector also receives reports.
+
+Without this section, the collector receives reports over UDP only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lbdns.config.collector_section import CollectorConfig
+from lbdns.config.toml_reader import TomlTable
+from lbdns.config.value_readers import distinct, optional_path, read_section, secret_path
+from lbdns_shared.bus_url import BusServer, parse_bus_url
+
+
+@dataclass(frozen=True, slots=True)
+class BusConfig:
+    """The servers of one bus. If ``url`` is not empty, the collector subscribes to the reports on the bus."""
+
+    url: tuple[BusServer, ...] = distinct(parse_bus_url)
+    password_file: Path | None = secret_path()  # the password of the user in the URLs, or a token
+    tls_ca: Path | None = optional_path()  # certificates of the authorities to trust (PEM)
+
+
+def read_bus(root: TomlTable, collector: CollectorConfig) -> BusConfig:
+    """Return the section ``[bus]``, and record any errors in it."""
+
+    def check(bus: BusConfig, table: TomlTable) -> None:
+        if not table.values:
+            return
+        if not table.values.get("url"):
+            table.wrong("url", 'must list at least one NATS server, such as "nats://192.0.2.5:4222"')
+        if bus.password_file and any(server.password for server in bus.url):
+            table.wrong("password_file", "must not be set together with a password in a URL")
+        if collector.connect:
+            table.wrong(
+                "url", "must not be set together with [collector] connect: the followed collector receives the reports"
+            )
+        elif not collector.key_file:
+            table.wrong("url", "requires [collector] key_file, because only signed reports are accepted from a bus")
+
+    return read_section(root, "bus", BusConfig, check)

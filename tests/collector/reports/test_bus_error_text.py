@@ -1,0 +1,32 @@
+"""Tests of the text of errors from the library nats-py."""
+
+from __future__ import annotations
+
+import pytest
+from nats import errors
+
+from lbdns_collector.reports.bus_error_text import error_text
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            errors.Error("nats: 'Authorization Violation'"),
+            "the server refuses the credentials (Authorization Violation); check the user, and the password or token",
+        ),
+        (errors.AuthorizationError(), "the server refuses the credentials (authorization failed)"),
+        (
+            errors.Error('nats: Permissions Violation for Subscription to "a"'),
+            'the server refuses the subscription (Permissions Violation for Subscription to "a"); '
+            "check the permissions of the user",
+        ),
+        (errors.UnexpectedEOF(), "the server closed the connection"),
+        (errors.StaleConnectionError(), "the server no longer responds"),
+        (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
+        (TimeoutError(), "TimeoutError"),
+        (errors.Error("nats: two\nlines"), "two lines"),
+    ],
+)
+def test_texts(error: Exception, text: str) -> None:
+    assert error_text(error).startswith(text)

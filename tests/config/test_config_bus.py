@@ -1,0 +1,56 @@
+"""Tests of lbdns.toml: the bus from which reports also come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lbdns_shared.bus_url import parse_bus_url
+from lbdns_shared.errors import ConfigError
+from tests.config.config_files import ZONE, Load
+
+KEYED = f'{ZONE}[collector]\nkey_file = "report.key"\n'
+
+
+def test_off_by_default(load: Load) -> None:
+    for text in (ZONE, ZONE + "[bus]\n"):
+        assert load(text).bus.url == ()
+
+
+def test_on(load: Load, tmp_path: Path) -> None:
+    one, two = "nats://collector@10.0.0.5", "tls://nats.example.net:14222"
+    config = load(
+        f'{KEYED}[bus]\nurl = ["{one}", "{two}", "{one}"]\npassword_file = "bus.password"\ntls_ca = "ca.crt"\n'
+    )
+    assert config.bus.url == (parse_bus_url(one), parse_bus_url(two))
+    assert (config.bus.password_file, config.bus.tls_ca) == (tmp_path / "bus.password", tmp_path / "ca.crt")
+    assert {tmp_path / "bus.password", tmp_path / "ca.crt"} <= set(config.files)
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        (
+            f'{KEYED}[bus]\nurl = "10.0.0.5"\n',
+            "[bus] url: '10.0.0.5' is not the URL of a NATS server; write nats://HOST",
+        ),
+        (f"{KEYED}[bus]\nurl = []\n", "[bus] url: must list at least one NATS server"),
+        (f'{KEYED}[bus]\ntls_ca = "ca.crt"\n', "[bus] url: must list at least one NATS server"),
+        (f'{KEYED}[bus]\nulr = "nats://h"\n', "[bus] ulr: unknown key"),
+        (
+            f'{KEYED}[bus]\nurl = "nats://a:b@h"\npassword_file = "f"\n',
+            "[bus] password_file: must not be set together with a password in a URL",
+        ),
+        (f'{ZONE}[bus]\nurl = "nats://h"\n', "[bus] url: requires [collector] key_file"),
+        (
+            f'{ZONE}[collector]\nconnect = "http://ns1:8053"\n[bus]\nurl = "nats://h"\n',
+            "[bus] url: must not be set together with [collector] connect",
+        ),
+    ],
+)
+def test_mistakes(load: Load, text: str, finding: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(text)
+    assert any(finding in line for line in caught.value.findings), caught.value.findings
+    assert "a:b" not in str(caught.value)

@@ -1,0 +1,114 @@
+"""Runs a real nats-server on a free loopback port, and publishes reports to it with the agent's own client."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lbdns_agent.bus.bus_options import BusOptions
+from lbdns_agent.bus.bus_publisher import BusPublisher
+from lbdns_agent.non_blocking_sensors import SensorTasks
+from lbdns_shared.bus_subject import report_subject
+from lbdns_shared.bus_url import parse_bus_url
+from lbdns_tools.free_ports import free_ports
+from tests.certificates import self_signed
+from tests.end_to_end.harness import FakeAgent, Site
+from tests.end_to_end.process import Program, eventually, running
+from tests.needs import program
+
+COLLECTOR, WIDE = "collector", "wide"  # users; the second may publish anything
+
+
+@dataclass(frozen=True)
+class Bus:
+    """The files of a NATS server with one user for each host. The password of every user is its name."""
+
+    folder: Path
+    port: int
+    certificate: Path | None = None
+
+    def url(self, user: str, password: str = "") -> str:
+        scheme = "tls" if self.certificate else "nats"
+        return f"{scheme}://{user}:{password or user}@localhost:{self.port}"
+
+    def section(self, user: str = COLLECTOR, password: str = "") -> str:
+        """Return the section [bus] for a collector."""
+        authority = f'tls_ca = "{self.certificate}"\n' if self.certificate else ""
+        return f'[bus]\nurl = ["{self.url(user, password)}"]\n{authority}'
+
+    def write(self, *hosts: str) -> None:
+        """Write the server's configuration: each host may publish its own subject alone."""
+        users = [
+            f'{{user: "{host}", password: "{host}", permissions: '
+            f'{{publish: "{report_subject("web", host)}", subscribe: {{deny: ">"}}}}}}'
+            for host in hosts
+        ]
+        users.append(
+            f'{{user: {COLLECTOR}, password: {COLLECTOR}, permissions: {{publish: {{deny: ">"}}, '
+            f'subscribe: "lbdns.report.>"}}}}'
+        )
+        users.append(f"{{user: {WIDE}, password: {WIDE}}}")
+        tls = ""
+        if self.certificate:
+            tls = f'tls {{cert_file: "{self.certificate}", key_file: "{self.certificate.with_suffix(".key")}"}}\n'
+        lines = "\n".join(users)
+        (self.folder / "nats.conf").write_text(
+            f"listen: 127.0.0.1:{self.port}\n{tls}authorization {{users: [\n{lines}\n]}}\n"
+        )
+
+
+def new_bus(folder: Path, *hosts: str, tls: bool = False) -> Bus:
+    """Return a bus on a free port for these hosts."""
+    bus = Bus(folder, free_ports(1)[0], self_signed(folder, "localhost")[0] if tls else None)
+    bus.write(*hosts)
+    return bus
+
+
+@contextlib.contextmanager
+def serving_bus(bus: Bus) -> Iterator[Program]:
+    """Run the server, and yield it once it accepts connections."""
+    with running(program("nats-server"), "-c", str(bus.folder / "nats.conf")) as server:
+        server.until(lambda: _answers(bus.port), "nats-server accepts connections")
+        yield server
+
+
+def _answers(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), 1) as connection:
+            return connection.recv(4) == b"INFO"
+    except OSError:
+        return False
+
+
+class PublishingAgent(FakeAgent):
+    """A fake agent that publishes its reports instead of sending them over UDP."""
+
+    def __init__(self, site: Site, host: str, bus: Bus, user: str = "", subject: str = "") -> None:
+        super().__init__(site, host)
+        options = BusOptions((parse_bus_url(bus.url(user or host)),), None, bus.certificate)
+        self.publisher = BusPublisher(options, subject or report_subject("web", host), f"test {host}")
+        self.tasks = SensorTasks()
+        self.tasks.services.append(self.publisher)
+
+    def send_bytes(self, datagram: bytes) -> None:
+        """Publish a datagram, and wait until the server has it."""
+        self.publisher.publish(datagram)
+        eventually(self._is_published, f"{self.host} publishes a report")
+
+    def _is_published(self) -> bool:
+        self.tasks.wait(time.monotonic() + 0.01)
+        connection = self.publisher._connection
+        if not (connection and connection.session.is_ready and self.publisher._newest is None):
+            return False
+        if not connection.session.has_unconfirmed:
+            return True
+        connection.session.ping()
+        return False
+
+    def close(self) -> None:
+        super().close()
+        self.publisher.close()

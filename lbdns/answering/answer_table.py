@@ -12,6 +12,7 @@ from typing import Final
 from lbdns.answering.cookies import CLIENT, SERVER
 from lbdns.answering.dns_constants import TRANSPORTS, TYPE_NAMES, UDP, Type
 from lbdns.answering.edns import LEAST_PAYLOAD
+from lbdns.answering.member_lists import Fragment, ListCursor, ListVariants, ListWriter, longest_addition
 from lbdns.answering.member_selection import FAMILY_TYPES, PlanCursor
 from lbdns.answering.message_writer import (
     AnswerSections,
@@ -21,7 +22,7 @@ from lbdns.answering.message_writer import (
     precompiled_variant,
     write_body,
 )
-from lbdns.answering.plane import PYTHON_PLANE, NativePlanCursor, Plane
+from lbdns.answering.plane import PYTHON_PLANE, NativeListCursor, NativePlanCursor, Plane
 from lbdns.answering.query_reader import Query
 from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, KINDS
 from lbdns.answering.tsig import keyring
@@ -29,6 +30,7 @@ from lbdns.answering.zone_lookup import PoolMatch, ZoneIndex, look_up
 from lbdns.answering.zone_transfer import TransferResponder
 from lbdns.model.farm import Farm, Pool
 from lbdns.zones import names
+from lbdns.zones.master_file import RRset
 
 MAX_ENTRIES: Final = 65_536  # questions kept compiled; about 1 kB each
 #: Types that clients commonly query: the table keeps their answers even if no record has the type.
@@ -45,11 +47,14 @@ class AnswerEntry:
     ``make`` creates a member's response body when it is first needed. For each response kind, ``variants`` contains one
     (head, tail) pair per member, from which the fast path builds responses. The item for a kind is None until a query
     first requires that kind. If responses of that kind may be too long for some clients, the item is empty.
+
+    If answers name several members, ``lists`` writes them. The cursor is then a ``ListCursor``, and the numbers that it
+    returns take the place of members in ``body`` and ``variants``.
     """
 
     __slots__ = (
-        "_bodies", "_make", "cursor", "external_aliases", "family", "kept", "key", "qtype", "queries", "variants",
-        "zone",
+        "_bodies", "_make", "cursor", "external_aliases", "family", "kept", "key", "lists", "qtype", "queries",
+        "variants", "zone",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +65,7 @@ class AnswerEntry:
         make: Callable[[int], ResponseBody],
         members: int = 1,
         cursor: PlanCursor | None = None,
+        lists: ListWriter | None = None,
     ) -> None:
         self.key = key  # the question's bytes, in lower case
         self.zone = zone
@@ -68,6 +74,7 @@ class AnswerEntry:
         #: The type's number among the types that share a member; None if this type shares no member
         self.family = FAMILY_TYPES.get(qtype) if cursor and cursor.affinity_window else None
         self._make = make
+        self.lists = lists
         # Bodies are written on first use: an entry that isn't kept needs only one of perhaps hundreds
         self._bodies: list[ResponseBody | None] = [None] * (members if cursor else 1)
         self.variants: list[Sequence[Variant] | None] = [None] * KINDS
@@ -76,9 +83,12 @@ class AnswerEntry:
         self.external_aliases: tuple[Record, ...] = ()  # the whole answer, if its aliases lead out of our zones
 
     def body(self, member: int) -> ResponseBody:
-        """Return the body of the answer that names the member with index ``member``; index 0 is the answer that names
-        no member.
+        """Return the body of the answer that names the member with index ``member``, or the members of the list with
+        this number; index 0 is the answer that names no member.
         """
+        return self.lists.body(member) if self.lists else self._single(member)
+
+    def _single(self, member: int) -> ResponseBody:
         body = self._bodies[member]
         if body is None:
             body = self._bodies[member] = self._make(member)
@@ -86,12 +96,13 @@ class AnswerEntry:
 
     @property
     def bodies(self) -> list[ResponseBody]:
-        return [self.body(member) for member in range(len(self._bodies))]
+        """The bodies of the answers that name only one member, by member."""
+        return [self._single(member) for member in range(len(self._bodies))]
 
     @property
     def rcode(self) -> int:
         """The RCODE of the response, which is the same for every member."""
-        return self.body(0).flags & 0xF
+        return self._single(0).flags & 0xF
 
 
 class AnswerTable:
@@ -125,10 +136,14 @@ class AnswerTable:
         )
 
     def _cursor(self, pool: Pool) -> PlanCursor:
-        window = pool.config.coherence
+        members, window = len(pool.members), pool.config.coherence
+        if (answers := min(pool.config.answers, members)) > 1:
+            if self.native:
+                return NativeListCursor(members, self.native, window, answers)
+            return ListCursor(members, len(self.cursors), window, answers)
         if self.native:
-            return NativePlanCursor(len(pool.members), self.native, window)
-        return PlanCursor(len(pool.members), len(self.cursors), window)
+            return NativePlanCursor(members, self.native, window)
+        return PlanCursor(members, len(self.cursors), window)
 
     def _is_in(self, owner: bytes, origin: bytes) -> bool:
         return self._owners[owner][0].zone.origin == origin
@@ -183,12 +198,23 @@ class AnswerTable:
         if not pool.members:
             return AnswerEntry(key, name, qtype, lambda _: write_body(_no_member_answer(index, match), qname))
         answer_for = _address_answer if _has_addresses(index, pool, match) else _alias_answer
+        ttl = _address_ttl(index, pool)
+
+        def answer(member: int) -> AnswerSections:
+            return answer_for(index, ttl, pool.members[member].owner, match, qtype)
 
         def make(member: int) -> ResponseBody:
-            return write_body(answer_for(index, pool, pool.members[member].owner, match, qtype), qname)
+            return write_body(answer(member), qname)
 
-        has_member = names_member(index, pool, match, qtype)
-        return AnswerEntry(key, name, qtype, make, len(pool.members), cursor if has_member else None)
+        if not names_member(index, pool, match, qtype):
+            cursor = None
+        lists = None
+        if isinstance(cursor, ListCursor):
+            rdatas = [rdata for rrset in _address_sets(index, pool, qtype) for rdata in rrset.rdatas]
+            lists = ListWriter(
+                cursor, answer, qname, qtype, len(match.aliases), has_distinct_addresses=len(set(rdatas)) == len(rdatas)
+            )
+        return AnswerEntry(key, name, qtype, make, len(pool.members), cursor, lists)
 
     def _external_aliases(self, sections: AnswerSections, qtype: int) -> tuple[Record, ...]:
         """Return the answer's records if its alias chain leads out of our zones; otherwise, return an empty tuple."""
@@ -208,12 +234,18 @@ class AnswerTable:
         payload = self.farm.config.server.payload
         variants = [precompiled_variant(body, query.flags, query.edns, has_cookie, payload) for body in entry.bodies]
         around = 2 + len(query.question) + (CLIENT + SERVER if has_cookie else 0)
-        if any(around + len(head) + len(tail) > LEAST_PAYLOAD for head, tail in variants):
-            variants = []
-        entry.variants[kind] = variants
-        if self.native and variants:
-            cursor = entry.cursor.cursor if isinstance(entry.cursor, NativePlanCursor) else None
-            self.native.keep(entry.key, cursor, entry.family, kind, variants)
+        longest = max(len(head) + len(tail) for head, tail in variants)
+        fragments: Sequence[Fragment] = ()
+        if entry.lists:
+            fragments = entry.lists.fragments(entry.bodies)
+            longest += longest_addition(fragments, entry.lists.cursor.answers)
+        if around + longest > LEAST_PAYLOAD or (entry.lists and not entry.lists.has_distinct_addresses):
+            entry.variants[kind] = ()
+            return
+        entry.variants[kind] = ListVariants(entry.lists.cursor, variants, fragments) if entry.lists else variants
+        if self.native:
+            cursor = entry.cursor.number if entry.cursor else None
+            self.native.keep(entry.key, cursor, entry.family, kind, variants, fragments)
 
     def forget_entries(self) -> None:
         """Drop all entries, but keep their query counts."""
@@ -286,9 +318,8 @@ def _has_addresses(index: ZoneIndex, pool: Pool, match: PoolMatch) -> bool:
     return pool.config.answer == "address" or match.owner == index.zone.origin
 
 
-def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
+def _alias_answer(index: ZoneIndex, ttl: int, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
     """Return a CNAME record that points to the member, followed by the member's records of type ``qtype``."""
-    ttl = pool.config.ttl
     chain = (*match.aliases, Record(match.owner, Type.CNAME, ttl, member))
     if qtype in (Type.CNAME, Type.ANY):
         return AnswerSections(answer=chain)
@@ -304,7 +335,7 @@ def _no_member_answer(index: ZoneIndex, match: PoolMatch) -> AnswerSections:
     return AnswerSections(answer=match.aliases, authority=authority)
 
 
-def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
+def _address_answer(index: ZoneIndex, ttl: int, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
     """Return the member's addresses as records of the pool's name; for other types, return the pool's own records."""
     addresses = index.node(member) or {}
     if qtype == Type.ANY:
@@ -313,12 +344,23 @@ def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatc
         if qtype not in addresses:
             return AnswerSections(answer=match.aliases, authority=index.negative)
         rrset = addresses[qtype]
-        ttl = min(pool.config.ttl, rrset.ttl)
-        records = (Record(match.owner, qtype, ttl, rdata) for rdata in rrset.rdatas)
+        records = (Record(match.owner, qtype, min(ttl, rrset.ttl), rdata) for rdata in rrset.rdatas)
         return AnswerSections(answer=(*match.aliases, *records))
     found = look_up(index, match.owner, qtype, follow_pools=False)
     assert isinstance(found, AnswerSections)
     return replace(found, answer=match.aliases + found.answer)
+
+
+def _address_ttl(index: ZoneIndex, pool: Pool) -> int:
+    """Return the maximum TTL of answers. Answers of several members have one TTL (RFC 2181 section 5.2)."""
+    if pool.config.answers == 1:
+        return pool.config.ttl
+    return min(pool.config.ttl, *(found.ttl for found in _address_sets(index, pool, Type.A, Type.AAAA)))
+
+
+def _address_sets(index: ZoneIndex, pool: Pool, *types: int) -> Iterable[RRset]:
+    nodes = (index.node(member.owner) or {} for member in pool.members)
+    return (node[rtype] for node in nodes for rtype in types if rtype in node)
 
 
 def _is_letters(qtype: int) -> bool:

@@ -120,6 +120,7 @@ def _summary(explanation: Mapping[str, Any], shown: int) -> str:
     requests, members = explanation["requests_per_s"], len(explanation["members"])
     fields = (
         f"next={explanation['next']} ({explanation['why']})",
+        f"then={','.join(explanation['alternatives'])}" if explanation.get("alternatives") else "",
         f"policy={explanation['policy']} pool={explanation['pool']}",
         f"answers={_number(explanation['answers_per_s'])}/s",
         f"requests={_number(requests)}/s" if requests is not None else "requests=unknown",

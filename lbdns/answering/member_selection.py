@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lbdns.answering.dns_constants import TCP, Type
@@ -62,7 +62,7 @@ class PlanCursor:
     def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
         self.plan = plan
         self.order: Sequence[int] = plan.order
-        self.usable = usable
+        self.usable: Container[int] = usable
         self._at = 0
         self._passes = 0  # number of times that the end of the order was reached
 
@@ -94,10 +94,14 @@ class PlanCursor:
         return self.plan.taken(*self._position())
 
     @property
+    def _next_index(self) -> int:
+        at, _ = self._position()
+        return at if at < len(self.order) else self.plan.repeat_from
+
+    @property
     def due(self) -> int:
         """The member that ``next`` would return."""
-        at, _ = self._position()
-        return self.order[at if at < len(self.order) else self.plan.repeat_from]
+        return self.order[self._next_index]
 
     @property
     def last(self) -> int | None:

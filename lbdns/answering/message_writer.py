@@ -54,7 +54,9 @@ class AnswerSections:
     """The RCODE and records of a response that has not been written yet.
 
     ``dnssec`` contains the records that follow ``authority`` if the query has DO set. ``optional`` contains RRsets that
-    follow ``additional`` if they fit. A response without its optional RRsets does not count as truncated.
+    follow ``additional`` if they fit, and ``alternatives`` contains groups of records that follow ``answer`` if they
+    fit. A response without its optional RRsets or its last alternatives does not count as truncated. Sections with
+    alternatives contain only answer records.
     """
 
     rcode: Rcode = Rcode.NOERROR
@@ -64,20 +66,21 @@ class AnswerSections:
     additional: tuple[Record, ...] = ()
     dnssec: tuple[Record, ...] = ()
     optional: tuple[tuple[Record, ...], ...] = ()
+    alternatives: tuple[tuple[Record, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseBody:
     """A response to one question, without the parts that depend on the query (id, copied flags and OPT record).
 
-    For each optional RRset, ``cuts`` contains two values: how many additional records precede the RRset, and how many
-    bytes of ``records`` precede it.
+    For each optional RRset and each group of alternatives, ``cuts`` contains two values: the counts of the response
+    that ends before it, and how many bytes of ``records`` precede it.
     """
 
     flags: int  # AA and RCODE
     counts: tuple[int, int, int]
     records: bytes
-    cuts: tuple[tuple[int, int], ...] = ()
+    cuts: tuple[tuple[tuple[int, int, int], int], ...] = ()
     with_dnssec: ResponseBody | None = None  # the body for queries with DO, if it differs
 
     def for_query(self, edns: Edns | None) -> ResponseBody:
@@ -85,14 +88,14 @@ class ResponseBody:
         return self.with_dnssec if self.with_dnssec and edns and edns.dnssec_ok else self
 
     def shortened(self, length: int) -> ResponseBody:
-        """Return the body; omit the last optional RRsets if it would exceed ``length`` bytes.
+        """Return the body; omit the last optional RRsets and alternatives if it would exceed ``length`` bytes.
 
-        If the body does not fit even without optional RRsets, the result is longer than ``length``.
+        If the body does not fit even without all of these, the result is longer than ``length``.
         """
         if len(self.records) <= length or not self.cuts:
             return self
-        additional, end = max((cut for cut in self.cuts if cut[1] <= length), default=self.cuts[0])
-        return ResponseBody(self.flags, (*self.counts[:2], additional), self.records[:end])
+        counts, end = max((cut for cut in self.cuts if cut[1] <= length), default=self.cuts[0])
+        return ResponseBody(self.flags, counts, self.records[:end])
 
 
 def write_body(sections: AnswerSections, qname: bytes) -> ResponseBody:
@@ -108,16 +111,21 @@ def _write_body(sections: AnswerSections, qname: bytes) -> ResponseBody:
     writer = RecordWriter(qname)
     for section in (sections.answer, sections.authority, sections.additional):
         writer.add(section)
-    cuts, begin, additional = [], HEADER_LENGTH + len(qname) + 4, len(sections.additional)
+    cuts, begin = [], HEADER_LENGTH + len(qname) + 4
+    answers, authorities, additionals = len(sections.answer), len(sections.authority), len(sections.additional)
+    for group in sections.alternatives:
+        cuts.append(((answers, authorities, additionals), writer.size - begin))
+        writer.add(group)
+        answers += len(group)
     for rrset in sections.optional:
         if writer.size > MAX_TCP_MESSAGE:
             break
-        cuts.append((additional, writer.size - begin))
+        cuts.append(((answers, authorities, additionals), writer.size - begin))
         writer.add(rrset)
-        additional += len(rrset)
+        additionals += len(rrset)
     return ResponseBody(
         flags=(AA if sections.authoritative else 0) | sections.rcode,
-        counts=(len(sections.answer), len(sections.authority), additional),
+        counts=(answers, authorities, additionals),
         records=b"".join(writer.parts),
         cuts=tuple(cuts),
     )
@@ -196,9 +204,9 @@ class ResponseWriter:
     def write_within(
         self, limit: int, query: Query, body: ResponseBody, options: EdnsOptions, wall: float
     ) -> bytes | None:
-        """Return the response; omit the last optional RRsets if it would exceed ``limit`` bytes.
+        """Return the response; omit the last optional RRsets and alternatives if it would exceed ``limit`` bytes.
 
-        Return None if the response does not fit even without optional RRsets. ``wall`` is in Unix seconds.
+        Return None if the response does not fit even without all of these. ``wall`` is in Unix seconds.
         """
         body = body.for_query(query.edns)
         response = self.write(query, body, options, wall)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lbdns.answering.cookies import ServerCookies
+from lbdns.answering.member_lists import ListCursor
 from lbdns.answering.member_selection import FamilyAffinity, MemberSelector, PlanCursor, RetransmissionCache
 from lbdns.answering.message_writer import EMPTY_BODY, precompiled_variant, truncated
 from lbdns.answering.query_shapes import COOKIE_QUERY_SHAPES, FIRST_COOKIE_KIND, KINDS, QUERY_SHAPES, query_parameters
@@ -25,7 +26,7 @@ except ImportError:  # the Python plane does not need the native extension
     lbdns_native = None  # type: ignore[assignment]
 
 #: The version of the interface to the native extension, which is built and upgraded separately
-INTERFACE: Final = 2
+INTERFACE: Final = 3
 #: Whether the extension was built for another version of lbdns
 STALE: Final = lbdns_native is not None and getattr(lbdns_native, "INTERFACE", 1) != INTERFACE
 AVAILABLE: Final = lbdns_native is not None and not STALE
@@ -81,6 +82,40 @@ class NativePlanCursor(PlanCursor):
 
     def _position(self) -> tuple[int, int]:
         return self.store.position(self.cursor)
+
+
+class NativeListCursor(ListCursor):
+    """A cursor for answers that name several members, whose counter and lists are stored in the native table."""
+
+    __slots__ = ("store",)
+
+    def __init__(
+        self, members: int, store: lbdns_native.AnswerTable, affinity_window: float = 0.0, answers: int = 2
+    ) -> None:
+        self.store = store
+        super().__init__(members, store.add_cursor(affinity_window, answers), affinity_window, answers)
+
+    def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
+        super()._begin(plan, usable)
+        self.store.set_plan(
+            self.number, plan.order, plan.repeat_from, tuple(usable), plan.ranking, plan.probes, plan.light
+        )
+
+    def next(self) -> int:
+        return self.store.next(self.number)
+
+    @property
+    def due(self) -> int:
+        return self.store.due(self.number)
+
+    def members(self, number: int) -> tuple[int, ...]:
+        return tuple(self.store.members(self.number, number))
+
+    def begins_usable(self, number: int) -> bool:
+        return self.store.begins_usable(self.number, number)
+
+    def _position(self) -> tuple[int, int]:
+        return self.store.position(self.number)
 
 
 class NativePlane(Plane):

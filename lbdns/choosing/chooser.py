@@ -21,6 +21,7 @@ from lbdns.model.overrides import PoolOverrides
 from lbdns.model.snapshot import NO_METRICS, Snapshot
 from lbdns.policies import POLICIES
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
+from lbdns.policies.ranking import ranking
 
 if TYPE_CHECKING:
     from random import Random
@@ -33,6 +34,7 @@ class Chooser:
     from 0 to 1. ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow
     start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing. ``pool``
     is the pool's name. ``weights`` contains the configured factors of members' capacities, by full name.
+    ``ranks`` is true if answers name several members; plans then contain a ranking of the candidates.
 
     The caller passes every snapshot to ``observe`` and calls ``plan`` for each policy when ``observe`` returns True.
     If no report has arrived by ``next_change``, the caller calls ``observe`` again.
@@ -52,9 +54,10 @@ class Chooser:
         pool: str = "",
         weights: Mapping[str, float] = NO_METRICS,
         max_speed_gain: float = MAX_SPEED_GAIN,
+        ranks: bool = False,
     ) -> None:
         self.members, self.servers = tuple(members), servers
-        self._rng = rng
+        self._rng, self._ranks = rng, ranks
         self.pool = ObservedPool(members, max_cores, pool, weights, max_speed_gain)
         self._tally = AnswerTally(len(members), servers)
         self._candidates = Candidates(self.pool, self._tally, stale_after, min_usable, ramp_up, black_hole)
@@ -122,6 +125,8 @@ class Chooser:
         if liveness.fail_open and not self._applies_to_alarmed(spec, view):
             return rotation(liveness.candidates, previous)
         plan = spec.function(view, previous, self._rng)
+        if self._ranks:
+            plan = replace(plan, ranking=ranking(view, spec.rank(view), previous))
         if probes := self.guard_rails.probes(now):
             self._last_before_probes[policy] = previous.last if previous else None
             order, repeat_from = (*probes, *plan.order), plan.repeat_from + len(probes)

@@ -97,6 +97,8 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
         line.append(f", according to worker {int(document['worker'])} of {int(document['workers'])}")
     yield line
     yield Text("next: ").append(printable(document["next"]), "bold green").append(f", {printable(document['why'])}")
+    if alternatives := document.get("alternatives"):
+        yield Text(f"then, in the same answer: {', '.join(map(printable, alternatives))}")
     if document["fail_open"]:
         yield Text(f"fail open: {printable(document['fail_open_reason'])}", "bold red")
     plan = document["plan"]

@@ -20,6 +20,8 @@ GREATEST_WEIGHT: Final = 100.0
 MAX_TTL: Final = 2**31 - 1  # seconds, RFC 2181 section 8
 MAX_SPEED_GAIN: Final = 1.4  # times the share at the next fastest member's speed: others confirm no more
 RAMP_UP: Final = 10.0  # seconds: the period over which requests and answers are averaged
+APEX: Final = "@"  # answered with addresses, because a CNAME is illegal there
+MAX_ANSWERS: Final = 16  # members: their IPv4 addresses fit into 512 bytes, which every client accepts
 
 AnswerForm = Literal["cname", "address"]
 
@@ -51,7 +53,7 @@ def _names(table: TomlTable, key: str, _: object) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for owner, policy in names.values.items():
         name = owner.lower()
-        if name != "@" and not HOST_NAME.match(name):
+        if name != APEX and not HOST_NAME.match(name):
             table.wrong(key, f"{owner!r} is not a valid name relative to the zone; write '@' for the zone's apex")
         if isinstance(policy, dict):
             table.wrong(key, f"{owner}: unknown policy {policy!r}; quote any name that contains dots")
@@ -89,6 +91,7 @@ class PoolConfig:
     ttl: int = read.integer(0, 0, MAX_TTL)  # seconds
     answer: AnswerForm = read.one_of("cname", ("cname", "address"))
     min_usable: float = read.number(0.5, 0.0, 1.0)  # fail open if many reports stop together and fewer are usable
+    answers: int = read.integer(1, 1, MAX_ANSWERS)  # how many members an answer names, best first
     ramp_up: float = read.number(RAMP_UP, 0.0, 3600.0)  # s of slow start after a member returns; 0: none
     black_hole: bool = read.flag(True)  # whether members that take requests and serve none are quarantined
     max_cores: float = read.number(0.0, 0.0, 1e6)  # most cores that count for a member; 0: 4 times the pool's median
@@ -111,6 +114,7 @@ def read_pools(root: TomlTable) -> tuple[PoolConfig, ...]:
         if pool.name in (other.name for other in pools):
             table.wrong("name", f"two pools have the name {pool.name!r}; rename one of them")
         _check_members(pool, table)
+        _check_answers(pool, table)
         pools.append(pool)
         table.end()
     return tuple(pools)
@@ -126,3 +130,11 @@ def _check_members(pool: PoolConfig, table: TomlTable) -> None:
                 table.wrong(key, f"{name!r} is not in members{nearest(name, pool.members)}", name)
     if pool.agentless and pool.check.target is None and table.values.get("check", OFF) == OFF:
         table.wrong("agentless", 'members without an agent need a check; add, for example, check = "tcp:80"')
+
+
+def _check_answers(pool: PoolConfig, table: TomlTable) -> None:
+    """Record an error if answers of several members are configured for a name that is answered with a CNAME."""
+    aliases = [name for name in pool.names if name != APEX]
+    if pool.answers > 1 and table.values.get("answer", "cname") == "cname" and aliases:
+        what = f"must be 1, not {pool.answers}, because {aliases[0]!r} is answered with a CNAME, which names one member"
+        table.wrong("answers", f'{what}; set answer = "address" to name several members')

@@ -13,6 +13,7 @@ from functools import cache, partial
 from itertools import chain, cycle, islice
 from typing import Any, Final
 
+from lbdns.answering.member_lists import ListCursor
 from lbdns.answering.member_selection import PlanCursor
 from lbdns.choosing.chooser import Chooser
 from lbdns.choosing.guard_rails.guard_rails import Guard
@@ -92,6 +93,7 @@ def explain(
         "policy": policy,
         "ttl": pool.config.ttl,
         "next": pool.members[due].name,
+        "alternatives": _alternatives(pool, cursor),
         "why": _why(policy, plan, taken, liveness, lambda: view, chooser.guards(now)[due]),
         "fail_open": bool(liveness.fail_open),
         "fail_open_reason": liveness.fail_open,
@@ -112,9 +114,9 @@ def explain(
 
 
 def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now: float) -> dict[str, Any]:
-    """Return the members that the next answers under ``policy`` will name. For the first of these members, also return
-    its share of the planned answers, the reason for its selection, and a summary of this reason: one sentence with the
-    number that decided.
+    """Return the members that the next answers under ``policy`` will name first. For the first of these members, also
+    return its share of the planned answers, the reason for its selection, a summary of this reason (one sentence with
+    the number that decided), and the other members that the same answer will name.
 
     This part of ``explain`` is cheap enough for every status document. A view of the pool is needed only to give the
     reason for a selection in light traffic.
@@ -129,7 +131,13 @@ def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now:
         "why": why,
         "summary": _summary(pool, policy, chooser, cursor, guard, due, share, view) or why,
         "share": share,
+        "alternatives": _alternatives(pool, cursor),
     }
+
+
+def _alternatives(pool: Pool, cursor: PlanCursor) -> list[str]:
+    """Return the names of the members that follow the first member in the next answer, best first."""
+    return [pool.members[i].name for i in cursor.next_members[1:]] if isinstance(cursor, ListCursor) else []
 
 
 def _summary(

@@ -173,6 +173,7 @@ class FarmPlans:
             pool=pool.name,
             weights=_weights(pool),
             max_speed_gain=pool.config.max_speed_gain,
+            ranks=pool.config.answers > 1,
         )
 
     def _carry_over(self, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:
@@ -187,7 +188,8 @@ class FarmPlans:
                 last = mapping[old.last] if old.last is not None else None
                 begin = order.index(last) + 1 if last is not None and last in order else 0
                 if rest := [i for i in order[begin:] + order[:begin] if i is not None]:
-                    new.set_plan(Plan(tuple(rest)))
+                    ranking = [mapping[i] for i in old.plan.ranking]
+                    new.set_plan(Plan(tuple(rest), ranking=tuple(i for i in ranking if i is not None)))
 
 
 def _weights(pool: Pool) -> Mapping[str, float]:

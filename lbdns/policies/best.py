@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from lbdns.policies.highest_scores import fastest, nearly_highest, why_fastest
 from lbdns.policies.operating_point import operating_point
 from lbdns.policies.plan import MemberView, Plan, PolicySpec, PoolView, Selections, rotation
+from lbdns.policies.ranking import as_best
 from lbdns.policies.weighted import MAX_LENGTH, MIN_LENGTH, carried_credits, smooth_order, smooth_plan
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ BEST: Final = PolicySpec(
     why_overflow="more queries than expected have arrived since the last report: members are selected by capacity",
     weighs_load=True,
     uses_score=True,
+    rank=as_best,
 )
 
 

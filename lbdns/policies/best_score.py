@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
+from lbdns.policies.ranking import by_score
 
 if TYPE_CHECKING:
     from random import Random
@@ -30,4 +31,4 @@ def _why(view: PoolView) -> str:
     return f"highest score; {tied} members share this score and take turns" if tied > 1 else "highest score"
 
 
-BEST_SCORE: Final = PolicySpec("best_score", best_score, why=_why, uses_score=True)
+BEST_SCORE: Final = PolicySpec("best_score", best_score, why=_why, uses_score=True, rank=by_score)

@@ -10,6 +10,7 @@ from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING, Final
 
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
+from lbdns.policies.ranking import by_fullness
 from lbdns.policies.weighted import plan_length
 
 if TYPE_CHECKING:
@@ -56,5 +57,8 @@ def least_charged(view: PoolView, previous: Selections | None, rng: Random) -> P
 
 
 LEAST_CHARGED: Final = PolicySpec(
-    "least_charged", least_charged, why="lowest load relative to capacity, including selections since the last report"
+    "least_charged",
+    least_charged,
+    why="lowest load relative to capacity, including selections since the last report",
+    rank=by_fullness,
 )

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from random import Random
@@ -89,6 +89,9 @@ class Plan:
     After the probes come the selections up to ``repeat_from``. If ``light`` is true, they are for light traffic. If
     ``light`` is false, they are for the answers expected until the next plan, and the selections from ``repeat_from``
     on are used only if more queries arrive.
+
+    ``ranking`` lists the candidates, best first. It is empty if answers name one member, or if ``order`` contains all
+    candidates.
     """
 
     order: Sequence[int]
@@ -97,6 +100,7 @@ class Plan:
     credits: tuple[float, ...] = ()
     probes: int = 0
     light: bool = False
+    ranking: Sequence[int] = ()
 
     def taken(self, at: int, passes: int) -> int:
         """Return the number of selections made so far.
@@ -138,9 +142,16 @@ class Selections:
 
 PolicyFunction = Callable[[PoolView, Selections | None, "Random"], Plan]
 Reason = str | Callable[[PoolView], str]
+#: Maps a member's index to a value by which members can be sorted, best first
+SortKey = Callable[[int], Any]
 
 #: Part of a plan: for light traffic, for the expected answers, or for answers beyond the expected number
 Part = Literal["light", "expected", "overflow"]
+
+
+def in_turn(view: PoolView) -> SortKey:
+    """Return a sort key under which all members are equal."""
+    return lambda i: 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +165,7 @@ class PolicySpec:
     why_overflow: Reason = ""  # the reason when more queries arrive than expected, if its plans provide for them
     weighs_load: bool = False  # its shares follow load or capacity: it still applies when every member gives an alarm
     uses_score: bool = False  # whether a member's score changes its plans
+    rank: Callable[[PoolView], SortKey] = in_turn  # ranks the members that an answer names after the plan's members
 
     def reason(self, view: Callable[[], PoolView], part: Part = "expected") -> str:
         """Return the reason why the policy selects a member in the given ``part`` of its plan.

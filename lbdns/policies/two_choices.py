@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from lbdns.policies.least_charged import ChargedLoads
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
+from lbdns.policies.ranking import by_fullness
 from lbdns.policies.weighted import plan_length
 
 if TYPE_CHECKING:
@@ -30,4 +31,6 @@ def two_choices(view: PoolView, previous: Selections | None, rng: Random) -> Pla
     return Plan(tuple(order))
 
 
-TWO_CHOICES: Final = PolicySpec("two_choices", two_choices, why="the less loaded of two members drawn at random")
+TWO_CHOICES: Final = PolicySpec(
+    "two_choices", two_choices, why="the less loaded of two members drawn at random", rank=by_fullness
+)

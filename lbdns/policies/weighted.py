@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
+from lbdns.policies.ranking import by_capacity
 
 if TYPE_CHECKING:
     from random import Random
@@ -21,7 +22,7 @@ def weighted(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     return smooth_plan(view, [capacities.get(i, 0.0) / total for i in range(len(view.members))], previous)
 
 
-WEIGHTED: Final = PolicySpec("weighted", weighted, why="in proportion to capacity", weighs_load=True)
+WEIGHTED: Final = PolicySpec("weighted", weighted, why="in proportion to capacity", weighs_load=True, rank=by_capacity)
 
 
 def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections | None) -> Plan:

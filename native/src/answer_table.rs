@@ -2,12 +2,23 @@
 
 use std::collections::HashMap;
 
+use crate::member_lists::MemberLists;
+
 /// A precompiled response: the bytes before and after the question.
 ///
 /// Only the id and the question are copied from the query.
 pub struct Variant {
     pub head: [u8; 10], // flags and section counts
     pub tail: Box<[u8]>,
+    pub fragment: Fragment, // the member's addresses in the tail; empty unless answers name several members
+}
+
+/// Records that answers with several members copy from the tail of a response that names one member.
+#[derive(Clone, Copy, Default)]
+pub struct Fragment {
+    pub begin: usize,
+    pub end: usize,
+    pub records: u16,
 }
 
 /// The plan cursor: a plan and the position of its next member.
@@ -16,14 +27,16 @@ pub struct Cursor {
     pub order: Vec<u32>, // never empty once a plan is set
     pub repeat_from: usize,
     pub at: usize,
-    pub passes: u64,          // completed passes through the order
-    pub affinity_window: f64, // s: how long queries may join a lookup
-    usable: Vec<bool>,        // by member: whether retransmissions and joining lookups may still get it
+    pub passes: u64,                // completed passes through the order
+    pub affinity_window: f64,       // s: how long queries may join a lookup
+    usable: Vec<bool>,              // by member: whether retransmissions and joining lookups may still get it
+    pub lists: Option<MemberLists>, // if answers name several members: numbers of lists take the place of members
 }
 
 impl Cursor {
-    pub fn new(affinity_window: f64) -> Cursor {
-        Cursor { affinity_window, ..Cursor::default() }
+    pub fn new(affinity_window: f64, answers: usize) -> Cursor {
+        let lists = (answers > 1).then(|| MemberLists::new(answers));
+        Cursor { affinity_window, lists, ..Cursor::default() }
     }
 
     /// Replace the plan, and start at its beginning.
@@ -37,19 +50,45 @@ impl Cursor {
         (self.order, self.repeat_from, self.at, self.passes) = (order, repeat_from, 0, 0);
     }
 
-    pub fn is_usable(&self, member: u32) -> bool {
+    /// Return whether a member, or the first member of a list that is still stored, may be selected again.
+    pub fn is_usable(&self, selected: u32) -> bool {
+        match &self.lists {
+            None => self.is_usable_member(selected),
+            Some(lists) => lists.get(selected).is_some_and(|list| self.is_usable_member(list[0])),
+        }
+    }
+
+    pub fn is_usable_member(&self, member: u32) -> bool {
         self.usable.get(member as usize).copied().unwrap_or(false)
     }
 
-    /// Select the plan's next member, and advance. The caller must set a plan first.
+    /// Return the number of a list with the members that `take_next` would select; changes no position.
+    pub fn due(&mut self) -> u32 {
+        let at = if self.at < self.order.len() { self.at } else { self.repeat_from };
+        self.selection(at)
+    }
+
+    /// Return the members of a list, best first, without those that are no longer usable; the first one always stays.
+    pub fn members(&self, number: u32) -> impl Iterator<Item = u32> + '_ {
+        let list = self.lists.as_ref().and_then(|lists| lists.get(number)).unwrap_or(&[]);
+        list.iter().copied().enumerate().filter(|(n, member)| *n == 0 || self.is_usable_member(*member)).map(|(_, m)| m)
+    }
+
+    fn selection(&mut self, at: usize) -> u32 {
+        match &mut self.lists {
+            None => self.order[at],
+            Some(lists) => lists.remember(&self.order, self.repeat_from, at, &self.usable),
+        }
+    }
+
+    /// Select the plan's next member or list, and advance. The caller must set a plan first.
     pub fn take_next(&mut self) -> u32 {
         if self.at >= self.order.len() {
             self.passes += 1;
             self.at = self.repeat_from;
         }
-        let member = self.order[self.at];
         self.at += 1;
-        member
+        self.selection(self.at - 1)
     }
 }
 

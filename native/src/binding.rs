@@ -16,13 +16,13 @@ use crate::{
 };
 
 /// The version of the interface to Python; `lbdns.answering.plane` rejects extensions with another version.
-const INTERFACE: u32 = 2;
+const INTERFACE: u32 = 3;
 
 type Parts = (Vec<u8>, Vec<u8>);
 
 fn variant(parts: Parts) -> PyResult<answer_table::Variant> {
     let head = <[u8; 10]>::try_from(parts.0).map_err(|_| PyValueError::new_err("a head must have 10 bytes"))?;
-    Ok(answer_table::Variant { head, tail: parts.1.into() })
+    Ok(answer_table::Variant { head, tail: parts.1.into(), fragment: Default::default() })
 }
 
 /// Parse an address in the notation of Python's sockets; the scope of a link-local address (`%eth0`) is ignored.
@@ -49,16 +49,32 @@ impl AnswerTable {
     }
 
     /// Add a plan cursor and return its number. Queries may join a lookup for `affinity_window` s.
-    fn add_cursor(&mut self, affinity_window: f64) -> usize {
-        self.0.cursors.push(answer_table::Cursor::new(affinity_window));
+    #[pyo3(signature = (affinity_window, answers = 1))]
+    fn add_cursor(&mut self, affinity_window: f64, answers: usize) -> usize {
+        self.0.cursors.push(answer_table::Cursor::new(affinity_window, answers));
         self.0.cursors.len() - 1
     }
 
-    fn set_plan(&mut self, cursor: usize, order: Vec<u32>, repeat_from: usize, usable: Vec<u32>) -> PyResult<()> {
+    /// Only cursors whose answers name several members use `ranking`, `probes` and `light`.
+    #[pyo3(signature = (cursor, order, repeat_from, usable, ranking = Vec::new(), probes = 0, light = false))]
+    #[allow(clippy::too_many_arguments)]
+    fn set_plan(
+        &mut self,
+        cursor: usize,
+        order: Vec<u32>,
+        repeat_from: usize,
+        usable: Vec<u32>,
+        ranking: Vec<u32>,
+        probes: usize,
+        light: bool,
+    ) -> PyResult<()> {
         if repeat_from >= order.len() {
             return Err(PyValueError::new_err("a plan needs an order, and repeat_from must be an index into it"));
         }
         self.0.cursors[cursor].set_plan(order, repeat_from, &usable);
+        if let Some(lists) = &mut self.0.cursors[cursor].lists {
+            lists.set_plan(ranking, probes, light);
+        }
         Ok(())
     }
 
@@ -72,6 +88,25 @@ impl AnswerTable {
         Ok(self.cursor(cursor)?.take_next())
     }
 
+    /// Return the number of a list with the members that `next` would return.
+    fn due(&mut self, cursor: usize) -> PyResult<u32> {
+        Ok(self.cursor(cursor)?.due())
+    }
+
+    /// Return the members of a list, or no members if the list is no longer stored.
+    fn members(&self, cursor: usize, number: u32) -> Vec<u32> {
+        self.0.cursors[cursor].members(number).collect()
+    }
+
+    /// Return whether a list is stored and its first member is usable.
+    fn begins_usable(&self, cursor: usize, number: u32) -> bool {
+        self.0.cursors[cursor].is_usable(number)
+    }
+
+    /// `fragments` contains, by member, the first byte, the end and the number of the member's records in the tail; it
+    /// is empty unless answers name several members.
+    #[pyo3(signature = (key, cursor, family, kind, variants, fragments = Vec::new()))]
+    #[allow(clippy::too_many_arguments)]
     fn keep(
         &mut self,
         key: &[u8],
@@ -79,9 +114,16 @@ impl AnswerTable {
         family: Option<usize>,
         kind: usize,
         variants: Vec<Parts>,
+        fragments: Vec<(usize, usize, u16)>,
     ) -> PyResult<()> {
         family.map_or(Ok(()), demand_type)?;
-        let variants = variants.into_iter().map(variant).collect::<PyResult<_>>()?;
+        let mut variants = variants.into_iter().map(variant).collect::<PyResult<Vec<_>>>()?;
+        for (variant, (begin, end, records)) in variants.iter_mut().zip(fragments) {
+            if begin > end || end > variant.tail.len() {
+                return Err(PyValueError::new_err("a fragment must lie within its tail"));
+            }
+            variant.fragment = answer_table::Fragment { begin, end, records };
+        }
         self.0.keep(key, cursor, family, kind, variants);
         Ok(())
     }

@@ -63,9 +63,9 @@ impl Context<'_> {
                 return join(out, query, &self.table.truncated[kind], question, cookie);
             }
         }
-        let (entry, cursor) = self.table.entry_and_cursor(place);
+        let (entry, mut cursor) = self.table.entry_and_cursor(place);
         let variants = &entry.kinds[kind];
-        let member = match cursor {
+        let member = match &mut cursor {
             None => 0,
             Some((number, cursor)) => {
                 let mark = self.retransmissions.mark(address, port, query);
@@ -77,7 +77,7 @@ impl Context<'_> {
                     }
                     _ => {
                         let member = match entry.family {
-                            Some(family) => self.affinity.give((address, port), number, cursor, family, self.now),
+                            Some(family) => self.affinity.give((address, port), *number, cursor, family, self.now),
                             None => cursor.take_next(),
                         };
                         self.retransmissions.note(mark, member, self.now);
@@ -87,6 +87,11 @@ impl Context<'_> {
             }
         };
         entry.queries += 1;
+        if let Some((_, cursor)) = cursor {
+            if cursor.lists.is_some() {
+                return join_list(out, query, variants, cursor.members(member), question, cookie);
+            }
+        }
         match variants.get(member as usize) {
             Some(variant) => join(out, query, variant, question, cookie),
             None => Outcome::SlowPath,
@@ -137,5 +142,45 @@ fn join(out: &mut [u8; MAX_RESPONSE], query: &[u8], variant: &Variant, question:
         out[at..at + part.len()].copy_from_slice(part);
         at += part.len();
     }
+    Outcome::Response(length)
+}
+
+/// Write a response that names several members: the response of the first member, with the addresses of the others
+/// after its own. A first member without addresses of the queried type is the only one.
+fn join_list(
+    out: &mut [u8; MAX_RESPONSE],
+    query: &[u8],
+    variants: &[Variant],
+    mut members: impl Iterator<Item = u32>,
+    question: &[u8],
+    cookie: &[u8],
+) -> Outcome {
+    let Some(first) = members.next().and_then(|member| variants.get(member as usize)) else {
+        return Outcome::SlowPath;
+    };
+    let end = first.fragment.end;
+    let mut at = 0;
+    let mut put = |part: &[u8]| {
+        let end = at + part.len();
+        let fits = end <= MAX_RESPONSE;
+        if fits {
+            out[at..end].copy_from_slice(part);
+            at = end;
+        }
+        fits
+    };
+    let mut fits = put(&query[..2]) && put(&first.head) && put(question) && put(&first.tail[..end]);
+    let mut records = u16::from_be_bytes([first.head[4], first.head[5]]);
+    if first.fragment.records > 0 {
+        for variant in members.filter_map(|member| variants.get(member as usize)) {
+            fits = fits && put(&variant.tail[variant.fragment.begin..variant.fragment.end]);
+            records += variant.fragment.records;
+        }
+    }
+    if !(fits && put(&first.tail[end..]) && put(cookie)) {
+        return Outcome::SlowPath;
+    }
+    let length = at;
+    out[6..8].copy_from_slice(&records.to_be_bytes());
     Outcome::Response(length)
 }

@@ -21,6 +21,7 @@ pub mod cookies;
 pub mod datagram_batch;
 pub mod family_affinity;
 pub mod fast_path;
+pub mod member_lists;
 pub mod query_sampler;
 pub mod rate_limiter;
 pub mod retransmission_cache;

@@ -74,8 +74,9 @@ def pool(
     answer: AnswerForm = "cname",
     min_usable: float = 0.5,
     coherence: float = 2.0,
+    answers: int = 1,
 ) -> PoolConfig:
-    return PoolConfig(name, zone, tuple(members), names, ttl, answer, min_usable, coherence=coherence)
+    return PoolConfig(name, zone, tuple(members), names, ttl, answer, min_usable, coherence=coherence, answers=answers)
 
 
 def make_farm(

@@ -19,7 +19,7 @@ import pytest
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.answering.plane import INTERFACE, PYTHON_PLANE, NativePlane, Plane, choose_plane
 from lbdns.answering.responder import Responder
-from lbdns.config import AnswerForm, RateLimitConfig
+from lbdns.config import AnswerForm, PoolConfig, RateLimitConfig
 from lbdns.config.value_readers import parse_network
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.model.farm import Farm
@@ -28,7 +28,7 @@ from lbdns.server.transport.udp import UdpServer
 from lbdns.sockets.dns_sockets import open_udp
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
-from tests.answering.asking import make_query, read
+from tests.answering.asking import make_query, read, short
 from tests.answering.farms import hobbit, pool
 from tests.needs import needs
 from tests.server.clients import with_ids
@@ -109,9 +109,9 @@ def in_parts(queries: Sequence[bytes], size: int = 32) -> Iterator[Sequence[byte
 
 
 @needs(native=True)
-@pytest.mark.parametrize("answer", ["cname", "address"])
-def test_both_say_the_same_bytes_the_first_time_and_later(answer: AnswerForm) -> None:
-    farm = hobbit(pool(answer=answer))
+@pytest.mark.parametrize(("answer", "answers"), [("cname", 1), ("address", 1), ("address", 2), ("address", 3)])
+def test_both_say_the_same_bytes_the_first_time_and_later(answer: AnswerForm, answers: int) -> None:
+    farm = hobbit(pool(answer=answer, answers=answers))
     with both(farm) as (python, fast):
         for turn in range(3):
             for number, query in enumerate(QUERIES):
@@ -150,8 +150,11 @@ def rotated(answer: bytes) -> tuple[int, bytes, int]:
 
 
 @needs(native=True)
-def test_the_second_query_of_a_kind_is_answered_by_the_native_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    with both(hobbit()) as (_, fast):
+@pytest.mark.parametrize("config", [pool(), pool(answer="address", answers=3)], ids=["one", "several"])
+def test_the_second_query_of_a_kind_is_answered_by_the_native_part(
+    config: PoolConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with both(hobbit(config)) as (_, fast):
         usual = [make_query(name, **way) for name in NAMES[:6] for way in WAYS[:6]]
         fast.ask(*usual)
         called: list[bytes] = []
@@ -173,6 +176,23 @@ def test_a_query_that_arrives_again_gets_the_member_it_got_before_also_if_it_wen
             asked.responder.tick(NOW + 6.5, WALL + 6.5)
             third = asked.ask(query)
             assert third[0][12:] not in (first[0][12:], second[0][12:])
+
+
+@needs(native=True)
+def test_a_list_is_repeated_after_another_plan_too() -> None:
+    query = make_query("best.hobbit")
+    with both(hobbit(pool(answer="address", answers=2))) as pair:
+        for asked in pair:
+            cursor = asked.responder.table.cursors["web", "best"]
+            asked.ask(b"zz" + query[2:])
+            (first,) = asked.ask(query)
+            cursor.set_plan(Plan((0, 2), ranking=(0, 2, 1)), (0, 1, 2))
+            assert asked.ask(query) == [first]
+            assert asked.ask(b"ot" + query[2:])[0][12:] != first[12:]
+            cursor.set_plan(Plan((0, 1)))
+            (shorter,) = asked.ask(query)
+            assert [rdata for _, _, rdata in short(read(shorter).answer)] == ["127.0.0.17"]
+        assert pair[0].responder.counters() == pair[1].responder.counters()
 
 
 @needs(native=True)

@@ -60,7 +60,9 @@ def full(folder: Path) -> StatusInputs:
         {"web": [ShadowStatistics("best", "weighted", "other", (1, 2, 3), 2)]},
         WeightSearchStatus("thesis", {"cpu_idle": 19.5}, 7, 3, 0.05),
         {"web": (Guard(ramp=0.5), Guard("it fails", NOW - 9.0, True), Guard())},
-        lambda pool: {"best": {"members": ["bilbo", "frodo"], "why": "score", "summary": "score 60", "share": 0.4}},
+        lambda pool: {"best": {
+            "members": ["bilbo", "frodo"], "why": "score", "summary": "score 60", "share": 0.4, "alternatives": [],
+        }},
         RejectedStatus(1, {"accepted": 3, "bad_tag": 1}, rejected.documents(WALL + 2)),
     )  # fmt: skip
 

@@ -67,13 +67,17 @@ class TestGood:
         assert config.pools[0].names == contract.pools[0].names
         assert (config.pools[0].ttl, config.pools[0].answer, config.pools[0].min_usable) == (0, "cname", 0.5)
         assert (config.pools[0].ramp_up, config.pools[0].black_hole) == (10.0, True)
-        assert config.pools[0].coherence == 2.0
+        assert (config.pools[0].coherence, config.pools[0].answers) == (2.0, 1)
         assert config.collector.listen == contract.collector.listen
         assert config.collector.key_file is None
         assert (config.collector.stale_after, config.collector.score) == (3.0, "headroom")
         assert (config.collector.connect, config.collector.stat_file) == ("", None)
         assert config.web == contract.web
         assert config.scores == {}
+
+    @pytest.mark.parametrize("form", ['answer = "address"', 'names = { "@" = "best" }'])
+    def test_names_with_addresses_can_name_several_members(self, load: Load, form: str) -> None:
+        assert load(ZONE + POOL + f"answers = 16\n{form}\n").pools[0].answers == 16
 
     def test_paths_are_relative_to_the_file(self, load: Load, tmp_path: Path) -> None:
         config = load(

@@ -140,6 +140,37 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         [":8: [pool web] answer: unknown value 'adress'. Perhaps you meant 'address'?"],
     ),
     (
+        "an answer of no member",
+        ZONE + POOL + 'answer = "address"\nanswers = 0\n',
+        [":9: [pool web] answers: must be a whole number from 1 to 16, not 0"],
+    ),
+    (
+        "more members than fit into an answer",
+        ZONE + POOL + 'answer = "address"\nanswers = 17\n',
+        [":9: [pool web] answers: must be a whole number from 1 to 16, not 17"],
+    ),
+    (
+        "a CNAME for several members",
+        ZONE + POOL + "answers = 2\n",
+        [
+            ":8: [pool web] answers: must be 1, not 2, because 'best' is answered with a CNAME, which names one "
+            'member; set answer = "address" to name several members'
+        ],
+    ),
+    (
+        "a CNAME for several members, beside the apex",
+        ZONE + POOL + 'answers = 2\nnames = { "@" = "best", www = "weighted" }\n',
+        [
+            ":8: [pool web] answers: must be 1, not 2, because 'www' is answered with a CNAME, which names one "
+            'member; set answer = "address" to name several members'
+        ],
+    ),
+    (
+        "an unknown form of answer, for several members",
+        ZONE + POOL + 'answers = 2\nanswer = "adress"\n',
+        [":9: [pool web] answer: unknown value 'adress'. Perhaps you meant 'address'?"],
+    ),
+    (
         "min_usable over 1",
         ZONE + POOL + "min_usable = 50\n",
         [":8: [pool web] min_usable: must be a number from 0 to 1, not 50"],

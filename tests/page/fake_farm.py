@@ -139,13 +139,13 @@ class FakeFarm:
         first, last = members[turn], members[turn - 1]
         turns = {
             "members": ((members[turn:] + members[:turn]) * 5)[:5], "why": "strict rotation",
-            "summary": f"next in turn after {last}; the members' load is ignored", "share": None,
+            "summary": f"next in turn after {last}; the members' load is ignored", "share": None, "alternatives": [],
         }  # fmt: skip
         by_capacity = f"next in turn: {first} has 40 % of the capacity, and gets 40 % of the answers"
         return {
             "best": {
                 "members": (best * 5)[:5], "why": "traffic is light: highest score",
-                "summary": f"few queries, and {best[0]} has the highest score (98)", "share": None,
+                "summary": f"few queries, and {best[0]} has the highest score (98)", "share": None, "alternatives": [],
             },
             "round_robin": turns,
             "weighted": turns | {"why": "in proportion to capacity", "summary": by_capacity, "share": 0.4},

@@ -23,13 +23,16 @@ OWNERS: Final = tuple(NAMES)
 class Stage:
     """A pool in virtual time, with its cursors. Methods take the short names of members."""
 
-    def __init__(self, members: Sequence[str] = MEMBERS, servers: int = 1, min_usable: float = 0.5) -> None:
+    def __init__(
+        self, members: Sequence[str] = MEMBERS, servers: int = 1, min_usable: float = 0.5, answers: int = 1
+    ) -> None:
         more = "".join(f"{name} A 127.1.{n // 250}.{n % 250 + 1}\n" for n, name in enumerate(members) if name[0] == "m")
-        self.farm = make_farm({"hobbit": HOBBIT + more}, [pool(members=members, names=NAMES)])
+        config = pool(members=members, names=NAMES, answer="address" if answers > 1 else "cname", answers=answers)
+        self.farm = make_farm({"hobbit": HOBBIT + more}, [config])
         (self.pool,) = self.farm.pools
         self.table = AnswerTable(self.farm)
         full = [member.full_name for member in self.pool.members]
-        self.chooser = Chooser(full, 3.0, min_usable, Random(1), servers)
+        self.chooser = Chooser(full, 3.0, min_usable, Random(1), servers, ranks=answers > 1)
         self.overrides = NO_OVERRIDES
         self.now = 1000.0
         self._readings: dict[str, Reading] = {}

@@ -50,7 +50,7 @@ def scripted_server(udp: UdpScript, tcp: TcpScript | None = None) -> Iterator[Sc
             with contextlib.suppress(OSError):
                 socket.create_connection(listener.getsockname()).close()
             for thread in threads:
-                thread.join(10)
+                thread.join(60)
 
 
 def _serve_udp(sock: socket.socket, server: ScriptedServer, script: UdpScript) -> None:

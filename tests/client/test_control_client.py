@@ -43,7 +43,7 @@ def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
         server = threading.Thread(target=serve)
         threading.Timer(0.1, server.start).start()
         assert send_command(tmp_path / "c", "reload") == {"ok": True}
-        server.join(20)
+        server.join(60)
         for sock in others:
             sock.close()
 

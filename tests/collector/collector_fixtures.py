@@ -97,7 +97,7 @@ def reading(age: float = 0.0, **changes: object) -> Reading:
     return Reading(received=time.monotonic() - age, **{**values, **changes})  # type: ignore[arg-type]
 
 
-async def until(condition: Callable[[], object], patience: float = 20.0) -> None:
+async def until(condition: Callable[[], object], patience: float = 60.0) -> None:
     """Return once ``condition`` holds. Raises TimeoutError after ``patience`` seconds."""
     async with asyncio.timeout(patience):
         while not condition():  # noqa: ASYNC110  what is waited for has no event: a socket, a file, a process

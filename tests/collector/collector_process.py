@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 20.0  # seconds: generous, because a machine that runs all tests at once is slow
+PATIENCE = 60.0  # seconds: generous, because a machine that runs all tests at once is slow
 
 
 def eventually(condition: Callable[[], Any], what: str) -> Any:

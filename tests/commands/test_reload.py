@@ -32,7 +32,7 @@ def answering(path: Path, answer: bytes) -> Iterator[list[dict[str, Any]]]:
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(str(path))
         sock.listen()
-        sock.settimeout(10)
+        sock.settimeout(60)
 
         def serve() -> None:
             client, _ = sock.accept()
@@ -45,7 +45,7 @@ def answering(path: Path, answer: bytes) -> Iterator[list[dict[str, Any]]]:
         try:
             yield orders
         finally:
-            thread.join(10)
+            thread.join(60)
 
 
 def reload(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -20,7 +20,7 @@ async def test_a_loop_that_is_held_up_is_late() -> None:
         await until(lambda: sum(lag.figures().lag.values()) > sum(before.lag.values()))
         late = lag.figures().beyond(before)
         assert any(process == "worker" and (bound >= 50_000 or bound == BEYOND) for process, bound in late.lag)
-        assert 50_000 < late.lag_us["worker"] < 5_000_000
+        assert 50_000 < late.lag_us["worker"] < 60_000_000
     finally:
         lag.stop()
 

@@ -101,5 +101,5 @@ def test_a_parent_that_is_killed_takes_them_along(tmp_path: Path, number: signal
     parent = subprocess.Popen([sys.executable, "-c", code])
     pid = pid_in(tmp_path / "x")
     parent.send_signal(number)
-    parent.wait(20)
+    parent.wait(60)
     eventually(lambda: not is_alive(pid), "the child is gone")

@@ -16,6 +16,7 @@ import pytest
 
 from lbdns.demo.webserver import DemoWebServer, listen
 from lbdns_shared.endpoint import Endpoint
+from lbdns_tools.free_ports import free_ports
 from tests.end_to_end.process import eventually
 from tests.needs import needs
 
@@ -38,7 +39,7 @@ def server(listener: socket.socket) -> Iterator[DemoWebServer]:
 
 def get(listener: socket.socket, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
     host, port = listener.getsockname()[:2]
-    connection = http.client.HTTPConnection(host, port, timeout=20)
+    connection = http.client.HTTPConnection(host, port, timeout=60)
     try:
         connection.request(method, path, headers=headers)
         response = connection.getresponse()
@@ -119,7 +120,7 @@ def test_odd_paths_cost_no_worker(server: DemoWebServer, listener: socket.socket
 )
 def test_garbage_costs_no_worker(server: DemoWebServer, listener: socket.socket, request_bytes: bytes) -> None:
     for _ in range(6):
-        with socket.create_connection(listener.getsockname()[:2], timeout=20) as connection:
+        with socket.create_connection(listener.getsockname()[:2], timeout=60) as connection:
             connection.sendall(request_bytes)
             connection.shutdown(socket.SHUT_WR)
             while connection.recv(1000):
@@ -140,7 +141,7 @@ def test_busy_workers_are_seen_and_the_next_waits_in_the_kernel(server: DemoWebS
         fifth.join(0.2)
         assert answers == []
         held.pop().close()
-        fifth.join(10)
+        fifth.join(60)
         assert answers == [200]
     finally:
         for connection in held:
@@ -171,15 +172,14 @@ def _accepts(port: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_program_ends_well(number: signal.Signals) -> None:
-    with listen(Endpoint("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     process = subprocess.Popen(
         [sys.executable, "-m", "lbdns.demo.webserver", "--name", "bilbo", "--listen", f"127.0.0.1:{port}"],
         stderr=subprocess.PIPE,
     )
     eventually(lambda: _accepts(port), "it is up")
     process.send_signal(number)
-    assert process.communicate(timeout=20)[1] == b""
+    assert process.communicate(timeout=60)[1] == b""
     assert process.returncode == 0
 
 
@@ -187,7 +187,7 @@ def test_a_taken_port_is_said(listener: socket.socket) -> None:
     address = f"127.0.0.1:{listener.getsockname()[1]}"
     result = subprocess.run(
         [sys.executable, "-m", "lbdns.demo.webserver", "--name", "bilbo", "--listen", address],
-        capture_output=True, text=True, check=False, timeout=20,
+        capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert result.returncode == 1
     assert result.stderr.startswith("web server bilbo: ")

@@ -73,7 +73,7 @@ def apache(
 def _all_workers_wait(found: Apache) -> bool:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"{found.url}/server-status?auto", timeout=5) as response:
+        with opener.open(f"{found.url}/server-status?auto", timeout=30) as response:
             return f"IdleWorkers: {WORKERS - 1}" in response.read().decode()
     except OSError:
         return False

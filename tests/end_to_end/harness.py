@@ -23,7 +23,7 @@ from lbdns_shared.keys import MasterKey, agent_line, new_master_key
 from lbdns_shared.report import Kind, Report, encode
 from lbdns_tools.free_ports import free_ports
 from tests.config.config_files import ZONE, pool_table
-from tests.end_to_end.process import Program, python, running
+from tests.end_to_end.process import PATIENCE, Program, python, running
 from tests.needs import program
 
 #: Who may read the pages where they are not on the loopback: the networks that namespaces have.
@@ -103,7 +103,7 @@ class Site:
 
     def page(self, path: str) -> str:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://{self.at(self.http_port)}{path}", timeout=10) as response:
+        with opener.open(f"http://{self.at(self.http_port)}{path}", timeout=PATIENCE) as response:
             text: str = response.read().decode()
         return text
 
@@ -135,7 +135,7 @@ def serving(site: Site, *options: str, inside: Sequence[str] = ()) -> Iterator[P
 def answers(site: Site) -> bool:
     """Return whether the server answers DNS queries for the zone and its health check succeeds."""
     try:
-        dns.query.udp(dns.message.make_query("hobbit", "SOA"), site.address, 0.5, site.dns_port)
+        dns.query.udp(dns.message.make_query("hobbit", "SOA"), site.address, 2.0, site.dns_port)
         site.page("/healthz")
     except (OSError, dns.exception.Timeout):
         return False
@@ -146,8 +146,8 @@ def ask(site: Site, name: str, rdtype: str = "A", *, tcp: bool = False) -> dns.m
     """Return the server's response over UDP or TCP."""
     query = dns.message.make_query(name, rdtype)
     if tcp:
-        return dns.query.tcp(query, site.address, 10, site.dns_port)
-    return dns.query.udp(query, site.address, 10, site.dns_port)
+        return dns.query.tcp(query, site.address, PATIENCE, site.dns_port)
+    return dns.query.udp(query, site.address, PATIENCE, site.dns_port)
 
 
 def best(site: Site, name: str = "best.hobbit") -> str:
@@ -159,14 +159,18 @@ def best(site: Site, name: str = "best.hobbit") -> str:
 
 def dig(site: Site, *arguments: str) -> str:
     """What ``dig`` prints."""
-    command = [program("dig"), f"@{site.address}", "-p", str(site.dns_port), "+time=5", "+tries=2", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+    command = [program("dig"), f"@{site.address}", "-p", str(site.dns_port), "+time=30", "+tries=1", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
+
+
+#: Seconds between a fake agent's reports: long, so that no pause of a busy machine makes a member silent
+LONG = 60.0
 
 
 class FakeAgent:
     """Sends reports as an agent does, but with values from the test."""
 
-    def __init__(self, site: Site, host: str, interval: float = 1.0) -> None:
+    def __init__(self, site: Site, host: str, interval: float = LONG) -> None:
         self.host, self.interval, self.boot, self.seq = host, interval, secrets.randbits(63), 0
         self.site, self.master = site, site.master
         self._to = (site.address, site.report_port)
@@ -202,7 +206,7 @@ class FakeAgent:
 
 
 @contextlib.contextmanager
-def agents(site: Site, interval: float = 1.0) -> Iterator[dict[str, FakeAgent]]:
+def agents(site: Site, interval: float = LONG) -> Iterator[dict[str, FakeAgent]]:
     """Yield a fake agent for every member."""
     found = {name: FakeAgent(site, name, interval) for name in site.members}
     try:

@@ -35,7 +35,7 @@ class Namespace:
 
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command in the namespace, and wait until it ends."""
-        return subprocess.run([*self.inside, *command], capture_output=True, text=True, check=check, timeout=60)
+        return subprocess.run([*self.inside, *command], capture_output=True, text=True, check=check, timeout=300)
 
     def resolv_conf(self, *lines: str) -> None:
         """Write a resolv.conf for the namespace."""

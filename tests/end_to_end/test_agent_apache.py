@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -82,16 +84,35 @@ def test_requests_are_counted(beside: Beside) -> None:
 
 def test_requests_per_second_is_the_rate_between_two_samples_not_apaches_mean(beside: Beside) -> None:
     until(lambda: "requests_per_s" in beside.sample().metrics)
-    beside.sample()
-    start = time.monotonic()
+    with timed() as first:
+        before = beside.sample().metrics
     for _ in range(4):
         beside.ab("-n", "25", "-c", "1")
         time.sleep(0.1)
-    sample = beside.sample().metrics
-    span = time.monotonic() - start
-    assert sample["requests_per_s"] == pytest.approx(101 / span, rel=0.15)
+    with timed() as second:
+        sample = beside.sample().metrics
+    made = sample["requests_total"] - before["requests_total"]
+    assert 100 <= made <= 101
+    assert made / (second.end - first.begin) <= sample["requests_per_s"] <= made / (second.begin - first.end)
     time.sleep(0.5)
-    assert beside.sample().metrics["requests_per_s"] == pytest.approx(2.0, abs=1.5), "only the agent asked"
+    with timed() as third:
+        sample = beside.sample().metrics
+    # Only the agent asked, and Apache may have counted one of its requests late
+    assert 1 / (third.end - second.begin) <= sample["requests_per_s"] <= 2 / (third.begin - second.end)
+
+
+@dataclass
+class Span:
+    begin: float
+    end: float = 0.0
+
+
+@contextlib.contextmanager
+def timed() -> Iterator[Span]:
+    """Yield a time span, whose end is set when the with block ends."""
+    span = Span(time.monotonic())
+    yield span
+    span.end = time.monotonic()
 
 
 @pytest.mark.parametrize("beside", ["prefork", pytest.param("event", marks=needs(root=True))], indirect=True)
@@ -111,20 +132,19 @@ def test_cpu_seconds_include_the_cgi_programs(beside: Beside) -> None:
     until(counted)
     assert seen == sorted(seen), "it fell"
     time.sleep(0.2)
-    assert beside.sample().metrics["httpd_cpu_seconds"] - before == pytest.approx(1.3, abs=0.35)
+    # Four programs that use 0.3 s each, and their start, which costs more on a busy machine; none is counted twice
+    assert 1.1 <= beside.sample().metrics["httpd_cpu_seconds"] - before < 2.3
 
 
 def test_a_cgi_program_counts_while_it_runs() -> None:
     with apache("prefork") as httpd:
         beside = Beside(httpd)
-        httpd.add_program("long", BURN.replace("0.3", "3.0"))
+        httpd.add_program("long", BURN.replace("0.3", "20.0"))
         before = beside.sample().metrics["httpd_cpu_seconds"]
         command = [program("ab"), "-q", "-n", "1", f"{beside.site}/cgi-bin/long"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as asking:
-            start = time.monotonic()
             until(lambda: beside.sample().metrics["httpd_cpu_seconds"] - before > 0.5)
             assert asking.poll() is None, "it was counted only when it had ended"
-            assert time.monotonic() - start < 15.0
             asking.kill()
 
 
@@ -181,7 +201,7 @@ def test_restarts_of_apache_are_no_failure_and_its_end_is_one(tmp_path: Path, mp
 def generation(httpd: RunningApache) -> int:
     """Return how often Apache has been restarted, or -1 if it does not answer."""
     try:
-        with urllib.request.urlopen(httpd.status_url, timeout=10) as response:
+        with urllib.request.urlopen(httpd.status_url, timeout=30) as response:
             match = re.search(r"ParentServerConfigGeneration: (\d+)", response.read().decode())
     except OSError:
         return -1

@@ -14,10 +14,11 @@ import pytest
 
 from lbdns_tools.free_ports import free_ports
 from tests.end_to_end.harness import Site, agents, best, new_site, serving
-from tests.end_to_end.process import Program, eventually, python, running
+from tests.end_to_end.process import PATIENCE, Program, eventually, python, running
 
 INTERVAL = 0.5  # seconds between reports
-RAMP_UP = 2.0  # seconds
+#: Seconds: long enough for the test to see a member on its way
+RAMP_UP = 10.0
 HOSTS = {"bilbo": "127.0.78.1", "frodo": "127.0.78.2", "gandalf": "127.0.78.3"}
 NAMES = ("best.hobbit", "weighted.hobbit", "round.robin.hobbit")
 
@@ -63,14 +64,16 @@ class Farm:
 def farm(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Farm]:
     """A farm whose agents raise no alarms, so that only their metrics show that a web server is dead."""
     (port,) = free_ports(1)
-    with running_farm(tmp_path, request.param, port, alarms=False) as found:
+    with running_farm(tmp_path, request.param, port, alarms=False, ramp_up=RAMP_UP) as found:
         yield found
 
 
 @contextlib.contextmanager
-def running_farm(tmp_path: Path, workers: int, port: int, alarms: bool, more: str = "") -> Iterator[Farm]:
+def running_farm(
+    tmp_path: Path, workers: int, port: int, alarms: bool, more: str = "", ramp_up: float = 2.0
+) -> Iterator[Farm]:
     site = new_site(tmp_path, {name: [address] for name, address in HOSTS.items()})
-    site.write(server=f"workers = {workers}", pool=f"ramp_up = {RAMP_UP}\n{more}")
+    site.write(server=f"workers = {workers}", pool=f"ramp_up = {ramp_up}\n{more}")
     with contextlib.ExitStack() as stack:
         found = Farm(site, port, stack.enter_context(serving(site)))
         stack.callback(found.close)
@@ -84,25 +87,33 @@ def running_farm(tmp_path: Path, workers: int, port: int, alarms: bool, more: st
 def test_a_dead_web_server_is_handed_out_no_more_until_it_is_back(farm: Farm) -> None:
     dead = best(farm.site)
     farm.webs[dead].close()
-    eventually(lambda: farm.guard(dead).startswith("quarantined: nothing listens"), "it is caught", 8 * INTERVAL)
+    eventually(lambda: farm.guard(dead).startswith("quarantined: nothing listens"), "it is caught")
+    eventually(lambda: farm.handed_out(5)[dead] == 0, "all workers know")
     assert farm.handed_out(20)[dead] == 0
-    assert farm.site.members_by_name()[dead]["state"] == "usable", "its agent reports"
+    eventually(lambda: farm.site.members_by_name()[dead]["state"] == "usable", "its agent reports")
     labels = {"pool": "web", "member": dead}
     assert farm.site.metric("lbdns_member_quarantined", **labels) == 1
     assert farm.site.metric("lbdns_member_usable", **labels) == 0
     shown = subprocess.run(
-        python("lbdns", "status", "-c", str(farm.site.config)), capture_output=True, text=True, timeout=30, check=True
+        python("lbdns", "status", "-c", str(farm.site.config)),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
     ).stdout
     assert f"{dead}: quarantined: nothing listens on its server-status port, for " in shown
-    assert f"pool web: {dead} is quarantined: nothing listens" in farm.server.errors
+    logged = f"pool web: {dead} is quarantined: nothing listens"
+    farm.server.until(lambda: logged in farm.server.errors, "it is logged")
     farm.web(dead)
     eventually(lambda: farm.guard(dead).startswith("ramp "), "it comes back, little by little")
     assert 0 < farm.site.metric("lbdns_member_ramp", **labels) <= 1
-    eventually(lambda: not farm.guard(dead), "and wholly", RAMP_UP + 10)
-    assert farm.site.metric("lbdns_member_usable", **labels) == 1
-    assert farm.handed_out(20)[dead] > 0
-    assert farm.server.errors.count("is quarantined:") == 1
-    assert farm.server.errors.count(f"pool web: {dead} is no longer quarantined") == 1
+    eventually(lambda: not farm.guard(dead), "and wholly")
+    eventually(lambda: farm.site.metric("lbdns_member_usable", **labels) == 1, "it is usable")
+    eventually(lambda: farm.handed_out(20)[dead] > 0, "it is handed out")
+    ended = f"pool web: {dead} is no longer quarantined"
+    farm.server.until(lambda: ended in farm.server.errors, "the end is logged")
+    assert farm.server.errors.count(f"{dead} is quarantined:") == 1
+    assert farm.server.errors.count(ended) == 1
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -114,26 +125,33 @@ def test_an_agent_notices_at_once_that_its_web_server_is_dead(tmp_path: Path, wo
         dead = best(farm.site)
         farm.webs[dead].close()
         state, why = ("silent", f"tcp:{port}: connection refused; ") if checked else ("alarm", "")
-        eventually(lambda: farm.site.members_by_name()[dead]["state"] == state, "the agent has noticed")
-        reason = farm.site.members_by_name()[dead]["reason"]
-        assert reason == f"{why}alarm: web server failed: nothing listens on port {port}"
+        reason = f"{why}alarm: web server failed: nothing listens on port {port}"
+
+        def noticed() -> bool:
+            member = farm.site.members_by_name()[dead]
+            return (member["state"], member["reason"]) == (state, reason)
+
+        eventually(noticed, f"the agent has noticed, and {dead} is {state}: {reason}")
         eventually(lambda: farm.handed_out(5)[dead] == 0, "all workers know")
         assert farm.handed_out(20)[dead] == 0
         farm.web(dead)
         eventually(lambda: farm.site.members_by_name()[dead]["state"] == "usable", "the agent reports that it is back")
-        eventually(lambda: not farm.guard(dead), "and wholly", RAMP_UP + 10)
-        assert farm.handed_out(20)[dead] > 0
-        assert farm.server.errors.count(f"{dead} is {state} (was") == 1
+        eventually(lambda: not farm.guard(dead), "and wholly")
+        eventually(lambda: farm.handed_out(20)[dead] > 0, "it is handed out")
+        lines = farm.server.errors.splitlines()
+        changes = [line for line in lines if f"{dead} is {state} (was" in line and "silent for" not in line]
+        assert len(changes) == 1, changes
 
 
 def test_a_web_server_that_hangs_is_handed_out_no_more_until_it_goes_on(farm: Farm) -> None:
     stuck = best(farm.site)
     farm.webs[stuck].process.send_signal(signal.SIGSTOP)
     eventually(lambda: farm.guard(stuck).startswith("quarantined: its server-status page cannot"), "it is caught")
+    eventually(lambda: farm.handed_out(5)[stuck] == 0, "all workers know")
     assert farm.handed_out(20)[stuck] == 0
     farm.webs[stuck].process.send_signal(signal.SIGCONT)
-    eventually(lambda: not farm.guard(stuck), "it is back", RAMP_UP + 15)
-    assert farm.handed_out(20)[stuck] > 0
+    eventually(lambda: not farm.guard(stuck), "it is back")
+    eventually(lambda: farm.handed_out(20)[stuck] > 0, "it is handed out")
 
 
 def test_errors_that_rise_without_requests_are_seen_by_all_workers(tmp_path: Path) -> None:

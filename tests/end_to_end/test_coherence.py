@@ -45,6 +45,20 @@ def leads_to(site: Site, *arguments: str) -> str:
     return answer[0].partition(".")[0]
 
 
+def lookup(site: Site, *queries: tuple[str, ...]) -> list[str]:
+    """Return the members named in the answers to the queries of one lookup.
+
+    The pause before a lookup must be longer than the pauses in it. If a busy machine extends these, repeat the lookup.
+    """
+    for _ in range(20):
+        time.sleep(2.0)
+        began = time.monotonic()
+        found = [leads_to(site, "best.hobbit", *query) for query in queries]
+        if time.monotonic() - began < 1.5:
+            return found
+    raise AssertionError("the machine is too busy for a lookup in 1.5 s")
+
+
 def charges(site: Site) -> float:
     return sum(site.metric("lbdns_answers_total", policy="best", member=member) for member in MEMBERS)
 
@@ -60,9 +74,8 @@ def test_one_member_and_one_charge(tmp_path: Path, plane: str) -> None:
         assert sorted(seen[:3]) == sorted(MEMBERS)
         assert seen[3] == seen[0]
         assert site.metric("lbdns_dns_coherent_total") == 8
-        # The pause before a lookup must be longer than the pauses in it, which a busy machine extends
-        time.sleep(2.0)
-        assert leads_to(site, "best.hobbit", "AAAA", "+tcp") == leads_to(site, "best.hobbit", "A", "+noedns")
+        over_tcp, over_udp = lookup(site, ("AAAA", "+tcp"), ("A", "+noedns"))
+        assert over_tcp == over_udp
         elsewhere = leads_to(site, "-b", "127.0.0.9", "best.hobbit", "A")
         assert leads_to(site, "best.hobbit", "HTTPS") != elsewhere, "another client"
 

@@ -63,7 +63,7 @@ def test_two_servers_answer_as_the_collector_knows(central: Site, followers: lis
             agent.send(cpu_idle=100.0 if name == "frodo" else 50.0)
         for site in followers:
             eventually(lambda site=site: states(site) == {"usable"}, "it knows all three")  # type: ignore[misc]
-            assert best(site) == "frodo"
+            eventually(lambda site=site: best(site) == "frodo", "frodo is the best")  # type: ignore[misc]
             assert {name: m["score"] for name, m in site.members_by_name().items()} == {
                 name: m["score"] for name, m in central.members_by_name().items()
             }
@@ -90,7 +90,7 @@ def test_a_collector_that_is_gone_ages_and_comes_back(central: Site, followers: 
             collector.stop(signal.SIGKILL)
             eventually(lambda: states(site) == {"silent"}, "the last snapshot ages")
             assert site.status()["pools"][0]["fail_open"] is True
-            assert {best(site) for _ in range(6)} == set(FARM), "everybody is handed out"
+            eventually(lambda: {best(site) for _ in range(6)} == set(FARM), "everybody is handed out")
         with collecting(central), agents(central, interval=0.5) as sending:
             keep = Keep(sending, boot=2)
             eventually(lambda: keep.send() and states(site) == {"usable"}, "it follows the new one")

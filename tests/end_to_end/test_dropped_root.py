@@ -71,6 +71,6 @@ def test_a_key_that_the_next_reload_cannot_read_is_told_at_the_start(folder: Pat
         told = (
             f"user nobody cannot read {site.key_file}, so the next reload will fail; run 'chown nobody {site.key_file}'"
         )
-        assert told in server.errors
+        server.until(lambda: told in server.errors, told)
         FakeAgent(site, "frodo").send()
         eventually(lambda: site.members_by_name()["frodo"]["state"] == "usable", "reports are accepted all the same")

@@ -20,7 +20,7 @@ import pytest
 from lbdns_tools.free_ports import free_ports
 from tests.end_to_end.harness import Site, dig, new_site, serving
 from tests.end_to_end.namespaces import CLIENT4, CLIENT6, DNS4, DNS6, Namespace, server_and_client
-from tests.end_to_end.process import Program, python, running
+from tests.end_to_end.process import PATIENCE, Program, python, running
 from tests.needs import needs, program
 
 #: A zone of somebody else's; what lbdns says of it can only come from there
@@ -154,7 +154,7 @@ def test_the_upstream_goes_and_comes_back(tmp_path: Path) -> None:
 
     def rcode() -> dns.rcode.Rcode:
         query = dns.message.make_query("www.example.org", "A")
-        return dns.query.udp(query, site.address, 10, site.dns_port).rcode()
+        return dns.query.udp(query, site.address, PATIENCE, site.dns_port).rcode()
 
     with serving(site):
         for _ in range(2):
@@ -176,7 +176,7 @@ def test_a_reload_turns_it_on_and_off(tmp_path: Path, workers: int) -> None:
     def said(count: int = 8) -> set[tuple[int, bool]]:
         """Return the RCODE and RA bit of so many responses that every process sends some of them."""
         query = dns.message.make_query("www.example.org", "A")
-        found = [dns.query.udp(query, site.address, 10, site.dns_port) for _ in range(count)]
+        found = [dns.query.udp(query, site.address, PATIENCE, site.dns_port) for _ in range(count)]
         return {(response.rcode(), bool(response.flags & dns.flags.RA)) for response in found}
 
     site.write(server=f"workers = {workers}")

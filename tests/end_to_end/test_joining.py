@@ -20,8 +20,8 @@ import pytest
 
 from lbdns_shared.report import Kind, Report, encode
 from lbdns_tools.free_ports import free_ports
-from tests.end_to_end.harness import IDLE, Site, new_site, serving
-from tests.end_to_end.process import eventually, python, running
+from tests.end_to_end.harness import IDLE, LONG, Site, new_site, serving
+from tests.end_to_end.process import PATIENCE, eventually, python, running
 
 JOIN = 'join = {{ names = "web-*", networks = ["127.0.0.0/8"], max = {most}, leave_after = "{leave_after}" }}'
 TRANSFER = 'transfer = ["127.0.0.1"]\n'
@@ -38,7 +38,7 @@ class JoiningAgent:
 
     def report(self, kind: Kind = "data") -> None:
         self.seq += 1
-        report = Report(self.name, self.boot, self.seq, time.time(), 1.0, IDLE, kind, "", self.pool)
+        report = Report(self.name, self.boot, self.seq, time.time(), LONG, IDLE, kind, "", self.pool)
         assert self.site.master
         self.sock.sendto(encode(report, self.site.master.agent_key(self.name)), ("127.0.0.1", self.site.report_port))
 
@@ -63,7 +63,7 @@ def written(folder: Path, leave_after: str = "1h", most: int = 100, server: str 
 
 
 def addresses(site: Site, name: str) -> list[str]:
-    response = dns.query.udp(dns.message.make_query(f"{name}.hobbit", "A"), "127.0.0.1", 5, site.dns_port)
+    response = dns.query.udp(dns.message.make_query(f"{name}.hobbit", "A"), "127.0.0.1", PATIENCE, site.dns_port)
     return [record.to_text() for rrset in response.answer if rrset.rdtype == dns.rdatatype.A for record in rrset]
 
 
@@ -73,11 +73,13 @@ def named(site: Site, count: int = 20) -> set[str]:
 
 
 def transferred(site: Site) -> dns.zone.Zone:
-    return dns.zone.from_xfr(dns.query.xfr("127.0.0.1", "hobbit", port=site.dns_port, relativize=True, lifetime=20))
+    return dns.zone.from_xfr(
+        dns.query.xfr("127.0.0.1", "hobbit", port=site.dns_port, relativize=True, lifetime=PATIENCE)
+    )
 
 
 def serial(site: Site) -> int:
-    response = dns.query.udp(dns.message.make_query("hobbit", "SOA"), "127.0.0.1", 5, site.dns_port)
+    response = dns.query.udp(dns.message.make_query("hobbit", "SOA"), "127.0.0.1", PATIENCE, site.dns_port)
     found: int = next(iter(response.answer[0])).serial
     return found
 
@@ -92,8 +94,10 @@ def test_a_host_joins_and_leaves(tmp_path: Path, workers: int) -> None:
         two.report()
         eventually(lambda: addresses(site, "web-1") == ["127.0.1.1"], "the zone has the host's address")
         eventually(lambda: {"127.0.1.1", "127.0.1.2"} <= named(site), "answers name the new members")
-        assert serial(site) > before
-        assert transferred(site)["web-2"].get_rdataset(dns.rdataclass.IN, dns.rdatatype.A)
+        eventually(lambda: serial(site) > before, "all workers serve the new serial")
+        eventually(
+            lambda: transferred(site).get_rdataset("web-2", dns.rdatatype.A), "all workers transfer the new zone"
+        )
         members = site.members_by_name()
         assert [name for name, member in members.items() if member["joined"]] == ["web-1", "web-2"]
         one.report("bye")
@@ -226,7 +230,7 @@ def test_the_agent_joins(tmp_path: Path) -> None:
     options: Sequence[str] = ("--gateway", "off", "--server-status", "off", "--name", "web-1", "--pool", "web")
     with serving(site):
         query = dns.message.make_query("best.hobbit", "A")
-        response = dns.query.udp(query, "127.0.0.1", 5, site.dns_port)
+        response = dns.query.udp(query, "127.0.0.1", PATIENCE, site.dns_port)
         assert (response.answer, response.rcode(), response.authority[0].ttl) == ([], 0, 0)
         assert site.status()["pools"][0]["fail_open"] is False
         collector = f"127.0.0.1:{site.report_port}"

@@ -96,8 +96,8 @@ def test_a_drain_holds_from_the_next_query_on(tmp_path: Path, workers: int, plan
             for _ in range(6):
                 assert best(site, "round.robin.hobbit") != "frodo"
             control_client.send_command(site.folder / "control.sock", "undrain", member="frodo")
-        assert f"pool web: gandalf drained by {USER} for 2h" in server.errors
-        assert "gandalf is drained (was usable)" in server.errors
+        for text in (f"pool web: gandalf drained by {USER} for 2h", "gandalf is drained (was usable)"):
+            server.until(lambda: text in server.errors, text)  # noqa: B023
         assert "Traceback" not in server.errors
 
 
@@ -181,7 +181,8 @@ def test_orders_outlive_restart_reload_and_take_over(tmp_path: Path, workers: in
             assert handed_out(site) == {"bilbo", "frodo"}
             assert server.stop() == 0
         with serving(site) as old:
-            assert f"still in force after the restart: gandalf.hobbit drained by {USER}: new kernel" in old.errors
+            kept = f"still in force after the restart: gandalf.hobbit drained by {USER}: new kernel"
+            old.until(lambda: kept in old.errors, kept)
             assert states(site) == {"bilbo": "unknown", "frodo": "usable", "gandalf": "drained"}
             assert handed_out(site) == {"frodo"}
             all_report(site, reporting)
@@ -209,7 +210,9 @@ def test_an_order_ends_by_itself_also_after_a_restart(tmp_path: Path) -> None:
             ordered(site, "drain", "frodo", "--for", "3s")
             assert server.stop() == 0
         with serving(site) as server:
-            assert states(site)["frodo"] == "drained" or "no longer drained" in server.errors
+            server.until(
+                lambda: states(site)["frodo"] == "drained" or "no longer drained" in server.errors, "it is kept"
+            )
             server.until(
                 lambda: "frodo no longer drained: the override expired after 3s" in server.errors, "it is over"
             )

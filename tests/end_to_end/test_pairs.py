@@ -41,7 +41,7 @@ from tests.answering.asking import make_query
 address, name, rtype, number, pause = sys.argv[1:]
 for ident in range(int(number)):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.settimeout(10)
+        sock.settimeout(30)
         sock.connect((address, 53))
         sock.send(make_query(name, rtype, ident=ident % 65536, recurse=True))
         sock.recv(4096)

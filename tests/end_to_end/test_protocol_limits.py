@@ -140,7 +140,7 @@ def test_other_networks_are_answered_meanwhile_and_the_same_one_a_second_later(t
     with limited(tmp_path, plane, "slip = 1") as at:
         Flood(at)
         assert ask_once(at, ROTATION).answer
-        end = time.monotonic() + 2.0
+        end = time.monotonic() + PATIENCE
         while ask_once(at, ROTATION, "127.1.1.77").flags & dns.flags.TC:
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -205,8 +205,19 @@ def test_a_cut_query_does_not_move_the_rotation(tmp_path: Path, plane: str) -> N
 
 
 def test_a_member_that_has_left_is_not_given_again(tmp_path: Path, plane: str) -> None:
+    for attempt in range(5):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        # By itself the answer would be forgotten after 6 s: slower attempts show nothing
+        if seconds_until_another_is_given(folder, plane) < 5:
+            return
+    raise AssertionError("a member that has left is given until the answer is forgotten, or the machine is too busy")
+
+
+def seconds_until_another_is_given(folder: Path, plane: str) -> float:
+    """Repeat a query, let the member of its answer leave, and return the seconds until the query gets another one."""
     query = make_query("round.robin.hobbit")
-    with serving(tmp_path, plane=plane) as (served, at), asker(at, "127.0.0.1") as one:
+    with serving(folder, plane=plane) as (served, at), asker(at, "127.0.0.1") as one:
         found = re.search(r"receiving reports on \S+:(\d+)", served.errors)
         assert found
         port = int(found[1])
@@ -214,21 +225,19 @@ def test_a_member_that_has_left_is_not_given_again(tmp_path: Path, plane: str) -
             report(port, host, source)
         # With reports the plan is a new one, of the same members
         eventually(lambda: "bilbo" in str(ask_once(at, query).answer[-1].name), "bilbo's turn")
-        turns = []
         began = time.monotonic()
-        for _ in range(3):
-            one.send(query)
-            turns.append(member(one.recv(65535)))
-        assert len(set(turns)) == 1
-        host = turns[0].partition(".")[0]
-        report(port, host, SOURCES[host], bye=True)
 
-        def again() -> str:
+        def given() -> str:
             one.send(query)
             return member(one.recv(65535))
 
-        eventually(lambda: again() != turns[0], "another member")
-        assert time.monotonic() - began < 5, "by itself it would have been forgotten after 6 s"
+        turns = [given() for _ in range(3)]
+        if time.monotonic() - began < 5:
+            assert len(set(turns)) == 1
+        host = turns[-1].partition(".")[0]
+        report(port, host, SOURCES[host], bye=True)
+        eventually(lambda: given() != turns[-1], "another member")
+        return time.monotonic() - began
 
 
 SOURCES: Final = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}

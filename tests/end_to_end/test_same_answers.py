@@ -20,7 +20,7 @@ import dns.rdatatype
 from lbdns_tools.free_ports import free_ports
 from tests.answering.asking import client, make_responder
 from tests.answering.farms import make_farm
-from tests.end_to_end.process import Program, running
+from tests.end_to_end.process import PATIENCE, Program, running
 from tests.needs import needs, program
 
 ZONE = """$TTL 60
@@ -150,14 +150,14 @@ def compared(message: dns.message.Message) -> Response:
     return dns.rcode.to_text(message.rcode()), flags, answer, authority, additional
 
 
-def ask(port: int, query: dns.message.Message) -> dns.message.Message | None:
+def ask(port: int, query: dns.message.Message, seconds: float = PATIENCE) -> dns.message.Message | None:
     with contextlib.suppress(OSError, dns.exception.Timeout):
-        return dns.query.udp(query, "127.0.0.1", 2, port)
+        return dns.query.udp(query, "127.0.0.1", seconds, port)
     return None
 
 
 def serves(port: int) -> bool:
-    found = ask(port, dns.message.make_query("z", "SOA", flags=0))
+    found = ask(port, dns.message.make_query("z", "SOA", flags=0), 2.0)
     return found is not None and bool(found.answer)
 
 

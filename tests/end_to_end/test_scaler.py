@@ -17,6 +17,7 @@ from lbdns_tools.scaler.demo.run_demo import remove_servers
 from tests.end_to_end.harness import Site, new_site, serving
 from tests.end_to_end.process import Program, eventually, python, running
 
+LIMIT = 180.0  # s: a busy machine starts and stops servers slowly
 JOIN = 'join = { names = "web-*", networks = ["127.0.0.0/8"], max = 50, leave_after = "5s" }'
 SCALER = """\
 [scaler]
@@ -75,7 +76,7 @@ class ScaledFarm:
     def status(self) -> dict[str, Any]:
         """Return the scaler's status, or {} if it does not respond."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.status_port}/api/v1/scaler", timeout=5) as response:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.status_port}/api/v1/scaler", timeout=30) as response:
                 found: dict[str, Any] = json.load(response)
                 return found
         except OSError:
@@ -118,10 +119,14 @@ def test_kills_leave_no_orphan_and_no_double(farm: ScaledFarm) -> None:
         finally:
             program.close()
     with running(*farm.command("run")) as program:
-        program.until(lambda: farm.counts() == {"in service": 2}, "two servers serve, and no other exists", 60)
+        program.until(lambda: farm.counts() == {"in service": 2}, "two servers serve, and no other exists", LIMIT)
         assert len(farm.machines()) == 2
-        members = farm.site.members_by_name()
-        assert sum(member["joined"] and member["state"] == "usable" for member in members.values()) == 2
+
+        def both_usable() -> bool:
+            members = farm.site.members_by_name()
+            return sum(bool(member["joined"] and member["state"] == "usable") for member in members.values()) == 2
+
+        eventually(both_usable, "both are usable members")
 
 
 @pytest.mark.parametrize("farm", [QUEUE], indirect=True)
@@ -129,16 +134,16 @@ def test_servers_follow_the_load_without_a_failed_request(farm: ScaledFarm, tmp_
     trace = tmp_path / "trace.csv"
     trace.write_text("\n".join(["rate", *map(str, (2, 8, 16, 22, 22, 22, 12, 4, 2, 2))]) + "\n")
     with running(*farm.command("run", "--log-level", "debug")) as scaler:
-        scaler.until(lambda: farm.counts().get("in service"), "the first server is in service", 60)
+        scaler.until(lambda: farm.counts().get("in service"), "the first server is in service", LIMIT)
         load = python(
             "lbdns_tools.load", f"http://best.hobbit:{farm.web_port}/work?ms=3",
             "--resolver", f"127.0.0.1:{farm.site.dns_port}", "--trace", str(trace), "--seconds", "25",
             "--json", str(tmp_path / "load.json"), "--quiet",
         )  # fmt: skip
         with running(*load) as program:
-            scaler.until(lambda: farm.counts().get("in service", 0) >= 3, "servers are added", 60)
-            assert program.wait(60) == 0
-        scaler.until(lambda: farm.counts() == {"in service": 1, "stopped": 1}, "servers are removed", 60)
+            scaler.until(lambda: farm.counts().get("in service", 0) >= 3, "servers are added", LIMIT)
+            assert program.wait(LIMIT) == 0
+        scaler.until(lambda: farm.counts() == {"in service": 1, "stopped": 1}, "servers are removed", LIMIT)
     (run,) = json.loads((tmp_path / "load.json").read_text())["points"][0]["runs"]
     assert run["failed"] == 0
     assert run["requests"] >= 250

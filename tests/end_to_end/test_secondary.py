@@ -20,13 +20,13 @@ import pytest
 
 from lbdns_tools.free_ports import free_ports
 from tests.end_to_end.harness import Site, new_site, serving
-from tests.end_to_end.process import Program, running
+from tests.end_to_end.process import PATIENCE, Program, running
 from tests.needs import needs, program
 
 SECRET = base64.b64encode(bytes(range(32))).decode()
 MEMBERS = {"bilbo": ["127.0.0.16"], "frodo": ["127.0.0.17"], "gandalf": ["127.0.0.18", "::18"]}
 ALL_A = {"127.0.0.16", "127.0.0.17", "127.0.0.18"}
-SOON = 10.0  # s from a reload to a new copy; measured are some tenths, the refresh time of the SOA is an hour
+SOON = PATIENCE  # s from a reload to a new copy; measured are some tenths, the refresh time of the SOA is an hour
 
 
 def new_primary(folder: Path, transfer: Sequence[str], notify: Sequence[str] = (), workers: int = 1) -> Site:
@@ -47,10 +47,10 @@ def add_record(site: Site, line: str) -> None:
         file.write(f"{line}\n")
 
 
-def rrset(port: int, name: str, rtype: str) -> tuple[int, set[str]]:
+def rrset(port: int, name: str, rtype: str, seconds: float = PATIENCE) -> tuple[int, set[str]]:
     """Return the TTL and data in the answer from the server at ``port``, or (0, empty set) if there is no answer."""
     try:
-        response = dns.query.udp(dns.message.make_query(name, rtype), "127.0.0.1", 0.5, port)
+        response = dns.query.udp(dns.message.make_query(name, rtype), "127.0.0.1", seconds, port)
     except (OSError, dns.exception.Timeout):
         return 0, set()
     for found in response.answer:
@@ -59,13 +59,13 @@ def rrset(port: int, name: str, rtype: str) -> tuple[int, set[str]]:
     return 0, set()
 
 
-def serial(port: int) -> int:
-    _, soas = rrset(port, "hobbit", "SOA")
+def serial(port: int, seconds: float = PATIENCE) -> int:
+    _, soas = rrset(port, "hobbit", "SOA", seconds)
     return int(soas.pop().split()[2]) if soas else 0
 
 
-def has_serial(secondary: Program, port: int, wanted: int, seconds: float = 30.0) -> None:
-    secondary.until(lambda: serial(port) == wanted, f"serial {wanted} at the secondary", seconds)
+def has_serial(secondary: Program, port: int, wanted: int, seconds: float = PATIENCE) -> None:
+    secondary.until(lambda: serial(port, 1.0) == wanted, f"serial {wanted} at the secondary", seconds)
 
 
 @contextlib.contextmanager
@@ -191,7 +191,7 @@ def test_bind(tmp_path: Path, workers: int) -> None:
         named.until(lambda: copy.exists() and "merry" in copy.read_text(), "the copy is in its file")
         status, said = run("named-checkzone", "-i", "local", "hobbit", str(copy))
         assert status == 0, said
-        assert "transferred to 127.0.0.1" in server.errors
+        server.until(lambda: "transferred to 127.0.0.1" in server.errors, "the transfer is logged")
 
 
 @needs(programs=("knotd",))
@@ -242,7 +242,7 @@ WRONG_NAME = f"hmac-sha256:other.:{SECRET}"
 
 def run(tool: str, *arguments: str) -> tuple[int, str]:
     """Run a program; return its exit status, and its standard output and standard error combined."""
-    done = subprocess.run([program(tool), *arguments], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([program(tool), *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
     return done.returncode, done.stdout + done.stderr
 
 

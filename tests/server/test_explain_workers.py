@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.answering.asking import make_query, read, short
-from tests.server.clients import TcpClient, tcp_client
+from tests.server.clients import TcpClient, tcp_client, until
 from tests.server.running import Serving
 from tests.server.test_dns_server import get
 from tests.server.workers.test_worker_pool import PORTS, several_workers, workers_of
@@ -59,7 +60,7 @@ async def test_workers_explain(tmp_path: Path) -> None:
         assert members["gandalf"]["metrics"] == {"cpu_idle": 20.0}
         assert members["gandalf"]["score_parts"] == {"cpu_idle": 20.0}
         assert members["gandalf"]["score"] == 20
-        async with asyncio.timeout(20):  # the first status asks a worker, and a later one shows the reply
+        async with asyncio.timeout(60):  # the first status asks a worker, and a later one shows the reply
             while not (coming := await next_answers(server)):
                 pass
         assert (coming["best"]["members"][0], coming["best"]["why"]) == ("gandalf", told["why"])
@@ -86,16 +87,25 @@ async def test_a_worker_that_does_not_answer_is_said_and_a_dead_one_is_passed_by
     async with several_workers(tmp_path, pool=NO_HISTORY) as server:
         pids = workers_of(server)
         os.kill(pids[0], signal.SIGSTOP)
-        status, told = await page(server, "best")
-        assert (status, told["worker"]) == (200, 1), "one that hangs doesn't matter"
-        os.kill(pids[1], signal.SIGSTOP)
         try:
-            status, wrong = await page(server, "best")
+            status, told = await page(server, "best")
+            assert status == 200, "one that hangs doesn't matter"
+            assert told["worker"] == 1 or pids[0] not in workers_of(server), "or it has been replaced"
         finally:
-            for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pids[0], signal.SIGCONT)
+        await until(lambda: len(workers_of(server)) == 2)
+        # On a busy machine, the server may replace a worker that hangs before this reply is due
+        for _ in range(5):
+            for pid in workers_of(server):
+                os.kill(pid, signal.SIGSTOP)
+            status, wrong = await page(server, "best")
+            for pid in workers_of(server):
                 os.kill(pid, signal.SIGCONT)
+            if status == 503:
+                break
         assert (status, wrong["error"]) == (503, "best.hobbit: no worker replied within 2 s; try again")
-        os.kill(pids[0], signal.SIGKILL)
+        os.kill(workers_of(server)[0], signal.SIGKILL)
         await server.waits_for("was ended by SIGKILL")
         status, told = await page(server, "best")
         assert status == 200

@@ -40,7 +40,7 @@ async def test_members_are_applied_and_kept_in_the_file(
     await until(path.exists)
     assert applied == [JoinedMembers((WEB,))]
     assert read_joined(path) == JoinedMembers((WEB,))
-    await asyncio.wait_for(members.stop(), 5)
+    await asyncio.wait_for(members.stop(), 60)
 
 
 async def test_a_reload_lets_more_members_join(tmp_path: Path) -> None:

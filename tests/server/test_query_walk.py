@@ -69,7 +69,7 @@ class Asked:
         self.server = UdpServer(sock, self.responder, ResponseTimes())
         self._client = client
         client.connect(("127.0.0.1", self.server.endpoint.port))
-        client.settimeout(5)
+        client.settimeout(60)
 
     def ask(self, query: bytes) -> tuple[dns.message.Message, Walk]:
         self._client.send(query)

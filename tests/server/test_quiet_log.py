@@ -48,7 +48,7 @@ async def test_no_line_for_queries(tmp_path: Path, workers: int) -> None:
 def seen(server: Serving) -> float:
     """Return the number of queries read by the server plus those dropped by the kernel."""
     where = server.endpoint("serving ")
-    with urllib.request.urlopen(f"http://{where}/metrics", timeout=10) as response:
+    with urllib.request.urlopen(f"http://{where}/metrics", timeout=60) as response:
         page = page_of(response.read())
     read = page["lbdns_dns_request_duration_seconds_count"][()]
     return read + page["lbdns_dns_udp_overflows_total"].get((), 0)

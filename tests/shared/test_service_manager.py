@@ -16,7 +16,7 @@ def test_states_arrive(tmp_path: Path, abstract: bool) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         name = f"@lbdns-test-{os.getpid()}" if abstract else str(tmp_path / "n")
         manager.bind("\0" + name[1:] if abstract else name)
-        manager.settimeout(5)
+        manager.settimeout(60)
         for state in (ready(42), reloading(), STOPPING):
             notify(state, {"NOTIFY_SOCKET": name})
             assert manager.recv(1000).decode() == state

@@ -90,7 +90,7 @@ async def served(folder: Path, readers: AccessControl | None = None) -> AsyncIte
     server = HttpServer(app, Endpoint("127.0.0.1", 0), open_web_socket(Endpoint("127.0.0.1", 0)))
     await server.start()
     try:
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
             yield Served(source, server, app, session)
     finally:
         await server.stop()

@@ -26,7 +26,7 @@ def get(path: str) -> bytes:
 
 QUESTION = get("/healthz")
 OK = b"HTTP/1.1 200 OK\r\n"
-PATIENCE = 20.0
+PATIENCE = 60.0
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 

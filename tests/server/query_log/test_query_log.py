@@ -90,7 +90,7 @@ async def test_queries_over_both_transports(plane: Plane, tmp_path: Path) -> Non
         members = [read(response).answer[0][0].target.to_text().removesuffix(".hobbit.") for response in responses]
         assert [line["member"] for line in lines] == members
         assert {line["client"] for line in lines} == {"127.0.0.1"}
-        assert all(line["port"] and line["pid"] == os.getpid() and 0 < line["us"] < 1e6 for line in lines)
+        assert all(line["port"] and line["pid"] == os.getpid() and 0 < line["us"] < 60e6 for line in lines)
         assert all(before - 1 < line["time"] < time() + 1 for line in lines)
         assert stat.S_IMODE(there.file.stat().st_mode) & 0o137 == 0, "not for everybody"
 

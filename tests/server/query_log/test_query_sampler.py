@@ -62,7 +62,7 @@ def test_the_native_part_takes_as_many(part: float) -> None:
                     counts[f"place {int.from_bytes(query[:2], 'big') % 5}"] += 1
                     assert response is not None
                     assert response[:2] == query[:2]
-                    assert 0 < seconds < 1
+                    assert 0 < seconds < 60
             for _ in range(50):
                 asked.client.recv(512)
         assert counts["taken"] == pytest.approx(total * part, rel=0.15 if part < 0.1 else 0.05)

@@ -82,7 +82,7 @@ async def test_a_thousand_pipelined_queries_and_udp_in_between() -> None:
             await until(lambda: server.response_times.queries)
             began = perf_counter()
             assert short(read(await ask_udp(udp.endpoint, QUERY)).answer)
-            assert perf_counter() - began < 10.0
+            assert perf_counter() - began < 30.0
             await collecting
         assert ids(answers) == list(range(1000))
         udp.stop(loop)
@@ -179,7 +179,7 @@ async def test_who_asks_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> No
         assert await once.ask(QUERY)
         assert await silent.closed() == b""
         assert await once.closed() == b""
-        assert 0.15 < perf_counter() - began < 5
+        assert 0.15 < perf_counter() - began < 30
         assert server.closed_early == 0, "that is no misbehaviour"
 
 
@@ -225,7 +225,7 @@ async def test_who_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> 
                     await loop.sock_sendall(sock, framed(LONG) * 100)
 
             with pytest.raises(ConnectionError):
-                await asyncio.wait_for(ask_for_ever(), 10)
+                await asyncio.wait_for(ask_for_ever(), 60)
         await until(lambda: not server.connections)
         assert server.closed_early == 1
 
@@ -243,7 +243,7 @@ async def test_who_reads_late_gets_everything() -> None:
             stream = bytearray()
             found: list[int] = []
             while len(found) < count:
-                stream += await asyncio.wait_for(loop.sock_recv(sock, 1 << 20), 5)
+                stream += await asyncio.wait_for(loop.sock_recv(sock, 1 << 20), 60)
                 while len(stream) >= 2 and len(stream) >= 2 + (length := struct.unpack_from("!H", stream)[0]):
                     found.append(int.from_bytes(stream[2:4], "big"))
                     del stream[: 2 + length]

@@ -114,10 +114,10 @@ async def test_datagrams_of_any_size(size: int) -> None:
             loop = asyncio.get_running_loop()
             await loop.sock_sendall(sock, (QUERY + bytes(size))[:size] if size > len(QUERY) else bytes(size))
             await loop.sock_sendall(sock, QUERY)
-            message = read(await asyncio.wait_for(loop.sock_recv(sock, 65535), 5))
+            message = read(await asyncio.wait_for(loop.sock_recv(sock, 65535), 60))
             if size >= 12:
                 assert message.rcode() == dns.rcode.FORMERR
-                message = read(await asyncio.wait_for(loop.sock_recv(sock, 65535), 5))
+                message = read(await asyncio.wait_for(loop.sock_recv(sock, 65535), 60))
             assert message.rcode() == dns.rcode.NOERROR
 
 
@@ -128,7 +128,7 @@ async def test_a_burst_is_answered_whole_and_in_order() -> None:
         with udp_socket(server.endpoint) as sock:
             for query in with_ids(QUERY, range(count)):
                 sock.send(query)
-            answers = [await asyncio.wait_for(loop.sock_recv(sock, 512), 5) for _ in range(count)]
+            answers = [await asyncio.wait_for(loop.sock_recv(sock, 512), 60) for _ in range(count)]
         assert [int.from_bytes(answer[:2], "big") for answer in answers] == list(range(count))
         assert server._response_times.queries == count
 
@@ -141,7 +141,7 @@ async def test_what_waits_when_it_stops_is_still_answered() -> None:
             for query in with_ids(QUERY, range(count)):
                 sock.send(query)
             server.stop(loop)  # before the loop has had a chance to read any
-            answers = {await asyncio.wait_for(loop.sock_recv(sock, 512), 5) for _ in range(count)}
+            answers = {await asyncio.wait_for(loop.sock_recv(sock, 512), 60) for _ in range(count)}
         assert len(answers) == count
 
 
@@ -160,7 +160,7 @@ async def test_a_mistake_costs_its_query_and_one_log_entry(caplog: pytest.LogCap
             for _ in range(5):
                 sock.send(make_query("bilbo.hobbit"))
             sock.send(QUERY)
-            answer = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(sock, 512), 5)
+            answer = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(sock, 512), 60)
         assert short(read(answer).answer)
         assert server.errors.count == 5
     errors = [record for record in caplog.records if record.levelno >= logging.ERROR]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import resource
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -91,8 +92,10 @@ async def test_a_stopped_worker_is_replaced_and_its_queries_are_answered(tmp_pat
             assert await asking.receive(), "the replacement answers the queries that wait in the sockets"
         await monitor.sees_health()
         assert set(before) - set(workers_of(server)) == {before[victim]}, "the other one goes on"
-        line = f"worker {victim} (process {before[victim]}) has not replied for 3 s; a new process replaces it"
-        assert len(server.logged("a new process replaces it")) == len(server.logged(line)) == 1
+        # For 3 s, or longer if this machine gives the server too little of a processor
+        line = rf"worker {victim} \(process {before[victim]}\) has not replied for \d+ s; a new process replaces it"
+        (logged,) = server.logged("a new process replaces it")
+        assert re.search(line, logged)
         assert await metric(server, "lbdns_worker_restarts_total") == 1
 
 
@@ -119,7 +122,7 @@ async def test_a_reload_waits_no_longer_for_a_hung_worker_than_it_takes_to_repla
         os.kill(workers_of(server)[0], signal.SIGSTOP)
         answer = await asyncio.to_thread(send_command, tmp_path / "control.sock", "reload")
         assert answer["ok"]
-        await server.waits_for("has not replied for 3 s")
+        await server.waits_for("has not replied for ")
         with clients(server) as asking:
             asking.send()
             assert await asking.receive()

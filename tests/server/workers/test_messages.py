@@ -98,7 +98,7 @@ async def test_sending_never_waits_and_says_when_all_is_sent() -> None:
         assert one.channel.is_behind
         drained = one.drained
         two.channel._loop.add_reader(two.channel._sock, two.channel._read)
-        await asyncio.wait_for(one.channel.flush(10), 10)
+        await asyncio.wait_for(one.channel.flush(10), 60)
         assert not one.channel.is_behind
         assert one.drained == drained + 1
         await until(lambda: two.heard)
@@ -108,7 +108,7 @@ async def test_flush_ends_when_nobody_reads() -> None:
     async with connection() as (one, two):
         two.channel._loop.remove_reader(two.channel._sock)
         one.channel.send(b"x" * 10_000_000)
-        await asyncio.wait_for(one.channel.flush(0.05), 5)
+        await asyncio.wait_for(one.channel.flush(0.05), 60)
         assert one.channel.is_behind
 
 
@@ -120,7 +120,7 @@ async def test_the_end_is_told_once_and_later_messages_go_nowhere() -> None:
         assert one.heard == [b"last words"]
         assert one.channel.closed
         one.channel.send(b"too late")
-        await asyncio.wait_for(one.channel.flush(5), 5)
+        await asyncio.wait_for(one.channel.flush(5), 60)
         assert one.ended == 1
 
 

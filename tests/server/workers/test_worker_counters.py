@@ -188,7 +188,7 @@ async def test_it_works_on_the_clock_of_an_event_loop() -> None:
     shared.begin(0)
     shared.begin(1)
     shared.take(0, {BEST: 1})
-    await asyncio.wait_for(received.wait(), 5)
+    await asyncio.wait_for(received.wait(), 60)
     shared.stop()
     assert SHARING.shortest < 0.5, "twice this, the workers' own pause and ours, stays below a second"
 

@@ -31,7 +31,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "LAST_ANSWERS", 0.5)
+    monkeypatch.setattr(module, "LAST_ANSWERS", 5.0)
     return module
 
 

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::fast_path::Context;
+use crate::report_binding::ReportEnvelope;
 use crate::{
     answer_table, cookies, datagram_batch, family_affinity, query_sampler, rate_limiter, retransmission_cache, siphash,
 };
@@ -416,5 +417,6 @@ fn lbdns_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<FamilyAffinity>()?;
     module.add_class::<ServerCookies>()?;
     module.add_class::<Peer>()?;
-    module.add_class::<DatagramBatch>()
+    module.add_class::<DatagramBatch>()?;
+    module.add_class::<ReportEnvelope>()
 }

@@ -1,4 +1,4 @@
-//! The fast path for DNS queries in Rust.
+//! The fast paths for DNS queries and for reports in Rust.
 //!
 //! ```text
 //! binding                    the Python classes: type conversions only
@@ -10,9 +10,11 @@
 //!       family_affinity      one member for the A, AAAA and HTTPS queries of a client
 //!       cookies              DNS cookies, hashed with siphash
 //!     query_sampler          chooses the queries for the query log
+//! report_binding             the Python class of a report datagram: type conversions only
+//!   report_envelope          splits, verifies and decodes a report datagram
 //! ```
 //!
-//! This crate is optional, because lbdns has the same fast path in Python. All other queries take the slow path,
+//! This crate is optional, because lbdns has the same fast paths in Python. All other queries take the slow path,
 //! which exists only in Python. The same tests run on both implementations and require the same bytes.
 
 pub mod answer_table;
@@ -24,5 +26,7 @@ pub mod fast_path;
 pub mod member_lists;
 pub mod query_sampler;
 pub mod rate_limiter;
+mod report_binding;
+pub mod report_envelope;
 pub mod retransmission_cache;
 pub mod siphash;

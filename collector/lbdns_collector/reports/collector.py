@@ -28,6 +28,7 @@ from lbdns_collector.checks.member_checker import MemberChecker
 from lbdns_collector.joining.join_requests import JoinRequests
 from lbdns_collector.reports.adaptive_weights import WeightSearch, WeightSearchSettings, WeightSearchStatus
 from lbdns_collector.reports.bus_subscriber import BusSubscriber
+from lbdns_collector.reports.report_reader import choose_reader
 from lbdns_collector.reports.report_socket import ReportSocket
 from lbdns_collector.reports.report_table import ReportTable
 from lbdns_collector.reports.sequence_file import SequenceKeeper, sequence_path
@@ -63,6 +64,7 @@ class Collector:
         self.on_join_requests: Callable[[], None] = _do_nothing
         self._events = events or EventLog()
         self.table = ReportTable(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
+        self.table.reader = choose_reader(farm.config.server.plane)
         self.table.max_interval = farm.config.collector.max_interval
         self.table.agentless = farm.agentless
         self.table.adaptive = _adaptive(farm.config, None)

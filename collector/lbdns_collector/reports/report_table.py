@@ -36,10 +36,11 @@ from lbdns_collector.joining.join_requests import JoinRequests
 from lbdns_collector.reports.adaptive_weights import WeightSearch
 from lbdns_collector.reports.bus_status import BusStatus
 from lbdns_collector.reports.rejected_reports import RejectedReports
+from lbdns_collector.reports.report_reader import PYTHON_READER, OpenedReport, ReportReader
 from lbdns_collector.reports.reporting_peer import MAX_SKEW, AbsentHosts, HostRecord, ReportingPeer
 from lbdns_shared.errors import ReportError
 from lbdns_shared.keys import MasterKey
-from lbdns_shared.report import MIN_INTERVAL, REASONS, Envelope, Report, decode_body, open_envelope
+from lbdns_shared.report import MIN_INTERVAL, REASONS, Report
 
 ACCEPTED: Final = "accepted"
 DUPLICATE: Final = "duplicate"
@@ -66,6 +67,7 @@ class ReportTable:
         self._hosts = hosts
         self._masters = {key.key_id: key for key in keys}
         self.score, self._shadow = score, shadow
+        self.reader: ReportReader = PYTHON_READER
         self.max_interval = math.inf  # s; a longer interval counts as this, so that a silent host is noticed in time
         #: full names of the members without an agent, whose readings come from checks
         self.agentless: Collection[str] = ()
@@ -181,7 +183,7 @@ class ReportTable:
         self._readings = readings
 
     def _judge(self, datagram: bytes, source: str, now: float, wall: float, subject_host: str | None) -> str:
-        envelope = open_envelope(datagram)
+        envelope = self.reader.open(datagram)
         is_from_bus = subject_host is not None
         if is_from_bus and subject_host != envelope.host:
             return "wrong_subject"
@@ -192,7 +194,7 @@ class ReportTable:
             return "bad_tag"
         if not peer.may_send(now):
             return "rate"
-        report = decode_body(envelope)
+        report = self.reader.decode(envelope)
         if abs(report.time - wall) > MAX_SKEW:
             return "clock"
         if peer.has_seen(report, wall):
@@ -224,7 +226,7 @@ class ReportTable:
             peer.adopt(self._absent[name], math.inf)
         return peer
 
-    def _is_authentic(self, envelope: Envelope, peer: ReportingPeer, source: str) -> bool:
+    def _is_authentic(self, envelope: OpenedReport, peer: ReportingPeer, source: str) -> bool:
         """``source`` is empty for a report from a bus, which must be signed, because a bus need not be trusted."""
         if self._masters:
             return peer.has_signed(envelope, self._masters)

@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from lbdns.choosing.host_capacity import HostCapacity
 from lbdns.model.farm import ReportingHost
+from lbdns_collector.reports.report_reader import OpenedReport
 from lbdns_shared.keys import MasterKey
-from lbdns_shared.report import AgentKey, Envelope, Report
+from lbdns_shared.report import AgentKey, Report
 
 MAX_SKEW: Final = 30.0  # seconds between an agent's clock and the collector's
 RATE: Final = 50.0  # reports a second from one host: five times the rate at the shortest interval, to allow for alarms
@@ -75,7 +76,7 @@ class ReportingPeer:
         self.tokens = BURST
         self.filled = _LONG_AGO  # when the tokens were counted, monotonic seconds
 
-    def has_signed(self, envelope: Envelope, masters: Mapping[bytes, MasterKey]) -> bool:
+    def has_signed(self, envelope: OpenedReport, masters: Mapping[bytes, MasterKey]) -> bool:
         """Return whether the tag was made with this host's key of one of ``masters``, which are keyed by key id."""
         key = self.keys.get(envelope.key_id)
         if key is None:

@@ -1,0 +1,83 @@
+//! The Python class for report datagrams, which only converts types.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+
+use crate::report_envelope::{Body, Envelope};
+
+/// Names of metrics as Python strings: all reports share them, and their hashes are computed once.
+static NAMES: LazyLock<Mutex<HashMap<Box<str>, Py<PyString>>>> = LazyLock::new(Mutex::default);
+const MAX_NAMES: usize = 1024; // kept; an agent may invent names
+
+#[pyclass(frozen)]
+pub struct ReportEnvelope {
+    #[pyo3(get)]
+    datagram: Py<PyBytes>,
+    #[pyo3(get)]
+    host: Py<PyString>,
+    #[pyo3(get)]
+    key_id: Py<PyBytes>,
+}
+
+#[pymethods]
+impl ReportEnvelope {
+    /// Split a datagram into its fields, or return None if only Python can tell what is wrong with it.
+    #[staticmethod]
+    fn open(datagram: Bound<'_, PyBytes>) -> Option<ReportEnvelope> {
+        let py = datagram.py();
+        let envelope = Envelope::open(datagram.as_bytes())?;
+        let host = PyString::new(py, envelope.host).unbind();
+        let key_id = PyBytes::new(py, envelope.key_id).unbind();
+        Some(ReportEnvelope { host, key_id, datagram: datagram.unbind() })
+    }
+
+    /// Return whether the tag was made with `key`, an `AgentKey`.
+    fn signed_by(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let secret = key.getattr("secret")?;
+        let secret = secret.downcast::<PyBytes>()?;
+        let envelope = Envelope::open(self.datagram.as_bytes(key.py()));
+        Ok(envelope.is_some_and(|envelope| envelope.is_signed(secret.as_bytes())))
+    }
+
+    /// Return the fields of the `Report`, or None if Python must decode the body.
+    fn decode<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let envelope = Envelope::open(self.datagram.as_bytes(py));
+        let Some(body) = envelope.and_then(|envelope| Body::decode(envelope.body)) else { return Ok(None) };
+        let metrics = metrics(py, &body)?;
+        let addresses = PyTuple::new(py, &body.addresses)?;
+        let fields = (
+            &self.host,
+            body.boot,
+            body.seq,
+            body.time,
+            body.interval,
+            metrics,
+            body.kind,
+            body.alarm,
+            body.pool,
+            addresses,
+        );
+        fields.into_pyobject(py).map(Some)
+    }
+}
+
+fn metrics<'py>(py: Python<'py>, body: &Body<'_>) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    for &(name, value) in &body.metrics {
+        match names.get(name) {
+            Some(known) => found.set_item(known, value)?,
+            None => {
+                let new = PyString::new(py, name);
+                if names.len() < MAX_NAMES {
+                    names.insert(name.into(), new.clone().unbind());
+                }
+                found.set_item(new, value)?;
+            }
+        }
+    }
+    Ok(found)
+}

@@ -22,7 +22,7 @@ from lbdns.model.farm import Farm, Pool
 from lbdns.model.joined_members import JoinedMembers
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
-from lbdns.planning.planner import Planner
+from lbdns.planning.planner import OBSERVING, Planner
 from lbdns.process import privileges, program
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
 from lbdns.process.state_format import check_state_format, record_state_format
@@ -64,7 +64,7 @@ class CollectorMembers:
         self._callbacks: list[Callable[[], None]] = []
         self.snapshot: Snapshot = EMPTY_SNAPSHOT
         # This planner makes no plans, because the program answers no queries; it observes the members' states
-        self.planner = Planner(collector.farm, {}, asyncio.get_running_loop(), events=events)
+        self.planner = Planner(collector.farm, {}, asyncio.get_running_loop(), events=events, pause=OBSERVING)
 
     @property
     def farm(self) -> Farm:

@@ -14,6 +14,7 @@ from lbdns.events.event_log import EventLog
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.planning import planner as planner_module
 from lbdns.planning.planner import Planner
+from lbdns.process.duty_cycle import DutyCycle
 from tests.answering.farms import MEMBERS, hobbit, make_farm, pool
 from tests.overriding import drains
 from tests.planning.planner_log import SHORT, messages
@@ -231,6 +232,21 @@ async def test_a_process_without_cursors_follows_the_states(caplog: pytest.LogCa
     planner.stop()
     assert planner.failing_open == {"web": False}
     assert messages(caplog, "bilbo is usable")
+
+
+async def test_an_observer_pauses_after_every_pass(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    loop, readings = asyncio.get_running_loop(), Readings()
+    planner = Planner(hobbit(), {}, loop, events=EventLog(), pause=DutyCycle(0.0, shortest=3600.0))
+    planner.deliver(readings.report(loop.time(), members=("bilbo",)))
+    assert planner.failing_open == {"web": True}, "the pause after the first pass is not over"
+    planner.deliver(readings.report(loop.time(), members=("frodo",)))
+    planner._take_turn()  # as the timer does after the pause
+    assert planner.failing_open == {"web": False}
+    assert messages(caplog, "bilbo is usable")
+    assert messages(caplog, "frodo is usable")
+    assert planner._pause_until > loop.time()
+    planner.stop()
 
 
 async def test_planning_works_without_an_event_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -126,15 +126,19 @@ class LiveHistory:
             self._writer.recorder.config = config
         await self.start()
 
+    def needs_sample(self, members: int, now: float) -> bool:
+        """Return whether a sample of ``members`` members at ``now`` (monotonic seconds) is due.
+
+        Call this method once per second. Samples of a large farm are taken less often, because each takes more time.
+        """
+        pause = members / MAX_MEMBERS - 0.5  # 0.5: the caller's period is not exact
+        return self._writer is not None and (pause <= 1 or now - self._last_taken >= pause)
+
     def record_sample(self, sample: HistorySample) -> None:
-        """Queue a sample for writing. Call this method once per second. Each call takes about a microsecond."""
-        if self._writer is None:
-            return
-        pause = sample.size / MAX_MEMBERS - 0.5  # 0.5: the caller's period is not exact
-        if pause > 1 and sample.now - self._last_taken < pause:
-            return
-        self._last_taken = sample.now
-        self._writer.put_sample(sample)
+        """Queue a sample for writing. Each call takes about a microsecond."""
+        if self._writer is not None:
+            self._last_taken = sample.now
+            self._writer.put_sample(sample)
 
     def record_event(self, event: LoggedEvent) -> None:
         """Queue an event for writing. ``start`` subscribes this method to the event log."""

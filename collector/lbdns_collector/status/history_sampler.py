@@ -84,6 +84,8 @@ class HistorySampler:
 
         members, selection, now = self._source.members, self._source.selection, time.monotonic()
         farm, snapshot, overrides = members.farm, members.snapshot, members.overrides
+        if not history.needs_sample(sum(len(pool.members) for pool in farm.pools), now):
+            return
         stale_after = farm.config.collector.stale_after
         states = {p.name: pool_liveness(p, snapshot, overrides, now, stale_after).states for p in farm.pools}
         answers = {pool.name: selection.answers(pool.name) for pool in farm.pools}

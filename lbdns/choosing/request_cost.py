@@ -145,6 +145,5 @@ def work_between(
 
 
 def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str) -> float | None:
-    if counter not in last or counter not in now or now[counter] < last[counter]:
-        return None
-    return now[counter] - last[counter]
+    before, after = last.get(counter), now.get(counter)
+    return None if before is None or after is None or after < before else after - before

@@ -23,27 +23,34 @@ def score_metrics() -> dict[str, MetricDescription]:
 
 
 def with_derived_metrics(metrics: Mapping[str, float], capacity: float, interval: float) -> dict[str, float]:
-    """Return ``metrics`` together with the derived metrics, except those whose sources are missing.
+    """Return ``metrics`` together with the derived metrics (see ``add_derived_metrics``)."""
+    found = dict(metrics)
+    add_derived_metrics(found, capacity, interval)
+    return found
+
+
+def add_derived_metrics(metrics: dict[str, float], capacity: float, interval: float) -> None:
+    """Set the derived metrics in ``metrics``. Remove those whose sources are missing.
 
     ``capacity`` is the host's estimated capacity in requests/s, or 0 if it is unknown. The agent's own status request,
     sent once per ``interval`` (seconds), does not count.
     """
-    found = dict(metrics)
     for name in DERIVED_METRICS:
-        found.pop(name, None)
-    cores = metrics.get("cpu_count", 1.0)
-    if "run_queue" in metrics and cores > 0:
-        found["run_queue_per_core"] = _ratio(metrics["run_queue"], cores)
-    if "busy_workers" in metrics and "idle_workers" in metrics:
-        idle = max(0.0, metrics["idle_workers"])
-        workers = idle + max(0.0, metrics["busy_workers"] - STATUS_WORKERS)
+        metrics.pop(name, None)
+    get = metrics.get
+    cores, run_queue, busy, idle = get("cpu_count", 1.0), get("run_queue"), get("busy_workers"), get("idle_workers")
+    if run_queue is not None and cores > 0:
+        metrics["run_queue_per_core"] = _ratio(run_queue, cores)
+    if busy is not None and idle is not None:
+        idle = max(0.0, idle)
+        workers = idle + max(0.0, busy - STATUS_WORKERS)
         if workers > 0:
-            found["idle_worker_share"] = 100.0 * _ratio(idle, workers)
-        elif metrics["busy_workers"] > 0:
-            found["idle_worker_share"] = 0.0
-    if "requests_per_s" in metrics and capacity > 0:
-        found["capacity_used"] = min(MAX_DERIVED, 100.0 * _ratio(metrics["requests_per_s"] - 1 / interval, capacity))
-    return found
+            metrics["idle_worker_share"] = 100.0 * _ratio(idle, workers)
+        elif busy > 0:
+            metrics["idle_worker_share"] = 0.0
+    requests = get("requests_per_s")
+    if requests is not None and capacity > 0:
+        metrics["capacity_used"] = min(MAX_DERIVED, 100.0 * _ratio(requests - 1 / interval, capacity))
 
 
 def _ratio(value: float, whole: float) -> float:

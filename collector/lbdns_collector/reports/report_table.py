@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from lbdns.model.farm import ReportingHost
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot, read_reading, write_reading
-from lbdns.scores.derived_metrics import with_derived_metrics
+from lbdns.scores.derived_metrics import add_derived_metrics
 from lbdns.scores.score import Score
 from lbdns.sockets.client_network import plain_text
 from lbdns_collector.joining.join_requests import JoinRequests
@@ -255,7 +255,8 @@ class ReportTable:
         # Of the shortest intervals, not even the number in a second is finite
         interval = max(MIN_INTERVAL, min(report.interval, self.max_interval))
         if metrics:
-            metrics = with_derived_metrics(metrics, peer.capacity.observe(metrics, interval, now), interval)
+            assert isinstance(metrics, dict), "the reader has just made it for this report"
+            add_derived_metrics(metrics, peer.capacity.observe(metrics, interval, now), interval)
         score, shadow = self._scores(metrics)
         if report.kind == "data":
             reading = Reading(now, interval, score, metrics, "", False, shadow)

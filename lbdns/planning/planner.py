@@ -52,7 +52,8 @@ class Planner:
         that has no cursors but receives other processes' counts must pass ``answers``. Without cursors and ``answers``,
         the planner cannot detect black holes.
 
-        ``pause`` applies after every pass. If it is None, the planner pauses only after a pass of several turns.
+        ``pause`` applies after every pass, and depends on the shorter of the last two passes. If it is None, the
+        planner pauses only after a pass of several turns.
         """
         self._loop = loop
         self._pause = pause
@@ -68,6 +69,7 @@ class Planner:
         self._repeat = False  # input arrived during this pass
         self._changed = False  # subscribers must be notified at the end of this pass
         self._spent = 0.0  # s spent on this pass
+        self._worked = 0.0  # s spent on the last pass
         self._pause_until = -math.inf  # monotonic seconds
         self._elsewhere: dict[tuple[str, str], int] | None = None  # answers of other processes; None: not known yet
         self.use(farm, cursors)
@@ -161,8 +163,12 @@ class Planner:
         if self._announcing is None:
             self._announce()
         now = self._loop.time()
-        if self._spent or self._pause:
-            self._pause_until = now + (self._pause or PLANNING).pause_after(self._spent + now - began)
+        worked, before = self._spent + now - began, self._worked
+        self._worked = worked
+        if self._pause:  # one slow pass, on a busy machine, must not delay the next one
+            self._pause_until = now + self._pause.pause_after(min(worked, before))
+        elif self._spent:
+            self._pause_until = now + PLANNING.pause_after(worked)
         self._spent = 0.0
         when = max(now if self._repeat else self._plans.next_change, self._pause_until)
         self._repeat = False

@@ -85,7 +85,7 @@ def requests_on(server: Apache) -> tuple[str, ...]:
 
 
 def burner_in(group: Slice) -> tuple[str, ...]:
-    """Return the command for a process, unrelated to the web server, that uses all available CPU time for three minutes."""
+    """Return the command for a process, unrelated to the web server, that uses all available CPU time."""
     return group.enter("timeout", "180", "sh", "-c", "while :; do :; done")
 
 

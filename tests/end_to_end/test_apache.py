@@ -80,22 +80,32 @@ def farm(tmp_path: Path) -> Iterator[Farm]:
 
 
 def requests_on(server: Apache) -> tuple[str, ...]:
-    """Return the command that starts 15 clients, which continuously request CGI pages for up to a minute."""
-    return program("ab"), "-q", "-r", "-c", "15", "-t", "60", "-s", "60", f"{server.url}/cgi-bin/work"
+    """Return the command that starts 15 clients, which continuously request CGI pages for up to three minutes."""
+    return program("ab"), "-q", "-r", "-c", "15", "-t", "180", "-s", "60", f"{server.url}/cgi-bin/work"
 
 
 def burner_in(group: Slice) -> tuple[str, ...]:
-    """Return the command for a process, unrelated to the web server, that uses all available CPU time for a minute."""
-    return group.enter("timeout", "60", "sh", "-c", "while :; do :; done")
+    """Return the command for a process, unrelated to the web server, that uses all available CPU time."""
+    return group.enter("timeout", "180", "sh", "-c", "while :; do :; done")
 
 
 def stays_with(farm: Farm, names: set[str], intervals: int) -> None:
-    """Wait two intervals; then check once per interval, ``intervals`` times, that ``best`` selects one of ``names``."""
+    """Wait two intervals; then check once per interval, ``intervals`` times, that ``best`` selects one of ``names``.
+
+    A check does not count if reports are late, because a busy machine delays an agent.
+    """
     time.sleep(2 * INTERVAL)
-    for interval in range(intervals):
-        chosen, scores = farm.best(), {name: m["score"] for name, m in farm.site.members_by_name().items()}
-        assert chosen in names, f"{interval + 2} intervals after: {chosen} of {scores}"
+    checks = 0
+    for interval in range(60):
+        chosen, members = farm.best(), farm.site.members_by_name()
+        if all(member["age_s"] < 1.5 * INTERVAL for member in members.values()):
+            scores = {name: member["score"] for name, member in members.items()}
+            assert chosen in names, f"{interval + 2} intervals after: {chosen} of {scores}"
+            checks += 1
+        if checks == intervals:
+            return
         time.sleep(INTERVAL)
+    raise AssertionError("reports are late all the time")
 
 
 @needs(programs=("apache2", "ab", "dig"), root=True, cpu_groups=True)

@@ -158,7 +158,7 @@ def test_a_server_refuses_sockets_that_it_has_no_use_for(tmp_path: Path) -> None
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
     assert done.returncode == 2

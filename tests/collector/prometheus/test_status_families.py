@@ -37,7 +37,7 @@ DAY = 86_400.0
 
 def make_source(folder: Path, more: str = "") -> FakeSource:
     source = FakeSource(make_farm(folder, more=more))
-    source.publish(gandalf=reading(age=0.5), frodo=reading(age=9, score=7))
+    source.publish(gandalf=reading(age=0.5, interval=60.0), frodo=reading(age=9, score=7))
     return source
 
 
@@ -72,7 +72,7 @@ async def test_members(tmp_path: Path) -> None:
     assert found["lbdns_member_usable"] == {("web", "gandalf"): 1, ("web", "frodo"): 0, ("web", "bilbo"): 0}
     ages = found["lbdns_member_report_age_seconds"]
     assert set(ages) == {("web", "gandalf"), ("web", "frodo")}
-    assert ages["web", "frodo"] == pytest.approx(9, abs=0.9)
+    assert 8.9 < ages["web", "frodo"] < 60
     assert found["lbdns_member_series_omitted"] == {(): 0}
     assert not found.keys() & {"lbdns_member_quarantined", "lbdns_member_capacity"}, "nobody is handed out here"
 
@@ -126,13 +126,13 @@ async def test_reloads_and_other_events(tmp_path: Path) -> None:
     assert found["lbdns_config_reloads_total"] == {("success",): 0, ("failure",): 0}
     assert found["lbdns_config_last_reload_successful"] == {(): 1}
     since = found["lbdns_config_last_reload_success_timestamp_seconds"][()]
-    assert since == pytest.approx(time.time() - source.uptime_s, abs=2)
+    assert since == pytest.approx(time.time() - source.uptime_s, abs=8)
 
     source.events.record("reload", "the old configuration stays", level=logging.ERROR)
     found = await page(source)
     assert found["lbdns_config_reloads_total"] == {("success",): 0, ("failure",): 1}
     assert found["lbdns_config_last_reload_successful"] == {(): 0}
-    assert found["lbdns_config_last_reload_success_timestamp_seconds"][()] == pytest.approx(since, abs=2)
+    assert found["lbdns_config_last_reload_success_timestamp_seconds"][()] == pytest.approx(since, abs=8)
 
     source.events.record("reload", "done")
     for _ in range(3):
@@ -140,7 +140,7 @@ async def test_reloads_and_other_events(tmp_path: Path) -> None:
     found = await page(source)
     assert found["lbdns_config_reloads_total"] == {("success",): 1, ("failure",): 1}
     assert found["lbdns_config_last_reload_successful"] == {(): 1}
-    assert found["lbdns_config_last_reload_success_timestamp_seconds"][()] == pytest.approx(time.time(), abs=2)
+    assert found["lbdns_config_last_reload_success_timestamp_seconds"][()] == pytest.approx(time.time(), abs=8)
     assert found["lbdns_events_total"]["clock", "warning"] == 3
     assert sum(found["lbdns_events_total"].values()) == 5
 

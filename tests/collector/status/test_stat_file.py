@@ -119,7 +119,7 @@ async def test_rests_when_all_are_silent(tmp_path: Path) -> None:
     path = tmp_path / "stat"
     source = FakeSource(farm_with(tmp_path, "stat"))
     keeper = StatFile(source)
-    source.publish(gandalf=reading(age=0.1))
+    source.publish(gandalf=reading(age=0.1, interval=60.0))
     await keeper.update(path)
     path.unlink()
     await keeper.update(path)

@@ -83,7 +83,7 @@ class RunningAgent:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal to the agent, and return the agent's exit status."""
         self.process.send_signal(number)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=60)
 
 
 @contextlib.contextmanager

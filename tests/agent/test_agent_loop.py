@@ -17,14 +17,15 @@ import pytest
 
 from lbdns_shared.keys import agent_line, new_master_key
 from lbdns_shared.report import WEB_SERVER_FAILED
-from tests.agent.agents import QUIET, agent, receiver
+from lbdns_tools.free_ports import free_port
+from tests.agent.agents import QUIET, RunningAgent, agent, receiver
 from tests.agent.waiting import until
 from tests.agent.web import ForkingServer, Handler, answer, counting, hanging, web_server
 from tests.needs import needs
 
 INTERVAL = 0.1
 COUNT = 20
-ATTEMPTS = 5  # each takes about 2.5 s; on an idle machine, the first one succeeds
+ATTEMPTS = 12  # each takes about 2.5 s; on an idle machine, the first one succeeds
 
 
 def assert_on_the_grid(times: list[float], interval: float) -> None:
@@ -50,8 +51,8 @@ def test_the_cadence_is_fixed_whatever_the_web_server_does(tmp_path: Path, handl
     for attempt in range(ATTEMPTS):
         folder = tmp_path / str(attempt)
         folder.mkdir()
-        sent, received = times_of_reports(folder, handler)
         try:
+            sent, received = times_of_reports(folder, handler)
             assert_on_the_grid(received, INTERVAL)
             assert_on_the_grid(sent, INTERVAL)
             return
@@ -124,17 +125,22 @@ def test_web_server_metrics_break_and_recover_with_one_line_each(tmp_path: Path)
         # Each read is one request. On a busy machine two reads can be much closer together than an interval.
         assert collector.reports[-1].metrics["requests_per_s"] > 0
         assert collector.reports[-1].metrics["idle_workers"] == 8.0
-        # A busy machine may have missed a round by itself: what counts is one line for many rounds
-        broke, recovered = running.lines("not measured"), running.lines("measured again")
+        # A busy machine may have missed some rounds by itself, and a late page serves the next round
         mood[0] = lambda connection, request: connection.close()
-        until(lambda: "idle_workers" not in collector.take().metrics)
-        for _ in range(5):
-            assert "idle_workers" not in collector.take().metrics
-        assert running.lines("not measured") == broke + 1
-        assert running.lines("measured again") == recovered
+        until(lambda: ["idle_workers" in collector.take().metrics for _ in range(5)] == [False] * 5)
+        broken = changes_of_idle_workers(running)
+        assert broken[0] == "not measured"
+        assert all(change != after for change, after in zip(broken, broken[1:])), "one line for many rounds"
+        assert broken[-1] == "not measured"
         mood[0] = counting()
         until(lambda: "idle_workers" in collector.take().metrics)
-        until(lambda: running.lines("measured again") > recovered)
+        until(lambda: changes_of_idle_workers(running)[: len(broken) + 1] == [*broken, "measured again"])
+
+
+def changes_of_idle_workers(running: RunningAgent) -> list[str]:
+    """Return for each log line about idle_workers whether the metric was "not measured" or "measured again"."""
+    lines = [line for line in running.log.splitlines() if "idle_workers" in line]
+    return ["measured again" if "measured again" in line else "not measured" for line in lines]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -155,7 +161,7 @@ def test_reports_count_up_and_a_new_agent_is_another_boot(tmp_path: Path) -> Non
             before = time.time()
             reports = [collector.take() for _ in range(3)]
         assert [report.seq for report in reports] == [1, 2, 3]
-        assert all(abs(report.time - before) < 20 for report in reports)
+        assert all(abs(report.time - before) < 300 for report in reports)
         assert len({report.boot for report in reports}) == 1
         boots.append(reports[0].boot)
     assert boots[0] != boots[1]
@@ -197,15 +203,14 @@ def test_an_interval_that_collectors_do_not_accept_by_default_is_logged(tmp_path
 
 
 def test_a_collector_that_is_down_first_and_up_later(tmp_path: Path) -> None:
-    with receiver() as collector:
-        where, port = collector.where, collector.socket.getsockname()[1]
-    with agent(tmp_path, "--collector", where, "--interval", "0.1", *QUIET) as running:
+    port = free_port()
+    with agent(tmp_path, "--collector", f"127.0.0.1:{port}", "--interval", "0.1", *QUIET) as running:
         until(lambda: running.lines("can't be reached") == 1)
         with receiver(port=port) as collector:
             for _ in range(3):
                 collector.take()
             until(lambda: running.lines("can be reached again") == 1)
-        assert running.lines("can't be reached: Connection refused") == 1
+            assert running.lines("can't be reached: Connection refused") == 1
         assert running.stop() == 0
 
 
@@ -246,27 +251,39 @@ def test_a_key_file_that_others_can_read_is_warned_of_once(tmp_path: Path) -> No
 ALARMED = ("--server-status", "off", "--gateway", "off", "--interval")
 
 
-def test_an_alarm_goes_at_once_and_lasts_as_long_as_the_overload(tmp_path: Path) -> None:
+@contextlib.contextmanager
+def connections(port: int) -> Iterator[None]:
+    """Keep 20 connections open."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        yield
+
+
+def test_an_alarm_goes_at_once() -> None:
     with ForkingServer() as server, receiver() as collector:
         url = f"http://127.0.0.1:{server.port}/"
-        arguments = ("--gateway", "off", "--server-status", url, "--interval", "5", "--alarm", "listen_queue>5")
-        with agent(tmp_path, "--collector", collector.where, *arguments) as running:
-            # Its own question waits in the queue too, so the count stays at few
+        # The next report is due in 10 min; a receiver waits 1 min
+        arguments = ("--gateway", "off", "--server-status", url, "--interval", "600", "--alarm", "listen_queue>5")
+        with agent_at_once(collector.where, *arguments):
             first = collector.take()
-            start = time.monotonic()
-            assert first.kind == "data"
-            with contextlib.ExitStack() as stack:
-                for _ in range(20):
-                    stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            assert first.kind == "data", "the agent's own question waits in the queue too, but alone"
+            with connections(server.port):
                 alarm = collector.take()
-                assert (alarm.kind, alarm.seq) == ("alarm", first.seq + 1)
-                assert time.monotonic() - start < 4.5, "an interval is 5 s"
-                assert alarm.alarm.startswith("listen_queue 2")
-                assert alarm.alarm.endswith(" > 5")
-                assert alarm.metrics["listen_queue"] >= 20
-                assert "cpu_idle" in alarm.metrics or "cpu_idle" not in first.metrics
-                regular = collector.take()
-                assert (regular.kind, regular.seq) == ("alarm", alarm.seq + 1), "while it lasts every report is one"
+    assert (alarm.kind, alarm.seq) == ("alarm", first.seq + 1)
+    assert alarm.alarm == f"listen_queue {alarm.metrics['listen_queue']:g} > 5"
+    assert alarm.metrics["listen_queue"] > 5
+    assert "cpu_idle" in alarm.metrics or "cpu_idle" not in first.metrics
+
+
+def test_an_alarm_lasts_as_long_as_the_overload(tmp_path: Path) -> None:
+    with ForkingServer() as server, receiver() as collector:
+        url = f"http://127.0.0.1:{server.port}/"
+        arguments = ("--gateway", "off", "--server-status", url, "--interval", "0.3", "--alarm", "listen_queue>5")
+        with connections(server.port), agent(tmp_path, "--collector", collector.where, *arguments) as running:
+            reports = [collector.take() for _ in range(4)]
+            assert [report.kind for report in reports] == ["alarm"] * 4, "while it lasts every report is one"
+            assert all(report.metrics["listen_queue"] >= 20 for report in reports)
             server.do("server.setblocking(False)")
             server.do("exec('try:\\n while True: server.accept()\\nexcept BlockingIOError: pass')")
             assert collector.until("data").metrics["listen_queue"] <= 5
@@ -300,13 +317,13 @@ def test_while_the_web_server_is_gone_every_report_is_an_alarm(tmp_path: Path) -
         with agent(tmp_path, "--collector", collector.where, *arguments) as running:
             assert collector.until("alarm").alarm.startswith("load1 ")
             server.do("server.close()")
-            reports = [collector.take() for _ in range(10)]
-            failed = [report for report in reports if report.alarm.startswith(WEB_SERVER_FAILED)]
-            assert reports[-len(failed) :] == failed, "from the first one on all of them"
+            until(lambda: collector.take().alarm.startswith(WEB_SERVER_FAILED))
+            failed = [collector.reports[-1], *(collector.take() for _ in range(5))]
+            assert all(report.alarm.startswith(WEB_SERVER_FAILED) for report in failed)
             # The alarm itself has no metrics; the reports that follow do
             assert ["load1" in report.metrics for report in failed[:3]] == [False, True, True]
             server.do(f"server = socket.create_server(('127.0.0.1', {server.port}))")
-            assert [collector.take() for _ in range(10)][-1].alarm.startswith("load1 ")
+            until(lambda: collector.take().alarm.startswith("load1 "))
             assert running.stop() == 0
         assert running.lines(WEB_SERVER_FAILED) == 1
         assert running.lines("the web server is listening again") == 1

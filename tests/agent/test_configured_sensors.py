@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lbdns_agent import configured_sensors as configured_sensors_module
 from lbdns_agent.agent_options import AgentOptions
 from lbdns_agent.configured_sensors import configured_sensors, metric_sensors, source_metrics
 from lbdns_agent.host_sampler import HostSample, HostSampler
@@ -19,8 +20,14 @@ from lbdns_agent.sources.prometheus_sample import PrometheusSample
 from lbdns_agent.webserver.status_page import parse_page_url, parse_status_url
 from lbdns_agent.webserver.web_server_options import WebServerOptions
 from tests.agent.fixtures import host_with_kernel
-from tests.agent.waiting import until
+from tests.agent.waiting import PATIENCE, until
 from tests.agent.web import answer, counting, hanging, web_server
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let sources take as long as a busy machine needs."""
+    monkeypatch.setattr(configured_sensors_module, "TIMEOUT", PATIENCE)
 
 
 def sampler(*definitions: MetricDefinition) -> HostSampler:
@@ -28,7 +35,7 @@ def sampler(*definitions: MetricDefinition) -> HostSampler:
 
 
 def sample(*definitions: MetricDefinition) -> HostSample:
-    return sampler(*definitions).sample(5.0, 5.0)
+    return sampler(*definitions).sample(PATIENCE, PATIENCE)
 
 
 def at(url: str) -> UrlSource:
@@ -65,10 +72,10 @@ def test_metrics_of_one_page_share_a_request() -> None:
             MetricDefinition("per_s", at(url), JsonField(("n",)), is_rate=True),
             MetricDefinition("text", at(url), JsonField(("text",))),
         )
-        first = found.sample(5.0, 5.0)
+        first = found.sample(PATIENCE, PATIENCE)
         assert (first.metrics, first.missing["per_s"]) == ({"n": 1.0}, "this metric needs two samples")
         assert first.missing["text"].endswith("the field 'text' must be a number, not 'x'")
-        until(lambda: "per_s" in found.sample(5.0, 5.0).metrics)
+        until(lambda: "per_s" in found.sample(PATIENCE, PATIENCE).metrics)
     assert requests[0].startswith(b"GET /server-status HTTP/1.0\r\n")
 
 

@@ -30,7 +30,7 @@ if sys.argv[3] == "user":
 pinger = GatewayPinger(lambda: Gateway(sys.argv[2]))
 try:
     for _ in range(3):
-        print("ok" if 0 < run_to_end(pinger.ping(), 5.0) < 1000 else "nonsense", pinger._socket.type.name)
+        print("ok" if 0 < run_to_end(pinger.ping()) < 60_000 else "nonsense", pinger._socket.type.name)
 except Exception as error:
     print(type(error).__name__, error)
 """
@@ -41,7 +41,7 @@ def in_namespace(group_range: str, address: str, user: str) -> list[str]:
     command = f'{ip} link set lo up && exec "$0" "$@"'
     run = subprocess.run(
         ["unshare", "--net", "sh", "-c", command, sys.executable, "-c", SCRIPT, group_range, address, user],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert run.stderr == ""
     return run.stdout.splitlines()
@@ -51,8 +51,8 @@ def in_namespace(group_range: str, address: str, user: str) -> list[str]:
 @pytest.mark.parametrize("address", ["127.0.0.1", pytest.param("::1", marks=needs(ipv6=True))])
 def test_a_round_trip(address: str) -> None:
     pinger = GatewayPinger(lambda: Gateway(address))
-    trips = [run_to_end(pinger.ping(), 5.0) for _ in range(20)]
-    assert all(0 < trip < 1000 for trip in trips)
+    trips = [run_to_end(pinger.ping()) for _ in range(20)]
+    assert all(0 < trip < 60_000 for trip in trips)
     pinger.close()
 
 
@@ -86,8 +86,8 @@ def test_two_at_once_don_t_take_each_other_s_echo() -> None:
     first, second = one.ping(), two.ping()
     next(first)
     next(second)
-    assert run_to_end(second, 5.0) > 0
-    assert run_to_end(first, 5.0) > 0
+    assert run_to_end(second) > 0
+    assert run_to_end(first) > 0
     one.close()
     two.close()
 
@@ -105,8 +105,8 @@ def test_no_answer_is_told_and_the_gateway_looked_up_anew() -> None:
     next(steps)
     with pytest.raises(MissingValueError, match=r"no reply from the gateway 127\.0\.0\.1 within 1 s"):
         steps.throw(TimeoutError())
-    assert run_to_end(pinger.ping(), 5.0) > 0, "the late echo of the one before is none"
-    run_to_end(pinger.ping(), 5.0)
+    assert run_to_end(pinger.ping()) > 0, "the late echo of the one before is none"
+    run_to_end(pinger.ping())
     assert len(looks) == 2
     pinger.close()
 
@@ -118,7 +118,7 @@ def test_another_gateway_is_pinged_once_the_routes_say_so(monkeypatch: pytest.Mo
     pinger = GatewayPinger(lambda: gateways.pop(0))
     peers = []
     for _ in range(3):
-        run_to_end(pinger.ping(), 5.0)
+        run_to_end(pinger.ping())
         peers.append(str(pinger._gateway))
     assert peers == ["127.0.0.1", "127.0.0.2", "127.0.0.2"]
     pinger.close()
@@ -126,7 +126,7 @@ def test_another_gateway_is_pinged_once_the_routes_say_so(monkeypatch: pytest.Mo
 
 def test_no_gateway() -> None:
     with pytest.raises(MissingValueError, match="no default gateway"):
-        run_to_end(GatewayPinger(lambda: None).ping(), 1.0)
+        run_to_end(GatewayPinger(lambda: None).ping())
 
 
 @pytest.mark.parametrize(

@@ -44,17 +44,17 @@ def replying(path: str, *parts: bytes) -> Iterator[list[bytes]]:
 def test_the_whole_reply_is_returned(tmp_path: Path, parts: tuple[bytes, ...]) -> None:
     path = str(tmp_path / "s")
     with replying(path, *parts) as received:
-        assert run_to_end(show_statistics(path, LARGEST), 20.0) == b"".join(parts)
+        assert run_to_end(show_statistics(path, LARGEST)) == b"".join(parts)
     assert received == [COMMAND]
 
 
 def test_a_reply_that_is_too_long_is_rejected(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     with replying(path, b"x" * (LARGEST + 1)), pytest.raises(MissingValueError, match=f"{path}: .*64 KiB"):
-        run_to_end(show_statistics(path, LARGEST), 20.0)
+        run_to_end(show_statistics(path, LARGEST))
 
 
 def test_a_socket_that_does_not_exist_is_named(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     with pytest.raises(MissingValueError, match=f"{path}: .*stats socket {path}"):
-        run_to_end(show_statistics(path, LARGEST), 20.0)
+        run_to_end(show_statistics(path, LARGEST))

@@ -94,7 +94,7 @@ def one_answer(connection: socket.socket, request: bytes) -> None:
 
 
 def total_of(workers: HaproxyWorkers) -> float:
-    total = run_to_end(workers.read(), 5.0).total
+    total = run_to_end(workers.read()).total
     assert total is not None
     return total
 
@@ -106,8 +106,8 @@ def test_a_real_haproxy_by_its_socket_and_by_its_csv_page(tmp_path: Path) -> Non
         with haproxy(tmp_path, web, "maxconn 4") as (port, csv):
             by_socket = HaproxyWorkers(str(tmp_path / "stats.sock"), None, frozenset({"www", "web"}))
             by_page = HaproxyWorkers(parse_page_url(f"http://127.0.0.1:{csv}/stats;csv", ""))
-            first = run_to_end(by_socket.read(), 5.0)
-            page = run_to_end(by_page.read(), 5.0)
+            first = run_to_end(by_socket.read())
+            page = run_to_end(by_page.read())
             assert (first.busy, first.idle, page.busy, page.idle) == (1.0, 4.0, 1.0, 4.0)
             before = total_of(by_socket), total_of(by_page)
             for _ in range(20):
@@ -122,8 +122,8 @@ def test_requests_in_progress_and_in_the_queue(tmp_path: Path) -> None:
     with ForkingServer() as silent, haproxy(tmp_path, silent.port, "maxconn 1") as (port, _):
         workers = HaproxyWorkers(str(tmp_path / "stats.sock"))
         with open_request(port), open_request(port):
-            until(lambda: run_to_end(workers.read(), 5.0).own["haproxy_queue"] == 1.0)
-            status = run_to_end(workers.read(), 5.0)
+            until(lambda: run_to_end(workers.read()).own["haproxy_queue"] == 1.0)
+            status = run_to_end(workers.read())
             assert (status.busy, status.idle) == (3.0, 0.0), (
                 "the request in progress, the one in the queue, and the agent's own"
             )
@@ -132,11 +132,11 @@ def test_requests_in_progress_and_in_the_queue(tmp_path: Path) -> None:
 def test_sockets_that_cannot_be_read(tmp_path: Path) -> None:
     path = str(tmp_path / "stats.sock")
     with pytest.raises(MissingValueError, match=r"No such file or directory; add 'stats socket .*stats.sock mode 660"):
-        run_to_end(HaproxyWorkers(path).read(), 5.0)
+        run_to_end(HaproxyWorkers(path).read())
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         with pytest.raises(MissingValueError, match="Connection refused; check that HAProxy is running"):
-            run_to_end(HaproxyWorkers(path).read(), 5.0)
+            run_to_end(HaproxyWorkers(path).read())
         listening.listen()
         with pytest.raises(MissingValueError, match="no complete response within 5 s"):
             run_to_end(HaproxyWorkers(path).read(), 0.1)
@@ -151,5 +151,5 @@ def test_sockets_that_cannot_be_read(tmp_path: Path) -> None:
         thread = threading.Thread(target=refuse)
         thread.start()
         with pytest.raises(MissingValueError, match=f"{path}: not a table of HAProxy's statistics"):
-            run_to_end(HaproxyWorkers(path).read(), 5.0)
+            run_to_end(HaproxyWorkers(path).read())
         thread.join(20)

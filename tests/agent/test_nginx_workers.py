@@ -23,17 +23,17 @@ def workers(url: str, number: float | None = None) -> NginxWorkers:
 def test_requests_are_counted_and_requests_in_progress_are_busy(tmp_path: Path) -> None:
     with nginx(tmp_path) as port:
         limited = workers(f"http://127.0.0.1:{port}/nginx_status", 10.0)
-        first = run_to_end(limited.read(), 5.0)
+        first = run_to_end(limited.read())
         assert (first.busy, first.idle) == (1.0, 10.0), "the request for the page keeps one busy, as in Apache"
         assert first.total is not None
         for _ in range(20):
             get(port)
-        second = run_to_end(limited.read(), 5.0)
+        second = run_to_end(limited.read())
         assert second.total == first.total + 21, "with the request for the page, as in Apache"
         with open_request(port, "/slow"), open_request(port, "/slow"):
-            until(lambda: run_to_end(limited.read(), 5.0).busy == 3.0)
-            assert run_to_end(limited.read(), 5.0).idle == 8.0
-            unlimited = run_to_end(workers(f"http://127.0.0.1:{port}/nginx_status").read(), 5.0)
+            until(lambda: run_to_end(limited.read()).busy == 3.0)
+            assert run_to_end(limited.read()).idle == 8.0
+            unlimited = run_to_end(workers(f"http://127.0.0.1:{port}/nginx_status").read())
             assert (unlimited.busy, unlimited.idle, set(unlimited.own)) == (3.0, None, {"nginx_waiting"})
 
 
@@ -47,7 +47,7 @@ def test_requests_are_counted_and_requests_in_progress_are_busy(tmp_path: Path) 
 )
 def test_pages_that_nginx_refuses(tmp_path: Path, path: str, error: str) -> None:
     with nginx(tmp_path) as port, pytest.raises(MissingValueError, match=error):
-        run_to_end(workers(f"http://127.0.0.1:{port}/{path}").read(), 5.0)
+        run_to_end(workers(f"http://127.0.0.1:{port}/{path}").read())
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_what_is_missing_is_told(page: bytes, error: str) -> None:
         web_server(lambda connection, _: connection.sendall(page)) as url,
         pytest.raises(MissingValueError, match=error),
     ):
-        run_to_end(workers(url).read(), 5.0)
+        run_to_end(workers(url).read())

@@ -14,7 +14,8 @@ from lbdns_agent import report_sender
 from lbdns_agent.background_resolver import Address, BackgroundResolver
 from lbdns_agent.report_sender import CollectorSocket, ReportSender
 from lbdns_shared.endpoint import Endpoint
-from tests.agent.waiting import until
+from lbdns_tools.free_ports import free_port
+from tests.agent.waiting import PATIENCE, until
 from tests.needs import needs
 
 
@@ -30,14 +31,8 @@ def receiver(host: str = "127.0.0.1", port: int = 0) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as opened:
         opened.bind((host, port))
-        opened.settimeout(5.0)
+        opened.settimeout(PATIENCE)
         yield opened
-
-
-def closed_port() -> int:
-    with receiver() as opened:
-        port: int = opened.getsockname()[1]
-        return port
 
 
 @pytest.fixture
@@ -67,7 +62,7 @@ def test_all_collectors_get_every_report() -> None:
 def test_down_first_and_up_later_is_said_once_each_and_loses_only_what_was_sent_before(
     log: pytest.LogCaptureFixture,
 ) -> None:
-    port, clock = closed_port(), Clock()
+    port, clock = free_port(), Clock()
     collector = CollectorSocket(Endpoint("127.0.0.1", port), recovery_time=2.0, clock=clock)
     for _ in range(5):
         collector.send(b"lost")
@@ -83,7 +78,7 @@ def test_down_first_and_up_later_is_said_once_each_and_loses_only_what_was_sent_
 
 
 def test_a_router_that_reports_only_some_errors_does_not_make_it_flap(log: pytest.LogCaptureFixture) -> None:
-    port, clock = closed_port(), Clock()
+    port, clock = free_port(), Clock()
     collector = CollectorSocket(Endpoint("127.0.0.1", port), recovery_time=2.0, clock=clock)
     for _ in range(20):
         collector.send(b"lost")
@@ -113,7 +108,7 @@ def named(addresses: tuple[Address, ...] | None, error: str = "") -> CollectorSo
         return []
 
     resolver = BackgroundResolver(Endpoint("collector", 7777), nothing)
-    resolver.wait_for_first(5.0)
+    resolver.wait_for_first(PATIENCE)
     resolver._addresses, resolver.error = addresses, error
     collector.endpoint, collector.resolver = resolver.endpoint, resolver
     return collector
@@ -125,7 +120,7 @@ def at(opened: socket.socket) -> Address:
 
 def test_of_several_addresses_the_first_that_answers_no_error(log: pytest.LogCaptureFixture) -> None:
     with receiver() as opened:
-        collector = named(((socket.AF_INET, ("127.0.0.1", closed_port())), at(opened)))
+        collector = named(((socket.AF_INET, ("127.0.0.1", free_port())), at(opened)))
         for number in range(4):
             collector.send(b"%d" % number)
         assert [opened.recv(100) for _ in range(3)] == [b"1", b"2", b"3"], "the first went to nobody"
@@ -134,7 +129,7 @@ def test_of_several_addresses_the_first_that_answers_no_error(log: pytest.LogCap
 
 
 def test_when_no_address_answers_it_is_said(log: pytest.LogCaptureFixture) -> None:
-    places = tuple((socket.AF_INET, ("127.0.0.1", closed_port())) for _ in range(3))
+    places = tuple((socket.AF_INET, ("127.0.0.1", free_port())) for _ in range(3))
     collector = named(places)
     for _ in range(12):
         collector.send(b"lost")
@@ -188,7 +183,7 @@ def test_the_resolver_keeps_what_it_knows_when_a_look_up_fails(monkeypatch: pyte
         return answer
 
     resolver = BackgroundResolver(Endpoint("name", 7777), look_up_addresses)
-    resolver.wait_for_first(5.0)
+    resolver.wait_for_first(PATIENCE)
     for number, error in enumerate(["", "try again", "label", ""], 1):
         until(lambda number=number, error=error: len(looked) >= number and resolver.error == error)  # type: ignore[misc]
         assert resolver.addresses == tuple(good)
@@ -212,7 +207,7 @@ def test_a_name_server_that_takes_its_time_holds_up_nobody() -> None:
 def test_waiting_for_names_is_bounded() -> None:
     with receiver() as opened:
         collectors = ReportSender([Endpoint("localhost", opened.getsockname()[1]), Endpoint("127.0.0.1", 1)])
-        collectors.wait_for_names(10.0)
+        collectors.wait_for_names(PATIENCE)
         resolver = collectors._collectors[0].resolver
         assert resolver.addresses
         collectors.resolve_again()

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from lbdns_agent.missing_values import MissingValueError
 from lbdns_agent.webserver.status_page import DEFAULT_URL, LARGEST, ServerStatusPage, parse_status_url, status_page_body
-from tests.agent.waiting import run_to_end
+from tests.agent.waiting import PATIENCE, run_to_end, until
 from tests.agent.web import Handler, answer, hanging, web_server
 from tests.certificates import self_signed
 
 
-def fetch(url: str, timeout: float = 5.0) -> bytes:
+def fetch(url: str, timeout: float = PATIENCE) -> bytes:
     return run_to_end(ServerStatusPage(parse_status_url(url)).fetch(), timeout)
 
 
@@ -138,12 +138,10 @@ def test_nobody_listens() -> None:
 def test_by_name_once_the_name_is_looked_up() -> None:
     with web_server(replying(answer(b"page\n"))) as url:
         page = ServerStatusPage(parse_status_url(url.replace("127.0.0.1", "localhost")))
-        end = time.monotonic() + 10
-        while not page.addresses and time.monotonic() < end:
-            time.sleep(0.005)
+        until(lambda: page.addresses)
         assert bytes((127, 0, 0, 1)) in page.addresses
         # localhost may be ::1 first, where nobody listens: the next address is tried
-        assert run_to_end(page.fetch(), 5.0) == b"page\n"
+        assert run_to_end(page.fetch()) == b"page\n"
 
 
 def test_a_name_that_is_none() -> None:
@@ -151,14 +149,14 @@ def test_a_name_that_is_none() -> None:
     page = ServerStatusPage(parse_status_url(f"http://{name}/"))
     assert page.addresses == ()
     with pytest.raises(MissingValueError, match=name):
-        run_to_end(page.fetch(), 1.0)
+        run_to_end(page.fetch())
 
 
 def test_an_interface_that_is_not_there() -> None:
     page = ServerStatusPage(parse_status_url("http://[fe80::1%nowhere]/"))
     assert page.addresses == ()
     with pytest.raises(MissingValueError, match="the address can't be used"):
-        run_to_end(page.fetch(), 1.0)
+        run_to_end(page.fetch())
 
 
 def test_a_literal_address_is_known_at_once() -> None:
@@ -183,7 +181,7 @@ def test_https_on_the_loopback_needs_no_authority(tmp_path: Path) -> None:
         thread.start()
         page = ServerStatusPage(parse_status_url(f"https://127.0.0.1:{server.getsockname()[1]}/"))
         for _ in range(2):
-            assert run_to_end(page.fetch(), 10.0) == b"secret\n" * 5000
+            assert run_to_end(page.fetch()) == b"secret\n" * 5000
         thread.join(5)
 
 

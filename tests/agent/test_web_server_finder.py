@@ -54,7 +54,7 @@ class Host:
     def read(self) -> str:
         """Return the web server that was found, or the error of the reading."""
         try:
-            run_to_end(self.finder.read(), 5.0)
+            run_to_end(self.finder.read())
         except MissingValueError as error:
             return str(error)
         return self.finder.description()
@@ -106,7 +106,7 @@ def test_apaches_page_is_tried_at_every_reading_as_long_as_no_server_is_known() 
     host = Host(False, False)
     assert host.read() == "no page of Apache"
     host.apache.works = True
-    run_to_end(host.finder.read(), 5.0)
+    run_to_end(host.finder.read())
 
 
 def test_a_server_that_stays_away_is_searched_again() -> None:
@@ -126,7 +126,7 @@ def test_a_real_nginx_is_found(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{port}/nginx_status"
         place = FoundServer("nginx", url, NginxWorkers(parse_page_url(url, "")))
         finder = WebServerFinder(Page("Apache", False).place, places=lambda: [place])
-        assert run_to_end(finder.read(), 5.0).busy == 1.0
+        assert run_to_end(finder.read()).busy == 1.0
         assert finder.description() == f"nginx, {url}"
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from lbdns_agent.non_blocking_sensors import ReadingSteps, SensorTasks
 
 T = TypeVar("T")
+PATIENCE: Final = 60.0  # seconds; a busy machine may stop a process for several seconds
 
 
-def until(condition: Callable[[], object], longest: float = 60.0) -> None:
+def until(condition: Callable[[], object], longest: float = PATIENCE) -> None:
     """Wait until ``condition`` holds, and fail after ``longest`` seconds."""
     end = time.monotonic() + longest
     while not condition():
@@ -19,7 +20,7 @@ def until(condition: Callable[[], object], longest: float = 60.0) -> None:
         time.sleep(0.005)
 
 
-def run_to_end(steps: ReadingSteps[T], timeout: float) -> T:
+def run_to_end(steps: ReadingSteps[T], timeout: float = PATIENCE) -> T:
     """Run one reading to completion, and return its result. Exceptions raised by the reading propagate."""
     tasks = SensorTasks()
     task = tasks.add(lambda: steps, timeout)

@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.agent.waiting import until
+from lbdns_tools.free_ports import free_port
+from tests.agent.waiting import PATIENCE, until
 from tests.needs import program
 
 NGINX = """\
@@ -55,12 +56,6 @@ backend web
 """
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
 def is_open(port: int) -> bool:
     with socket.socket() as sock:
         return sock.connect_ex(("127.0.0.1", port)) == 0
@@ -74,7 +69,7 @@ def get(port: int, path: str = "/") -> bytes:
 
 def open_request(port: int, path: str = "/") -> socket.socket:
     """Send a request, and return its connection."""
-    sock = socket.create_connection(("127.0.0.1", port), timeout=20)
+    sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
     sock.sendall(f"GET {path} HTTP/1.0\r\nHost: x\r\n\r\n".encode())
     return sock
 

@@ -60,7 +60,7 @@ def test_the_page_for_people_is_refused() -> None:
 
 def test_switched_off() -> None:
     with pytest.raises(SwitchedOffError):
-        run_to_end(web_server_requests.read(host_with_kernel("6.18")), 1.0)
+        run_to_end(web_server_requests.read(host_with_kernel("6.18")))
 
 
 @given(st.binary() | st.text("TotalAcesBuyIdWrk: 123456789\n").map(str.encode))

@@ -56,7 +56,7 @@ class RunningRecorder:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal to the recorder, and return its exit status."""
         self.process.send_signal(number)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=60)
 
 
 @contextlib.contextmanager

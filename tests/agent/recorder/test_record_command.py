@@ -110,7 +110,7 @@ def test_the_help_of_the_agent_names_the_command(capsys: pytest.CaptureFixture[s
 
 def once(out: Path, *arguments: str, wrapper: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     command = [*wrapper, sys.executable, "-m", "lbdns_agent", "record", "--once", "--out", str(out), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_rounds_of_cron_append_to_one_file_and_say_nothing(tmp_path: Path) -> None:

@@ -31,16 +31,16 @@ def test_rows_at_fixed_intervals_until_a_signal(number: signal.Signals, tmp_path
     out = tmp_path / "out"
     path = out / "metrics_load1.csv"
     with recorder(tmp_path, "--metrics", "load1", "--interval", "0.5", "--out", str(out)) as running:
-        until(lambda: rows(path) >= 6)
+        until(lambda: rows(path) >= 10)
         assert running.stop(number) == 0
         assert len(running.lines("recording every 0.5 s to ")) == 1
         assert running.log.endswith("lbdns.recorder: stopped\n")
     times = [datetime.fromisoformat(row.partition(",")[0]).timestamp() for row in assert_whole(path.read_text())]
-    steps = [(after - before) / 0.5 for before, after in zip(times, times[1:])]
-    assert all(step > 0.1 for step in steps)
+    assert times == sorted(times)
     # Late rows don't shift the following ones: each is due at a multiple of the interval. A busy machine skips some
-    phases = sorted((time - times[0]) / 0.5 % 1.0 for time in times)
-    assert min(phases[len(phases) // 2], 1.0 - phases[len(phases) // 2]) < 0.25
+    # rows, and delays others
+    on_the_grid = [sum(abs((time - on_time) / 0.5 % 1.0 - 0.5) > 0.25 for time in times) for on_time in times]
+    assert max(on_the_grid) >= 0.6 * len(times), times
 
 
 def test_sighup_does_not_stop_a_recorder_and_a_moved_file_begins_again(tmp_path: Path) -> None:
@@ -149,5 +149,5 @@ def test_a_disk_that_is_full_at_the_start(tmp_path: Path) -> None:
         assert running.stop() == 0
     assert len(assert_whole(text)) % recorded_devices() == 0
     with recorder(tmp_path, *arguments, "--once", wrapper=(*disk.wrapper[:-1], full)) as single:
-        assert single.process.wait(20) == 1
+        assert single.process.wait(60) == 1
         assert single.log.endswith("diskstats.csv: No space left on device\n")

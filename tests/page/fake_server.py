@@ -13,6 +13,7 @@ from typing import Any, Final
 from aiohttp import web
 
 import lbdns_collector.web
+from tests.browser import PATIENCE
 from tests.page.fake_farm import FakeFarm
 
 STATIC: Final = Path(lbdns_collector.web.__file__).parent / "static"
@@ -36,10 +37,12 @@ class FakeServer:
         """Add an event to the farm's log, and send the event to all open pages."""
         event = {"id": len(self.farm.events) + 1, "time": self.farm.time, "pool": "", "member": "", **fields}
         self.farm.events.append(event)
+        await self._connected()
         await self._send("log", json.dumps(event))
 
     async def send_status(self) -> None:
         """Send the current status to all open pages."""
+        await self._connected()
         self.sent += 1
         await self._send("status", json.dumps(self.farm.status()))
 
@@ -48,6 +51,12 @@ class FakeServer:
         self.is_down = True
         for transport in self.streams.values():
             transport.abort()
+
+    async def _connected(self) -> None:
+        """Wait until a page is connected: what is sent earlier reaches no page."""
+        async with asyncio.timeout(PATIENCE):
+            while not self.streams:  # noqa: ASYNC110  the streams have no event
+                await asyncio.sleep(0.01)
 
     async def _send(self, event: str, data: str) -> None:
         for stream in tuple(self.streams):

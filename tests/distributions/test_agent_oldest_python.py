@@ -52,7 +52,7 @@ def make_environment(python: str) -> Path:
 
 def test_the_agent_runs_on_python_3_9() -> None:
     python = make_environment(find_python())
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "agent")))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "agent", ROOT / "tools")))}
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", PROCESSES, *FOLDERS]
     run = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False

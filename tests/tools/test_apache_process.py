@@ -26,7 +26,7 @@ def running(request: pytest.FixtureRequest) -> Iterator[RunningApache]:
 
 def get(url: str) -> str:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=10) as response:
+    with opener.open(url, timeout=60) as response:
         found: str = response.read().decode()
     return found
 

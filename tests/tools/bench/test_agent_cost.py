@@ -13,6 +13,7 @@ from lbdns_tools import installed_programs
 from lbdns_tools.bench import agent_cost
 from lbdns_tools.bench.agent_cost import cost_of, cpu_seconds
 from tests.agent.web import ForkingServer
+from tests.end_to_end.process import eventually
 
 
 def test_processor_time_of_this_process() -> None:
@@ -32,8 +33,13 @@ def test_shares_are_of_one_core() -> None:
 def test_an_agent_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(installed_programs, "is_there", lambda name: False)
     monkeypatch.setattr(agent_cost, "WARM_UP", 1.5)
-    result = agent_cost.measure(argparse.Namespace(seconds=1.0, interval=0.2, mpm="prefork"), tmp_path)
-    assert "Apache is not installed" in result["server"]
-    assert 0 < result["agent"]["cpu_percent"] < 50
-    assert result["floor"]["cpu_percent"] < result["agent"]["cpu_percent"]
-    assert result["floor"]["rss_mb"] < result["agent"]["rss_mb"] < result["target"]["rss_mb"]
+
+    def is_measured() -> bool:
+        """Return whether the agent used more processor time than the floor. A busy machine may stop it for a while."""
+        result = agent_cost.measure(argparse.Namespace(seconds=1.0, interval=0.2, mpm="prefork"), tmp_path)
+        assert "Apache is not installed" in result["server"]
+        assert result["agent"]["cpu_percent"] < 50
+        assert result["floor"]["rss_mb"] < result["agent"]["rss_mb"] < result["target"]["rss_mb"]
+        return bool(result["floor"]["cpu_percent"] < result["agent"]["cpu_percent"])
+
+    eventually(is_measured, "the agent uses more processor time than the floor", 120)

@@ -57,7 +57,7 @@ async def test_readers_read_from_the_dummy() -> None:
     serving = asyncio.create_task(DummyServer(1000.0, 10, 10_000.0).run(port))
     readers = PageReaders(port)
     reading = asyncio.create_task(readers.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while readers.counts["answers"] < 50 or not readers.counts["event_bytes"]:  # noqa: ASYNC110  the counters have no event
             await asyncio.sleep(0.01)
     for task in (reading, serving):

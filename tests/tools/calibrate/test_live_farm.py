@@ -26,7 +26,7 @@ def client():
     while time.monotonic() < end:
         answer = dns.query.udp(dns.message.make_query("best.hobbit", "A"), "127.0.0.1", 10, dns_port)
         address = answer.answer[1][0].address
-        urllib.request.urlopen(f"http://{address}:{web_port}/work?ms=2", timeout=10).read()
+        urllib.request.urlopen(f"http://{address}:{web_port}/work?ms=2", timeout=60).read()
 clients = [threading.Thread(target=client) for _ in range(3)]
 for thread in clients:
     thread.start()

@@ -18,6 +18,7 @@ import pytest
 from lbdns_tools.faults.query_load import QueryLoad
 from lbdns_tools.faults.query_records import NO_MEMBER, QueryRecord, figures
 from lbdns_tools.faults.waiting import wait_for
+from lbdns_tools.free_ports import free_port
 
 MEMBERS = ("127.0.0.16", "127.0.0.17")
 #: (query, the client's address, number of the datagram) -> response, or None to stay silent
@@ -67,16 +68,21 @@ def load_of(behave: Behaviour, queries: int, rate: float = 200.0) -> list[QueryR
     with dns_server(behave) as port:
         load = QueryLoad(port, rate, ["best.hobbit"], MEMBERS)
         load.start()
-        assert wait_for(lambda: len(load.records) >= queries, 30.0)
+        assert wait_for(lambda: len(load.records) >= queries, 120.0)
         load.stop()
     return load.records
 
 
 def test_every_query_is_recorded_with_its_member() -> None:
-    records = load_of(lambda query, client, number: answer(query, MEMBERS[number % 2]), 50)
-    assert {record.member for record in records} == {0, 1}
-    found = figures(records)
-    assert (found.lost, found.wrong) == (0, 0)
+    def are_recorded() -> bool:
+        """Return whether no query was lost. A busy machine may delay answers until the load sends a second query."""
+        records = load_of(lambda query, client, number: answer(query, MEMBERS[number % 2]), 50)
+        found = figures(records)
+        assert found.wrong == 0
+        assert {record.member for record in records if math.isfinite(record.waited)} == {0, 1}
+        return found.lost == 0
+
+    assert wait_for(are_recorded, 120.0)
 
 
 def test_each_port_and_id_is_used_once() -> None:
@@ -130,18 +136,19 @@ def _not_authoritative(response: dns.message.Message) -> None:
     lambda query, client, number: answer(query, "192.0.2.99"),
 ], ids=["not authoritative", "SERVFAIL", "empty", "an unknown address"])  # fmt: skip
 def test_wrong_answers(behave: Behaviour) -> None:
-    records = load_of(behave, 5)
-    assert all(record.is_wrong for record in records)
-    assert figures(records).wrong == len(records)
+    def are_all_wrong() -> bool:
+        """Return whether all answers came in time, and were wrong. A busy machine may delay some."""
+        records = load_of(behave, 5)
+        assert figures(records).wrong == sum(record.is_wrong for record in records) > 0
+        return all(record.is_wrong for record in records)
+
+    assert wait_for(are_all_wrong, 120.0)
 
 
 def test_a_closed_port_loses_everything_and_the_load_goes_on() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
-    load = QueryLoad(port, 50.0, ["best.hobbit"], MEMBERS)
+    load = QueryLoad(free_port(), 50.0, ["best.hobbit"], MEMBERS)
     load.start()
-    assert wait_for(lambda: len(load.records) >= 20, 30.0)
+    assert wait_for(lambda: len(load.records) >= 20, 120.0)
     load.stop()
     assert all(math.isinf(record.waited) for record in load.records)
 

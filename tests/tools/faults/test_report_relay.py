@@ -35,8 +35,8 @@ def relayed(collector: socket.socket, relay: ReportRelay, expected: int) -> list
     with relay, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as agent:
         for number in range(COUNT):
             agent.sendto(b"%d" % number, ("127.0.0.1", relay.port))
-            wait_for(lambda sent=number: len(relay.kept) > sent, 10)  # type: ignore[misc]
-        assert wait_for(receive, 30)
+            wait_for(lambda sent=number: len(relay.kept) > sent, 60)  # type: ignore[misc]
+        assert wait_for(receive, 60)
     return found
 
 

@@ -14,7 +14,7 @@ from lbdns_tools.faults.slow_clients import Connections, held
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0), backlog=64) as sock:
-        sock.settimeout(10)
+        sock.settimeout(60)
         yield sock
 
 

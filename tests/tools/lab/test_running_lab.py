@@ -107,7 +107,7 @@ def test_fresh_forgets(lab: Lab) -> None:
 
 @needs_a_lab
 def test_somebody_else_on_a_host(lab: Lab) -> None:
-    burner = lab.run_in("slow", "burner", "timeout", "30", "sh", "-c", "while :; do :; done")
+    burner = lab.run_in("slow", "burner", "timeout", "120", "sh", "-c", "while :; do :; done")
     assert burner.running
     eventually(lambda: lab.members()["slow"]["metrics"].get("cpu_idle", 100.0) < 40, "its agent sees it")
     with pytest.raises(LbdnsError, match="slow is busy"):

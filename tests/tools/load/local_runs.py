@@ -15,7 +15,7 @@ from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop,
 from lbdns_tools.load.request_mix import RequestMix, one_url
 from lbdns_tools.load.stub_resolver import StubResolver
 
-PATIENCE = 15.0  # seconds a run may take
+PATIENCE = 120.0  # seconds a run may take; a busy machine may stop a process for several seconds
 
 
 def run_of(load: ClosedLoop | OpenLoop, url: str | RequestMix, **changes: Any) -> LoadRun:
@@ -24,12 +24,12 @@ def run_of(load: ClosedLoop | OpenLoop, url: str | RequestMix, **changes: Any) -
         "label": "test",
         "phases": (LoadPhase(0.0, load, mix),),
         "resolve": ResolveRule("connection"),
-        "timeout_s": 5.0,
+        "timeout_s": PATIENCE,
     }
     return LoadRun(**(usual | changes))
 
 
-def crowd_of(run: LoadRun, dns_timeout_s: float = 2.0, sources: tuple[str, ...] = ()) -> ClientCrowd:
+def crowd_of(run: LoadRun, dns_timeout_s: float = PATIENCE, sources: tuple[str, ...] = ()) -> ClientCrowd:
     """Run a load until it is complete, and return its clients."""
     loop = EpollLoop()
     sockets = LoadConnections(loop, run.keep_alive, sources, run.max_connections)

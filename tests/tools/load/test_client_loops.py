@@ -12,7 +12,8 @@ import pytest
 from lbdns_shared.endpoint import Endpoint
 from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, OpenLoop, ResolveRule
 from lbdns_tools.load.request_mix import RequestMix, RequestTarget
-from tests.tools.load.local_runs import crowd_of, run_of
+from tests.end_to_end.process import eventually
+from tests.tools.load.local_runs import PATIENCE, crowd_of, run_of
 from tests.tools.load.loopback_servers import (
     GOOD,
     PAGE,
@@ -73,7 +74,8 @@ def test_kept_connection_that_was_closed_is_no_error() -> None:
 def test_every_kind_of_failure_is_counted(behaviour: Behaviour, error: str) -> None:
     with web(behaviour) as server:
         mix = RequestMix("m", (RequestTarget("127.0.0.1", server.port, "/", expect=len(PAGE)),))
-        tally = crowd_of(run_of(ClosedLoop(2, requests=6), mix, timeout_s=0.2)).tally
+        patience = 0.2 if error == "timeout" else PATIENCE
+        tally = crowd_of(run_of(ClosedLoop(2, requests=6), mix, timeout_s=patience)).tally
     assert (tally.requests, tally.ok, tally.errors[error]) == (6, 0, 6)
     assert tally.latency.count == 6
     if error == "timeout":
@@ -106,11 +108,17 @@ def test_large_body_is_counted_exactly() -> None:
 
 def test_refused_at_once_ends_in_time_and_is_counted() -> None:
     port = closed_port()
-    begin = time.monotonic()
-    tally = crowd_of(run_of(ClosedLoop(3, seconds=0.2), f"http://127.0.0.1:{port}/")).tally
-    assert 0.2 <= time.monotonic() - begin < 30
-    assert tally.requests == tally.errors["refused"] > 3
-    assert tally.servers == {"127.0.0.1": [tally.requests, 0]}
+
+    def is_repeated() -> bool:
+        """Return whether clients send further requests. A busy machine may leave them time for one request each."""
+        begin = time.monotonic()
+        tally = crowd_of(run_of(ClosedLoop(3, seconds=0.2), f"http://127.0.0.1:{port}/")).tally
+        assert 0.2 <= time.monotonic() - begin < PATIENCE
+        assert tally.requests == tally.errors["refused"] >= 3
+        assert tally.servers == {"127.0.0.1": [tally.requests, 0]}
+        return tally.requests > 3
+
+    eventually(is_repeated, "refused clients try again")
 
 
 def test_out_of_descriptors_is_our_own_failure() -> None:
@@ -134,8 +142,10 @@ def _limit_with_free(count: int) -> int:
 
 def test_think_time() -> None:
     with web(answering(GOOD)) as server:
-        tally = crowd_of(run_of(ClosedLoop(1, seconds=0.3, think_s=0.1), f"http://127.0.0.1:{server.port}/")).tally
-    assert 2 <= tally.ok <= 3
+        begin = time.monotonic()
+        tally = crowd_of(run_of(ClosedLoop(1, requests=3, think_s=0.1), f"http://127.0.0.1:{server.port}/")).tally
+        assert time.monotonic() - begin >= 2 * 0.1
+    assert tally.ok == 3
 
 
 def test_open_loop_counts_from_the_intended_start() -> None:
@@ -144,7 +154,8 @@ def test_open_loop_counts_from_the_intended_start() -> None:
         run = run_of(OpenLoop((200.0,), 0.1), f"http://127.0.0.1:{server.port}/", max_connections=1)
         crowd = crowd_of(run)
     tally = crowd.tally
-    assert (tally.ok, crowd.held_back) == (20, 19)
+    assert tally.ok == 20
+    assert 10 <= crowd.held_back <= 19, "a busy machine may end a request before it starts the next"
     assert (tally.latency.percentile(100) or 0) >= 20 * 0.02 - 0.1
     assert (tally.late.percentile(100) or 0) >= 19 * 0.02 - 0.1
 
@@ -181,7 +192,7 @@ def test_phases_overlap() -> None:
         begin = time.monotonic()
         tally = crowd_of(run_of(ClosedLoop(1, requests=1), "http://127.0.0.1/", phases=phases)).tally
     assert (one.requests, other.requests) == (20, 20)
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < PATIENCE
     assert tally.servers == {f"127.0.0.1:{one.port}": [20, 20], f"127.0.0.1:{other.port}": [20, 20]}
 
 
@@ -216,16 +227,20 @@ def test_how_often_names_are_resolved(resolve: str, keep_alive: bool, queries: i
 
 
 def test_time_of_dns_is_not_that_of_http() -> None:
-    with web(answering(GOOD)) as server, names({"www.hobbit.": ("A 127.0.0.1",)}) as server_of_names:
-        server_of_names.silent = 1  # so the first query takes as long as the first try may
-        run = run_of(
-            ClosedLoop(1, requests=1),
-            f"http://www.hobbit:{server.port}/",
-            resolve=ResolveRule("request", server=Endpoint("127.0.0.1", server_of_names.port)),
-        )
-        tally = crowd_of(run, dns_timeout_s=0.3).tally
-    assert (tally.dns.percentile(100) or 0) >= 0.3
-    assert (tally.latency.percentile(100) or 1) < 0.3
+    def are_told_apart() -> bool:
+        """Return whether the time of HTTP is shorter than that of DNS. A busy machine may delay either."""
+        with web(answering(GOOD)) as server, names({"www.hobbit.": ("A 127.0.0.1",)}) as server_of_names:
+            server_of_names.silent = 1  # so the first query takes as long as the first try may
+            run = run_of(
+                ClosedLoop(1, requests=1),
+                f"http://www.hobbit:{server.port}/",
+                resolve=ResolveRule("request", server=Endpoint("127.0.0.1", server_of_names.port)),
+            )
+            tally = crowd_of(run, dns_timeout_s=0.3).tally
+        assert (tally.dns.percentile(100) or 0) >= 0.3
+        return tally.ok == 1 and (tally.latency.percentile(100) or 1) < 0.3
+
+    eventually(are_told_apart, "the request takes less than 0.3 s")
 
 
 def test_failures_of_dns_are_told_apart() -> None:

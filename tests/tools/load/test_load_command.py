@@ -20,10 +20,11 @@ import pytest
 
 from lbdns.command_line.run_command import run
 from lbdns_tools import __version__
+from lbdns_tools.free_ports import free_port
 from lbdns_tools.load.load_command import command
 from tests.end_to_end.process import eventually
 
-LIMIT_S = 60.0  # no command here takes more than a few seconds
+LIMIT_S = 120.0  # no command here takes more than a few seconds
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -82,11 +83,15 @@ def test_a_sweep_of_clients_with_all_that_can_come_of_it(url: str, tmp_path: Pat
 
 
 def test_a_rate_on_standard_output(url: str) -> None:
-    status, out, err = load(url, "--rate", "100", "--requests", "50", "--csv", "-", "--processes", "2")
-    (row,) = csv.DictReader(io.StringIO(out))
-    assert (status, err) == (0, "")
-    assert (row["clients"], row["rate_per_s"], row["requests"], row["error_percent"]) == ("", "100", "50", "0")
-    assert float(row["requests_per_s"]) == pytest.approx(100, rel=0.2)
+    def is_kept() -> bool:
+        """Return whether the measured rate is the desired one. A busy machine may delay some requests."""
+        status, out, err = load(url, "--rate", "100", "--requests", "50", "--csv", "-", "--processes", "2")
+        (row,) = csv.DictReader(io.StringIO(out))
+        assert (status, err) == (0, "")
+        assert (row["clients"], row["rate_per_s"], row["requests"], row["error_percent"]) == ("", "100", "50", "0")
+        return bool(float(row["requests_per_s"]) == pytest.approx(100, rel=0.2))
+
+    eventually(is_kept, "the rate is 100 requests/s", LIMIT_S)
 
 
 def test_as_many_are_sent_by_three_processes_as_by_one(url: str) -> None:
@@ -122,10 +127,10 @@ def test_phases(url: str, tmp_path: Path) -> None:
 
 
 def test_a_search(url: str, tmp_path: Path) -> None:
-    arguments = ("--search", "rate", "--connections", "10,20", "--range", "50..100", "--max-latency", "p99:5s")
+    arguments = ("--search", "rate", "--connections", "10,20", "--range", "50..100", "--max-latency", "p99:60s")
     status, out, _ = load(url, *arguments, "--min-achieved", "1", "--csv", str(tmp_path / "x.csv"))
     assert status == 0
-    assert "failing: errors > 1 %, p99 > 5000 ms" in out
+    assert "failing: errors > 1 %, p99 > 60000 ms" in out
     rows = list(csv.DictReader(io.StringIO((tmp_path / "x.csv").read_text())))
     assert [(row["connections"], row["highest_rate_per_s"]) for row in rows] == [("10", "100"), ("20", "100")]
 
@@ -170,8 +175,7 @@ def test_bad_arguments(capsys: pytest.CaptureFixture[str], arguments: tuple[str,
 
 
 def test_nothing_listens() -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        port = server.server_port
+    port = free_port()
     status, out, _ = load(f"http://127.0.0.1:{port}/", "--clients", "1", "--requests", "5", "--json", "-")
     (each,) = json.loads(out)["points"][0]["runs"]
     assert (status, each["requests"], each["ok"], each["errors"]["refused"]) == (1, 5, 0, 5)

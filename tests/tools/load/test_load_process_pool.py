@@ -21,7 +21,7 @@ from lbdns_tools.load.request_mix import one_url
 from lbdns_tools.load.result_rows import LoadPoint
 from lbdns_tools.load.run_statistics import run_statistics
 from tests.end_to_end.process import alive, descendants, eventually
-from tests.tools.load.local_runs import run_of
+from tests.tools.load.local_runs import PATIENCE, run_of
 from tests.tools.load.loopback_servers import GOOD, answering, names, stalling, web
 
 URL = "http://127.0.0.1/"
@@ -57,17 +57,24 @@ def test_shares_come_to_the_whole() -> None:
     assert len(result.processes) == 3
     assert all(process.cpu_share > 0 for process in result.processes)
     assert not result.interrupted
-    assert 0 < result.seconds < 10
+    assert 0 < result.seconds < PATIENCE
     assert told[-1].elapsed_s >= told[0].elapsed_s
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_open_loop_is_the_same_sequence_however_many_processes(processes: int) -> None:
+    def is_kept() -> bool:
+        """Return whether the measured rate is the desired one. A busy machine may delay some requests."""
+        run = run_of(OpenLoop((200.0,), 1.0), f"http://127.0.0.1:{server.port}/")
+        server.requests = 0
+        result = load_process_pool.run(run, processes)
+        assert (result.tally.ok, server.requests) == (200, 200)
+        assert result.tally.series()[0][1] == 200
+        rate = run_statistics(result.tally, result.seconds, "").requests_per_s
+        return bool(rate == pytest.approx(200, rel=0.1))
+
     with web(answering(GOOD)) as server:
-        result = load_process_pool.run(run_of(OpenLoop((200.0,), 1.0), f"http://127.0.0.1:{server.port}/"), processes)
-    assert (result.tally.ok, server.requests) == (200, 200)
-    assert result.tally.series()[0][1] == 200
-    assert run_statistics(result.tally, result.seconds, "").requests_per_s == pytest.approx(200, rel=0.1)
+        eventually(is_kept, "the rate is 200 requests/s", PATIENCE)
 
 
 def test_names_are_resolved_in_every_process() -> None:
@@ -114,7 +121,7 @@ def test_process_that_dies_is_named() -> None:
     killed: list[int] = []
     with web(stalling) as server, pytest.raises(LbdnsError, match=r"load process [12] exited .* with signal 9"):
         load_process_pool.run(
-            run_of(ClosedLoop(4, seconds=20), f"http://127.0.0.1:{server.port}/", timeout_s=20), 2, kill_one
+            run_of(ClosedLoop(4, seconds=PATIENCE), f"http://127.0.0.1:{server.port}/", timeout_s=PATIENCE), 2, kill_one
         )
     assert killed
 
@@ -127,8 +134,8 @@ def test_interrupted_run_gives_what_was_measured() -> None:
             "from lbdns_tools.load import load_process_pool\n"
             "from lbdns_tools.load.load_plan import *\n"
             "from lbdns_tools.load.request_mix import one_url\n"
-            "load = LoadPhase(0.0, ClosedLoop(4, seconds=30.0), one_url(sys.argv[1]))\n"
-            "run = LoadRun(ResolveRule('once'), timeout_s=5.0, phases=(load,))\n"
+            "load = LoadPhase(0.0, ClosedLoop(4, seconds=300.0), one_url(sys.argv[1]))\n"
+            "run = LoadRun(ResolveRule('once'), timeout_s=60.0, phases=(load,))\n"
             "result = load_process_pool.run(run, 2, lambda progress: print(progress.requests, flush=True))\n"
             "print('result', result.interrupted, result.tally.ok, result.seconds)\n"
         )
@@ -140,14 +147,14 @@ def test_interrupted_run_gives_what_was_measured() -> None:
             children = descendants(process.pid)
             assert len(children) == 2
             process.send_signal(signal.SIGINT)
-            output, _ = process.communicate(timeout=20)
+            output, _ = process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
             process.wait()
     word, interrupted, ok, seconds = output.splitlines()[-1].split()
     assert (word, interrupted) == ("result", "True")
     assert int(ok) > 40
-    assert 0 < float(seconds) < 15
+    assert 0 < float(seconds) < 300
     assert not alive(children)
 
 
@@ -158,8 +165,8 @@ def test_processes_end_when_who_started_them_is_killed() -> None:
             "from lbdns_tools.load import load_process_pool\n"
             "from lbdns_tools.load.load_plan import *\n"
             "from lbdns_tools.load.request_mix import one_url\n"
-            "load = LoadPhase(0.0, ClosedLoop(4, seconds=30.0), one_url(sys.argv[1]))\n"
-            "load_process_pool.run(LoadRun(ResolveRule('once'), timeout_s=30.0, phases=(load,)), 2)\n"
+            "load = LoadPhase(0.0, ClosedLoop(4, seconds=300.0), one_url(sys.argv[1]))\n"
+            "load_process_pool.run(LoadRun(ResolveRule('once'), timeout_s=300.0, phases=(load,)), 2)\n"
         )
         process = subprocess.Popen([sys.executable, "-c", program, f"http://127.0.0.1:{server.port}/"])
         try:
@@ -173,11 +180,14 @@ def test_processes_end_when_who_started_them_is_killed() -> None:
 
 
 def test_all_begin_at_one_moment() -> None:
-    with web(answering(GOOD)) as server:
-        result = load_process_pool.run(run_of(ClosedLoop(4, requests=4), f"http://127.0.0.1:{server.port}/"), 4)
-    # One request of each process: all lie within the first second of one clock
-    assert result.tally.series()[0][:2] == (0, 4)
-    assert result.seconds < 1
+    def is_one_moment() -> bool:
+        """Return whether one request of each process lies within the first second. A busy machine may delay some."""
+        with web(answering(GOOD)) as server:
+            result = load_process_pool.run(run_of(ClosedLoop(4, requests=4), f"http://127.0.0.1:{server.port}/"), 4)
+        assert result.tally.requests == 4
+        return result.tally.series()[0][:2] == (0, 4) and result.seconds < 1
+
+    eventually(is_one_moment, "all begin within a second", PATIENCE)
 
 
 def test_places_are_dealt_out_to_the_processes_in_turn(tmp_path: Path) -> None:
@@ -223,7 +233,8 @@ def test_a_row_knows_when_its_run_began() -> None:
     with web(answering(GOOD, pause_s=0.02)) as server:
         mix = one_url(f"http://127.0.0.1:{server.port}/")
         planned = closed(LoadRun(ResolveRule("once")), "html", mix, ClosedLoop(1, seconds=1.0))
+        before = time.time()
         row = RunMeasurement(processes=1).measure(planned, repetition=2)
     assert row.repetition == 2
     assert row.begun is not None
-    assert time.time() - row.begun == pytest.approx(1.0, abs=0.5)
+    assert before - 0.1 <= row.begun <= time.time() - 0.9, "it took a second from then on"

@@ -52,7 +52,7 @@ def life(site: Site, queries: int = 4) -> Iterator[None]:
         yield
     finally:
         over.set()
-        thread.join(20)
+        thread.join(60)
 
 
 def url(site: Site) -> str:
@@ -76,7 +76,7 @@ def test_what_is_recorded_can_be_replayed(site: Site, tmp_path: Path, capsys: py
     assert len(heard) > 8
     assert {event.member for event in heard} == {"gandalf", "frodo"}
     assert all(event.reading.metrics["requests_per_s"] == 100.0 for event in heard)
-    assert 3.0 <= found.seconds < 10.0
+    assert 3.0 <= found.seconds < 60.0
     one, other = found.answered
     assert one > 4
     assert abs(one - other) <= 1  # strict rotation

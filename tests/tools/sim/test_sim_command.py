@@ -74,7 +74,7 @@ def test_two_processes_find_the_same_as_one(capsys: pytest.CaptureFixture[str]) 
     # A process of its own: a pool of them shares descriptors and threads with whatever else ran in this one
     arguments = (*QUICK, "--policy", "best", "--json", "--processes", "2")
     two = subprocess.run(
-        [sys.executable, "-m", "lbdns_tools.sim", *arguments], check=False, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "lbdns_tools.sim", *arguments], check=False, capture_output=True, text=True, timeout=120
     )
     assert (two.returncode, two.stdout) == (0, one)
 

@@ -84,9 +84,10 @@ def test_counters_of_members_only_grow() -> None:
 def test_reports_come_from_the_members() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
-        sock.settimeout(5)
+        sock.settimeout(60)
         key = new_master_key()
         with reporting_members(sock.getsockname()[1], key):
-            hosts = {open_envelope(sock.recv(2000)).host for _ in range(2)}
+            hosts = {open_envelope(sock.recv(2000)).host}
+            while len(hosts) < 2:
+                hosts.add(open_envelope(sock.recv(2000)).host)
     assert hosts <= set(MEMBERS)
-    assert len(hosts) == 2

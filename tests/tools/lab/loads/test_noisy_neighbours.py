@@ -19,7 +19,7 @@ from tests.needs import needs
 @needs(programs=("timeout",))
 def test_a_burner_takes_a_processor_and_ends_by_itself() -> None:
     begun = time.monotonic()
-    done = subprocess.run(burner_command(0.3), check=False, timeout=10)
+    done = subprocess.run(burner_command(0.3), check=False, timeout=60)
     assert done.returncode == 124  # timeout(1): the time was over
     assert time.monotonic() - begun >= 0.3
 
@@ -27,13 +27,14 @@ def test_a_burner_takes_a_processor_and_ends_by_itself() -> None:
 @needs(programs=("timeout", "dd"))
 def test_a_writer_writes_the_same_file_again_and_ends_by_itself(tmp_path: Path) -> None:
     file = tmp_path / "a file's name"
-    with subprocess.Popen(writer_command(2, file)) as writer:
-        sizes = []  # it is empty for a moment whenever it begins anew
-        while writer.poll() is None:
-            sizes.append(file.stat().st_size if file.exists() else 0)
-            time.sleep(0.01)
-    assert writer.returncode == 124
-    assert 0 < max(sizes) <= 4 * 2**20
+    sizes = [0]  # it is empty for a moment whenever it begins anew
+    while max(sizes) == 0:  # a busy machine may not let it begin before its time is over
+        with subprocess.Popen(writer_command(2, file)) as writer:
+            while writer.poll() is None:
+                sizes.append(file.stat().st_size if file.exists() else 0)
+                time.sleep(0.01)
+        assert writer.returncode == 124
+    assert max(sizes) <= 4 * 2**20
 
 
 @dataclass

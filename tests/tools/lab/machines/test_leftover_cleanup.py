@@ -85,7 +85,7 @@ def end(owner: subprocess.Popen[str]) -> None:
     assert owner.stdout is not None
     owner.stdin.close()
     owner.stdout.close()
-    assert owner.wait(10) == -signal.SIGKILL
+    assert owner.wait(60) == -signal.SIGKILL
 
 
 def left(id: str, registry: Path) -> list[str]:

@@ -36,7 +36,7 @@ def lab() -> Iterator[str]:
 
 def run(id: str, machine: LabMachine, *command: str) -> subprocess.CompletedProcess[str]:
     words = (program("ip"), "netns", "exec", namespace_of(id, machine.name), *command)
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
 
 
 def namespaces(id: str) -> list[str]:
@@ -102,7 +102,7 @@ def test_inside_and_back(lab: str) -> None:
     with inside(namespace_of(lab, WEB.name), bind) as server:
         assert server.getsockname() == (WEB.address, 80)
         connection = inside(
-            namespace_of(lab, CLIENT.name), lambda: socket.create_connection((WEB.address, 80), timeout=10)
+            namespace_of(lab, CLIENT.name), lambda: socket.create_connection((WEB.address, 80), timeout=60)
         )
         connection.close()
     with pytest.raises(OSError, match="Cannot assign requested address"):

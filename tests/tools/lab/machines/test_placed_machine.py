@@ -37,7 +37,7 @@ def place() -> Iterator[PlacedMachine]:
 
 
 def run(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
 def test_in_its_namespace(place: PlacedMachine) -> None:
@@ -95,7 +95,7 @@ def test_resolv_conf(place: PlacedMachine) -> None:
 
 def test_does_not_run_elsewhere_when_the_namespace_is_gone(place: PlacedMachine) -> None:
     gone = PlacedMachine(place.machine, f"{place.namespace}-gone", place.group)
-    done = subprocess.run(gone.command("echo", "ran"), capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(gone.command("echo", "ran"), capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode != 0
     assert "ran" not in done.stdout
 
@@ -104,4 +104,4 @@ def test_killed_as_a_group(place: PlacedMachine) -> None:
     started = [subprocess.Popen(place.command("sleep", "1000")) for _ in range(2)]
     eventually(lambda: place.group.pids() == {program.pid for program in started}, "both are in the group")
     place.group.kill()
-    assert [program.wait(10) for program in started] == [-9, -9]
+    assert [program.wait(60) for program in started] == [-9, -9]

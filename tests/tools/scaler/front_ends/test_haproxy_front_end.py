@@ -62,7 +62,7 @@ async def two_servers(config: HaproxyConfig) -> HaproxyFrontEnd:
 @needs(programs=("haproxy",))
 async def test_clients_are_sent_to_added_servers_until_they_are_drained_and_removed(farm: Farm) -> None:
     front = await two_servers(farm.config)
-    assert await serving(front) == {"web-1", "web-2"}
+    await until(lambda: all_serving(front))
     assert set(farm.balancer.served_by()) == {FIRST, SECOND}
     assert farm.balancer.get()[0] == 200
     slow = asyncio.create_task(asyncio.to_thread(farm.balancer.get, "/slow"))
@@ -141,7 +141,7 @@ async def test_drains_of_operators_are_told_from_the_scalers(farm: Farm) -> None
         await front.add("web-1", (FIRST,))  # changes nothing
         assert (await front.servers())["web-1"].held
         await farm.order("set server web/web-1 state ready")
-        assert await all_serving(front)
+        await until(lambda: all_serving(front))
     without = HaproxyFrontEnd(replace(farm.config, config_file=None))
     await farm.order("set server web/web-1 state drain")
     assert (await without.servers())["web-1"].drained, "without the file, there is no telling"

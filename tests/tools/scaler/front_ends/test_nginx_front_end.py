@@ -71,7 +71,7 @@ async def test_clients_are_sent_to_added_servers_until_they_are_drained_and_remo
     front = await two_servers(farm)
     assert await front.servers() == {"web-1": FrontEndServer(True, False), "web-2": FrontEndServer(True, False)}
     slow = asyncio.create_task(asyncio.to_thread(farm.balancer.get, "/slow"))
-    await asyncio.to_thread(lambda: [web for web in farm.webs.values() if web.busy.wait(0.5)])
+    await until(lambda: any_is_busy(farm))
     used, other = (FIRST, SECOND) if farm.webs[FIRST].busy.is_set() else (SECOND, FIRST)
     name = "web-1" if used == FIRST else "web-2"
     await front.drain(name, "too many servers")
@@ -87,6 +87,10 @@ async def test_clients_are_sent_to_added_servers_until_they_are_drained_and_remo
     assert name not in await front.servers()
     await until(lambda: serves(farm, other))
     assert used not in farm.config.upstream_file.read_text()
+
+
+async def any_is_busy(farm: Farm) -> bool:
+    return any(web.busy.is_set() for web in farm.webs.values())
 
 
 async def unused(front: NginxFrontEnd, name: str) -> bool:

@@ -255,7 +255,7 @@ async def test_closing_does_not_wait_for_a_benchmark(tmp_path: Path, monkeypatch
     monkeypatch.setattr(FakeProbe, "benchmark", lambda self, addresses: asyncio.sleep(3600))
     await driver.want(1, seconds=10)
     assert driver.states() == {"web-1": "benchmarking"}
-    await asyncio.wait_for(driver.fleet.close(), 5)
+    await asyncio.wait_for(driver.fleet.close(), 60)
     assert driver.states() == {"web-1": "benchmarking"}
 
 

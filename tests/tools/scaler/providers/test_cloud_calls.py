@@ -112,7 +112,7 @@ async def test_a_call_that_hangs_ends_for_the_caller(monkeypatch: pytest.MonkeyP
     began = time.monotonic()
     with pytest.raises(ProviderError, match=r"cloud: no response within 0\.3 s"):
         await calls.once(release.wait, requests=2)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     release.set()
     calls.close()
 

@@ -71,9 +71,10 @@ async def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_pat
     pids = tmp_path / "pids"
     script = f"sleep 3600 & echo $! $$ > {pids}; wait"
     began = time.monotonic()
-    with pytest.raises(ProviderError, match=r"list: /bin/sh did not end within 0\.5 s"):
-        await provider(timeout=0.5, list=(*SH, script)).machines()
-    assert time.monotonic() - began < 20
+    while not pids.exists() or not pids.read_text():  # on a busy machine, the shell may be killed before it has begun
+        with pytest.raises(ProviderError, match=r"list: /bin/sh did not end within 0\.5 s"):
+            await provider(timeout=0.5, list=(*SH, script)).machines()
+        assert time.monotonic() - began < 60
     both = {int(word) for word in pids.read_text().split()}
     assert len(both) == 2
     await asyncio.to_thread(eventually, lambda: not alive(both), "both processes have ended")
@@ -92,7 +93,7 @@ async def test_a_cancelled_request_leaves_no_process(tmp_path: Path) -> None:
 async def test_a_background_process_that_keeps_the_output_open(tmp_path: Path) -> None:
     script = f"sleep 3600 & echo $! > {tmp_path}/pid"
     with pytest.raises(ProviderError, match="has ended, but a background process kept its output open for"):
-        await provider(timeout=1.0, list=(*SH, script)).machines()
+        await provider(timeout=5.0, list=(*SH, script)).machines()
     os.kill(int((tmp_path / "pid").read_text()), 9)
 
 

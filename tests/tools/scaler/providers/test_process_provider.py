@@ -41,7 +41,7 @@ async def farm(tmp_path: Path) -> AsyncIterator[LocalFarm]:
 
 def get(url: str) -> str:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=10) as response:
+    with opener.open(url, timeout=60) as response:
         text: str = response.read().decode()
     return text
 
@@ -57,7 +57,7 @@ async def test_a_machine_serves_pages_and_joins_the_pool(tmp_path: Path) -> None
     site = new_site(tmp_path, {"gandalf": ["127.0.0.18"]})
     site.write(pool='join = { names = "web-*", networks = ["127.0.0.0/8"], leave_after = "1h" }')
     farm = local_farm(tmp_path, collector=Endpoint("127.0.0.1", site.report_port), key_file=site.key_file)
-    farm = replace(farm, agent=replace(farm.agent, interval=10.0))
+    farm = replace(farm, agent=replace(farm.agent, interval=20.0))
     with serving(site):
         async with cleaned(farm):
             provider = farm.provider()
@@ -70,11 +70,11 @@ async def test_a_machine_serves_pages_and_joins_the_pool(tmp_path: Path) -> None
 
             await asyncio.to_thread(eventually, lambda: responds(url), "the web server responds")
             assert "<h1>web-1</h1>" in get(url)
-            await asyncio.to_thread(eventually, lambda: state() == "usable", "the agent joins")
+            await asyncio.to_thread(eventually, lambda: state() == "usable", "the agent joins", 120)
             assert site.members_by_name()["web-1"]["addresses"] == list(machine.addresses)
             await provider.stop("web-1")
             # Without a last report, the member would be silent after 3 intervals
-            waited = await asyncio.to_thread(eventually, lambda: state() == "silent", "the agent says good-bye")
+            waited = await asyncio.to_thread(eventually, lambda: state() == "silent", "the agent says good-bye", 120)
             assert waited < 2 * farm.agent.interval
             await until(provider, "web-1", STOPPED)
 

@@ -154,5 +154,5 @@ async def test_an_unexpected_error_does_not_end_the_loop(tmp_path: Path, caplog:
         raise RuntimeError("a test")
 
     scaled.loop.fleet.look = fail  # type: ignore[method-assign]
-    await asyncio.wait_for(scaled.loop.run(stop), 10)
+    await asyncio.wait_for(scaled.loop.run(stop), 60)
     assert "unexpected error; the scaler continues" in caplog.messages

@@ -18,7 +18,7 @@ from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
 from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess, need, running
 from lbdns_tools.free_ports import free_port
 
-START: Final = 20.0  # seconds a server may take until its first answer, and until it logs that it is ready
+START: Final = 120.0  # seconds a server may take until its first answer, and until it logs that it is ready
 
 
 #: Writes the configuration of a peer into a folder, for a port and a zone file, and returns the command that starts it

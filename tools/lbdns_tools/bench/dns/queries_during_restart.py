@@ -28,7 +28,7 @@ from lbdns_tools.free_ports import free_port
 
 TAKES: Final = "about 10 s"
 EXAMPLE: Final = "--queries 500000 --workers 2 --take-over"
-START: Final = 30.0  # seconds that a server may take to start or to end
+START: Final = 120.0  # seconds that a server may take to start or to end
 TARGET_TEXT: Final = "no query lost"
 
 

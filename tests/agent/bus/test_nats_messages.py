@@ -31,7 +31,8 @@ MESSAGES = [
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8))
 def test_messages_however_the_bytes_are_divided(cuts: list[int]) -> None:
-    reader, found = MessageReader(), []
+    reader = MessageReader()
+    found: list[ServerMessage] = []
     for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(STREAM)]):
         found += reader.read(STREAM[begin:end])
     assert found == MESSAGES

@@ -91,7 +91,7 @@ def test_read_only_mappings_become_objects(farm: Farm) -> None:
     document = json.loads(status_json(inputs))
     assert document["server"]["types"] == {"A": 9}
     assert document["server"]["history"] == {"on": True}
-    assert document["reports"] == {"counts": {}, "rejected": [{}]}
+    assert document["reports"] == {"counts": {}, "rejected": [{}], "bus": None}
     assert {name: member["metrics"] for name, member in members(document).items()} == {name: {} for name in MEMBERS}
     (changed,) = ReportChanges(farm).build(["gandalf.hobbit"], inputs.snapshot.readings, NOW)["pools"]
     assert json.loads(to_json(changed))["members"][0]["metrics"] == {}

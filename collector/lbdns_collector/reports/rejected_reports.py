@@ -29,6 +29,7 @@ ADVICE: Final = {
     "bad_tag": "check that both hosts use the same key; without keys, the source must be the member's address",
     "rate": "the host sends more than 50 reports/s; check whether several agents run on that host",
     "clock": "the clocks differ by more than 30 s; check that time is synchronised on both hosts",
+    "duplicate": "the agent sends its reports over UDP and over the bus; no action is needed",
     "replay": "the datagram was repeated, or two agents with different clocks use the same name",
     "join_pool": "no pool accepts the host, or several pools do; check the agent's --pool option, and [[pool]] join",
     "join_name": "a host with this name may not join, or the name is used in the zone; check [[pool]] join.names",

@@ -311,10 +311,7 @@ class ReportTable:
     def records(self, wall: float) -> dict[str, HostRecord]:
         """Return everything that must survive a restart, as plain data keyed by host name.
 
-        Any thread may call this method.
-
-        ``wall`` is the current time in Unix seconds.
-
+        Any thread may call this method. ``wall`` is the current time in Unix seconds.
         """
         # ``copy`` is atomic, unlike a loop over a dictionary that the event loop's thread may change
         found = {name: peer.record() for name, peer in self._peers.copy().items() if peer.accepted.seq >= 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from lbdns.model.overrides import KINDS, NO_OVERRIDES, Override
 from lbdns.model.snapshot import FailedCheck, Reading, Snapshot
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
+from lbdns_collector.reports.bus_status import BusStatus
 from lbdns_collector.reports.rejected_reports import RejectedReports
 from lbdns_collector.status.status_document import (
     ProgramStatus,
@@ -53,6 +55,7 @@ def full(folder: Path) -> StatusInputs:
     history = {"on": True, "ok": False, "error": "disk full", "dropped": 7, "bytes": 4096}
     rejected = RejectedReports()
     rejected.note("bad_tag", datagram(), "192.0.2.9", WALL)
+    bus = BusStatus("nats://127.0.0.1:4222", "", Counter(accepted=3))
     server = ProgramStatus("1.2", 60.0, 9, 1, 1.7e9, {"A": 9}, {"NOERROR": 9}, history)
     return StatusInputs(
         make_farm(folder), Snapshot(1, readings), NOW, overrides, {"web": (1, 0, 3)}, server, THESIS.parts,
@@ -63,7 +66,7 @@ def full(folder: Path) -> StatusInputs:
         lambda pool: {"best": {
             "members": ["bilbo", "frodo"], "why": "score", "summary": "score 60", "share": 0.4, "alternatives": [],
         }},
-        RejectedStatus(1, {"accepted": 3, "bad_tag": 1}, rejected.documents(WALL + 2)),
+        RejectedStatus(1, {"accepted": 3, "bad_tag": 1}, rejected.documents(WALL + 2), bus.document()),
     )  # fmt: skip
 
 
@@ -83,7 +86,7 @@ def test_every_key_of_the_schema_is_told(tmp_path: Path) -> None:
         "pool": pool, "member": pool["members"][0], "override": override_told, "shadow": pool["shadow"][0],
         "server": document["server"], "adaptive": document["adaptive"],
         "reports": document["reports"], "rejected": document["reports"]["rejected"][0],
-        "upcoming": pool["next"]["best"],
+        "upcoming": pool["next"]["best"], "bus": document["reports"]["bus"],
     }  # fmt: skip
     assert told.keys() == SCHEMA["$defs"].keys()
     for name, value in told.items():

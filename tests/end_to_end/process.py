@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-PATIENCE: Final = 60.0  # seconds; a loaded test machine may be slow, but a test must not hang
+PATIENCE: Final = 120.0  # seconds; a loaded test machine may be slow, but a test must not hang
 _STEP: Final = 0.02  # seconds between looks at a condition
 
 

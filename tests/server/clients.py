@@ -10,7 +10,7 @@ from typing import Final
 
 from lbdns_shared.endpoint import Endpoint
 
-PATIENCE: Final = 60.0  # s: nothing here takes so long unless it hangs
+PATIENCE: Final = 120.0  # s: nothing here takes so long unless it hangs
 
 
 async def until(condition: Callable[[], object], patience: float = PATIENCE) -> None:

@@ -119,7 +119,7 @@ def test_it_finds_a_score_on_a_live_farm(demo: Demo) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_during_a_trial_restores_the_configuration(demo: Demo, number: signal.Signals) -> None:
-    with unchanged(demo), running(*demo.calibrate(30.0, "--metric", "cpu_idle")) as program:
+    with unchanged(demo), running(*demo.calibrate(30.0, "--metric", "busy_workers")) as program:
         program.until(lambda: demo.policies()["best"] != "best", "a trial")
         program.until(lambda: descendants(program.pid), "the load runs")
         load = descendants(program.pid)
@@ -146,7 +146,7 @@ def test_an_empty_load_command_is_a_bad_argument(demo: Demo) -> None:
 def test_a_killed_calibration_leaves_a_copy(demo: Demo) -> None:
     before = demo.config.read_bytes()
     copy = demo.config.with_name("lbdns.toml.before-calibration")
-    with running(*demo.calibrate(30.0, "--metric", "cpu_idle")) as program:
+    with running(*demo.calibrate(30.0, "--metric", "busy_workers")) as program:
         program.until(lambda: demo.policies()["best"] != "best", "a trial")
         program.until(lambda: descendants(program.pid), "the load runs")
         load = descendants(program.pid)

@@ -41,7 +41,7 @@ demo: $(VENV)/.runtime ## run a complete farm on the loopback and print commands
 	@$(BIN)/lbdns demo
 
 test: lint $(NATIVE) ## run lint, then all tests in parallel (PYTEST_OPTIONS='-k name' selects some)
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --retry-alone 3 --durations 15 $(PYTEST_OPTIONS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --retry-alone 6 --durations 15 $(PYTEST_OPTIONS)
 
 lab-quick: $(VENV)/.dev ## run the shortest lab study, about 4 minutes on an otherwise idle machine (as root)
 	rm -rf build/lab

@@ -67,7 +67,10 @@ class Serving:
 
     async def waits_for(self, text: str, count: int = 1) -> str:
         """Wait for the ``count``-th log line that contains ``text``, and return it."""
-        await until(lambda: len(self.logged(text)) >= count or self.process.returncode is not None)
+        try:
+            await until(lambda: len(self.logged(text)) >= count or self.process.returncode is not None)
+        except AssertionError:
+            raise AssertionError(f"not logged {count} times: {text}\n" + "\n".join(self.log)) from None
         assert len(self.logged(text)) >= count, "\n".join(self.log)
         return self.logged(text)[count - 1]
 

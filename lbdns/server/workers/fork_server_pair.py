@@ -153,7 +153,9 @@ class ForkServerPair:
             try:
                 ended, status = os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
-                del self._ended[pid]
+                # A fork server reaps it. If that one was killed but has not ended yet, this process will adopt the child
+                if not os.path.exists(f"/proc/{pid}"):
+                    del self._ended[pid]
                 continue
             if ended:
                 del self._ended[pid]

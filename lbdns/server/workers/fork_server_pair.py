@@ -153,7 +153,7 @@ class ForkServerPair:
             try:
                 ended, status = os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
-                # A fork server reaps it. If that one was killed but has not ended yet, this process will adopt the child
+                # A fork server reaps it. If that one was killed but has not ended yet, this process will adopt it
                 if not os.path.exists(f"/proc/{pid}"):
                     del self._ended[pid]
                 continue

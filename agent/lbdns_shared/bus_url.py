@@ -53,7 +53,7 @@ def parse_bus_url(text: str) -> BusServer:
         parts = urlsplit(text)
     except ValueError as error:
         raise ValueError(f"{shown!r} is not the URL of a NATS server: {error}; {_HOW}") from None
-    if parts.scheme not in ("nats", "tls"):
+    if parts.scheme not in ("nats", "tls") or not parts.netloc:
         raise ValueError(f"{shown!r} is not the URL of a NATS server; {_HOW}")
     try:
         endpoint = parse_endpoint(parts.netloc.rpartition("@")[2], BUS_PORT)

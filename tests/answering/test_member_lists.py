@@ -55,7 +55,7 @@ PROBED = Plan((7, 6, 0, 1), repeat_from=2, probes=2, ranking=(1, 0, 2))
         (LIGHT, 3, ALL, 3, (5, 4, 3)),
         (LIGHT, 4, ALL, 3, (0, 1, 2)),
         (LIGHT, 6, ALL, 5, (2, 0, 1, 4, 5)),
-        (PROBED, 0, range(6), 3, (7, 0, 1)),  # a probed member is an alternative to nobody
+        (PROBED, 0, range(6), 3, (7, 0, 1)),  # a probed member is never an alternative
         (PROBED, 1, range(6), 3, (6, 0, 1)),
         (PROBED, 2, range(6), 3, (0, 1, 2)),
         (Plan((0,) * LOOKAHEAD + (1, 2), ranking=(2, 1, 0)), 0, ALL, 3, (0, 1, 2)),

@@ -312,5 +312,5 @@ class TestAgents:
             # With an interval of a minute, this would take more than a minute
             eventually(lambda: site.members_by_name()["gandalf"]["state"] == "silent", "it falls silent", 30.0)
             assert site.status()["pools"][0]["fail_open"] is True
-            # Nobody is usable: everybody is handed out
+            # No member is usable, so all of them are selected
             eventually(lambda: {best(site) for _ in range(4)} == {"gandalf", "frodo"}, "both are handed out")

@@ -46,7 +46,9 @@ async def test_readings_come_through(tmp_path: Path) -> None:
             after = seen.reading("gandalf")
             assert after is not None
             assert (after.interval, after.score, after.metrics) == (2.5, 66, before.metrics)
-            assert after.received == pytest.approx(before.received, abs=60.0)  # ages go on, whoever tells them
+            assert after.received == pytest.approx(
+                before.received, abs=60.0
+            )  # not the time at which the follower received it
             assert seen.reading("frodo") is None
             for score in range(10):
                 collector.source.publish(frodo=reading(score=score))

@@ -235,7 +235,7 @@ def test_unusable_files(tmp_path: Path) -> None:
 
 
 def test_a_stalled_server_does_not_delay_reports_over_udp(tmp_path: Path) -> None:
-    """The kernel accepts the connection, but nobody ever reads from it or writes to it."""
+    """The kernel accepts the connection, but no program reads from it or writes to it."""
     key = tmp_path / "master.key"
     key.write_text(new_master_key().line() + "\n")
     key.chmod(0o600)

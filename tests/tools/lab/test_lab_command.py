@@ -101,6 +101,19 @@ def test_a_folder_that_is_not_empty(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (tmp_path / "mine.txt").exists()
 
 
+def test_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ("--out", str(tmp_path / "x"), "--resume")
+    assert done(*out, does=fails(KeyboardInterrupt())) == 130
+    assert done(*out) == 0
+    assert "finished already" not in capsys.readouterr().err
+    assert done(*out) == 0
+    assert "0 steps, about 0 s; 1 steps are finished already" in capsys.readouterr().err
+    assert done(*out, "--seed", "7") == 2
+    assert "--resume: " in (text := capsys.readouterr().err)
+    assert "the study began with seed = 1, not 7; use the same options, or a new --out" in text
+    assert done("--out", str(tmp_path / "x")) == 2
+
+
 def test_a_folder_that_can_not_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     assert done("--out", str(tmp_path / "file" / "x")) == 2
@@ -173,6 +186,7 @@ def test_clean(machine: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         (["webstone"], "Missing option '--out'"),
         (["webstone", "--out", "x", "--selections", "bset"], "unknown name 'bset'. Perhaps you meant 'best'?"),
         (["balancers", "--out", "x", "--selections", "apache"], "--selections: unknown name 'apache'"),
+        (["balancers", "--out", "x", "--intervals", "1999"], "apply only to the study webstone"),
         (["farm", "none.toml"], "File 'none.toml' does not exist"),
         (["webstoen", "--out", "x"], "unknown command 'webstoen'. Perhaps you meant 'webstone'?"),
     ],

@@ -34,8 +34,11 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     values = said(
         "--quick", "--seconds", "1min", "--warm-up", "2", "--repeat", "3", "--seed", "9", "--clients", "20..40/10",
         "--selections", "best, single:frodo,best", "--farm", str(farm), "--force", "--only", "dies",
+        "--workload", "page50k", "--intervals", "1999",
     )  # fmt: skip
-    assert settings_of(values) == StudySettings(True, 60.0, 2.0, 3, 9, (20, 30, 40), ("best", "single:frodo"), "dies")
+    assert settings_of(values) == StudySettings(
+        True, 60.0, 2.0, 3, 9, (20, 30, 40), ("best", "single:frodo"), "dies", "page50k", "1999"
+    )
     assert (values["farm"], values["force"]) == (farm, True)
 
 
@@ -49,6 +52,8 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         (("--clients", "20..10/5"), "must not be less than the first"),
         (("--selections", "best,"), "'best,': names must not be empty"),
         (("--farm", "none.toml"), "File 'none.toml' does not exist"),
+        (("--workload", "page5k"), "'page5k' is not one of 'mix', 'page50k'"),
+        (("--intervals", "2000"), "'2000' is not one of 'webstone', '1999'"),
         (("--sed", "1"), "No such option"),
     ],
 )

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +19,7 @@ import pytest
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
+from lbdns_tools.lab.measuring.outcome_journal import OutcomeJournal, open_journal
 from lbdns_tools.lab.report.report_page import ReportSection, SectionTable
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.lab.study_progress import StudyProgress
@@ -83,6 +89,17 @@ def study(*steps: tuple[str, Doing], farms: Sequence[str] = ("one",)) -> StudyPl
 
 def _sections(outcomes: Sequence[MeasuredOutcome]) -> list[ReportSection]:
     return [ReportSection("All", (), (SectionTable("all", ("selection",), [(o.case.selection,) for o in outcomes]),))]
+
+
+def journal_in(folder: Path, of: StudyPlan) -> OutcomeJournal:
+    return open_journal(folder, "made_up", StudySettings(), of.farms, resume=True)
+
+
+def run_in(folder: Path, of: StudyPlan) -> tuple[StudyResult, list[str]]:
+    """Run or resume a study in a directory. Return the result and what the progress display received."""
+    preset, watcher = StudyPreset("made_up", "", "", lambda settings, farm: of), WatcherLog()
+    with journal_in(folder, of) as journal:
+        return run(preset, of, StudySettings(), folder, Labs(), watcher, journal), watcher.heard
 
 
 def taken(of: StudyPlan, labs: Labs) -> tuple[StudyResult, list[str]]:
@@ -169,7 +186,8 @@ def test_results_and_report_are_written_whatever_happens(tmp_path: Path, error: 
     do = measures("best", "haproxy") if error is None else fails_after("best", "haproxy", error=error)
     of = study(("one", do))
     preset = StudyPreset("made_up", "A made-up study", "", lambda settings, farm: of)
-    done = run(preset, of, StudySettings(seed=7), tmp_path, Labs(), WatcherLog())
+    with journal_in(tmp_path, of) as journal:
+        done = run(preset, of, StudySettings(seed=7), tmp_path, Labs(), WatcherLog(), journal)
     with (tmp_path / "results.csv").open(newline="") as file:
         assert [line["selection"] for line in csv.DictReader(file)] == ["best", "haproxy"]
     text = (tmp_path / "index.html").read_text()
@@ -188,10 +206,64 @@ def test_results_are_there_before_a_study_ends(tmp_path: Path) -> None:
         lines.append(len((tmp_path / "results.csv").read_text().splitlines()))
 
     of = study(("one", look))
-    run(StudyPreset("made_up", "", "", lambda settings, farm: of), of, StudySettings(), tmp_path, Labs(), WatcherLog())
+    run_in(tmp_path, of)
     assert lines == [2]
 
 
 def test_what_will_be_done_is_told() -> None:
     assert list(summary(study(*[("one", measures())] * 2))) == ["farm one: bilbo 0.11 (cores)", "2 steps, about 4 s"]
+    assert list(summary(study(("one", measures())), 3))[-1] == "1 steps, about 2 s; 3 steps are finished already"
     assert list(summary(study(*[("one", measures())] * 150)))[-1] == "150 steps, about 5 min"
+
+
+def kills_itself(lab: Any) -> Iterator[MeasuredOutcome]:
+    yield made("half of a step")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run_until_killed(folder: Path) -> None:
+    """Run a study in a process that ends without any cleanup in the study's third step."""
+    run_in(folder, study(("one", measures()), ("one", measures("a", "b")), ("one", kills_itself)))
+
+
+def test_a_killed_study_is_resumed(tmp_path: Path) -> None:
+    program = (
+        f"from pathlib import Path; from {__name__} import run_until_killed; run_until_killed(Path({str(tmp_path)!r}))"
+    )
+    killed = subprocess.run([sys.executable, "-c", program], timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    of = study(("one", measures()), ("one", measures("not again")), ("one", measures("c")), ("one", measures("d")))
+    done, heard = run_in(tmp_path, of)
+    assert heard == ["building one", "step 3", "measured c", "done", "step 4", "measured d", "done"]
+    assert [outcome.case.selection for outcome in done.outcomes] == ["a", "b", "c", "d"]
+    with (tmp_path / "results.csv").open(newline="") as file:
+        assert [line["selection"] for line in csv.DictReader(file)] == ["a", "b", "c", "d"]
+    assert json.loads((tmp_path / "manifest.json").read_text())["resumed_steps"] == 2
+    again, heard = run_in(tmp_path, of)
+    assert (len(again.outcomes), heard) == (4, []), "a finished study only writes its report again"
+
+
+def test_repetitions_with_the_same_name_are_different_steps(tmp_path: Path) -> None:
+    rain = fails_after("half", error=LbdnsError("it rained"))
+
+    def twice(first: Doing) -> StudyPlan:
+        of = study(("one", first), ("one", measures("second")))
+        return replace(of, steps=tuple(replace(step, name="the same") for step in of.steps))
+
+    run_in(tmp_path, twice(rain))
+    done, heard = run_in(tmp_path, twice(measures("first")))
+    assert heard == ["building one", "the same", "measured first", "done"]
+    assert sorted(outcome.case.selection for outcome in done.outcomes) == ["first", "second"]
+
+
+def test_a_required_step_is_repeated_and_its_new_outcome_applies(tmp_path: Path) -> None:
+    def needing(carried: str, last: Doing) -> StudyPlan:
+        of = study(("one", measures(carried)), ("one", measures("a")), ("one", last))
+        return replace(of, steps=(replace(of.steps[0], needed=True), *of.steps[1:]))
+
+    run_in(tmp_path, needing("carried", fails_after(error=KeyboardInterrupt())))
+    done, heard = run_in(tmp_path, needing("carried again", measures("b")))
+    assert heard[1::3] == ["step 1", "step 3"]
+    assert [outcome.case.selection for outcome in done.outcomes] == ["a", "carried again", "b"]
+    done, _ = run_in(tmp_path, needing("no more", measures("no more")))
+    assert [outcome.case.selection for outcome in done.outcomes] == ["carried again", "a", "b"]

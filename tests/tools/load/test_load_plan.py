@@ -126,6 +126,8 @@ def test_shares() -> None:
         ("every:1m30s", ResolveRule("every", 90.0)),
         ("webstone", ResolveRule("webstone")),
         ("webstone:10s", ResolveRule("webstone", 10.0)),
+        ("1999", ResolveRule("1999")),
+        ("1999:20s", ResolveRule("1999", 20.0)),
         ("ttl", ResolveRule("ttl")),
         (" once ", ResolveRule("once")),
         ("system", ResolveRule("system")),
@@ -145,8 +147,8 @@ def test_ways_to_resolve(text: str, resolve: ResolveRule) -> None:
         ("every:5", "not a valid duration"),
         ("every:0s", "must be more than 0"),
         ("webstone:", "must be more than 0"),
-        ("ttl:5s", "only the modes 'every' and 'webstone' accept"),
-        ("once:", "only the modes 'every' and 'webstone' accept"),
+        ("ttl:5s", "only the modes 'every', 'webstone' and '1999' accept"),
+        ("once:", "only the modes 'every', 'webstone' and '1999' accept"),
     ],
 )
 def test_what_is_no_way_to_resolve(text: str, message: str) -> None:
@@ -164,6 +166,16 @@ def test_intervals() -> None:
     assert 4.9 < max(intervals) <= 5.0
     assert sum(intervals) / 1000 == pytest.approx(3.75, rel=0.02)
     assert 5 <= ResolveRule("webstone", 10.0).interval(chance) <= 10
+
+
+def test_half_of_the_intervals_of_1999_are_the_shortest() -> None:
+    chance = Random(1)
+    intervals = [ResolveRule("1999", 100.0).interval(chance) for _ in range(2000)]
+    assert min(intervals) == 50.0
+    assert 99 < max(intervals) <= 100.0
+    assert intervals.count(50.0) / 2000 == pytest.approx(49 / 99, abs=0.03)
+    longer = [interval for interval in intervals if interval > 50]
+    assert sum(longer) / len(longer) == pytest.approx(75, rel=0.02)
 
 
 RATES = st.lists(st.sampled_from([0.0, 0.1, 1.0, 3.7, 10.0, 50.0]), min_size=2, max_size=5).map(tuple)

@@ -111,6 +111,7 @@ def test_targets(tmp_path: Path) -> None:
         ("--files html --base a", "--base: 'a' is not a valid URL"),
         ("--urls /none/there", "--urls: /none/there: cannot read the file"),
         ("--phases /none/there", "/none/there: cannot read the file"),
+        (f"{URL} --rate 10 --resolve 1999", "--resolve 1999 requires a number of clients or a time"),
         (f"{URL} --resolver 127.0.0.1 --resolve system", "--resolve system and --resolver cannot be combined"),
     ],
 )
@@ -128,6 +129,9 @@ def test_how_names_are_resolved() -> None:
     assert resolve("--resolver 127.0.0.1:5300") == ResolveRule("connection", 0.0, server)
     assert resolve("--resolver 127.0.0.1:5300 --resolve webstone:4s") == ResolveRule("webstone", 4.0, server)
     assert resolve("--resolve ttl") == ResolveRule("ttl")
+    assert resolve("--resolve 1999 --clients 60") == ResolveRule("1999", 60.0)
+    assert resolve("--resolve 1999:20s --clients 60") == ResolveRule("1999", 20.0)
+    assert resolve("--resolve 1999:20s --rate 60") == ResolveRule("1999", 20.0)
 
 
 def test_how_it_is_sent() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 import pytest
 
@@ -130,6 +132,38 @@ def test_how_long_a_client_remembers(mode: str, ttl: int, queries: int) -> None:
         use().send(None)
     assert asked == queries
     loop.close()
+
+
+@pytest.mark.parametrize("mode", ["1999", "webstone"])
+def test_only_a_client_of_1999_keeps_its_interval(mode: Literal["1999", "webstone"]) -> None:
+    asked: list[tuple[float, str]] = []
+
+    class Recording(StubResolver):
+        async def look_up(self, host: str) -> AddressAnswer:
+            asked.append((now, host))
+            return AddressAnswer(("10.0.0.1",), 0)
+
+    now = 0.0
+    loop = EpollLoop(lambda: now)
+    resolver = Recording(loop, Endpoint("127.0.0.1", 53), Random(1))
+    # With this seed, the interval is longer than half of the longest interval
+    known = ClientNames(loop, resolver, ResolveRule(mode, 20.0, first="round.robin"), {}, Random(2))
+
+    async def use() -> None:
+        nonlocal now
+        for tenth in range(2000):
+            now = tenth / 10
+            if known.known("best") is None:
+                await known.look_up("best")
+
+    with pytest.raises(StopIteration):
+        use().send(None)
+    loop.close()
+    assert [name for _, name in asked[:3]] == ["round.robin", "best", "best"]
+    assert {name for _, name in asked[1:]} == {"best"}
+    intervals = [round(later - earlier, 1) for (earlier, _), (later, _) in pairwise(asked)]
+    assert all(10 < interval <= 20.1 for interval in intervals)
+    assert (max(intervals) - min(intervals) <= 0.11) == (mode == "1999")
 
 
 def test_literal_addresses_are_never_asked_for() -> None:

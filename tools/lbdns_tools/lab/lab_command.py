@@ -28,6 +28,7 @@ from lbdns_tools.lab.farm.lab_farm_file import beyond, read_farm
 from lbdns_tools.lab.lab_options import FARM_FILE, settings_of, study_options
 from lbdns_tools.lab.loads.farm_load import dns_name
 from lbdns_tools.lab.machines import leftover_cleanup
+from lbdns_tools.lab.measuring.outcome_journal import JOURNAL, open_journal
 from lbdns_tools.lab.presets import (
     arrival_ramp_study,
     balancer_study,
@@ -53,6 +54,7 @@ Examples:
   lbdns-lab webstone --quick --out /tmp/quick
   lbdns-lab webstone --out webstone --repeat 3
   lbdns-lab webstone --farm farm.toml --selections round_robin,best --clients 20..100/40 --out own
+  lbdns-lab webstone --workload page50k --intervals 1999 --clients 20,60,100 --repeat 3 --out 1999 --resume
   lbdns-lab balancers --out balancers
   lbdns-lab farm farm.toml
   lbdns-lab farm farm.toml -- lbdns-load http://best.hobbit/ --resolve connection --clients 20
@@ -157,14 +159,18 @@ def _study(preset: StudyPreset) -> click.Command:
     def do(**given: Any) -> int:
         _need_root()
         settings = settings_of(given)
+        if preset.name != webstone_study.PRESET.name and (given["workload"] or given["intervals"]):
+            raise ConfigError("--workload and --intervals apply only to the study webstone")
         study = preset.plan(settings, _read(given["farm"]) if given["farm"] else None).only(settings.only)
         _need(study.farms.values())
-        folder = _new_folder(given["out"], given["force"])
-        console = Console(stderr=True)
-        for line in study_runner.summary(study):
-            console.print(line, markup=False, highlight=False)
-        with ends_once(), watching(study, console) as watcher:
-            done = study_runner.run(preset, study, settings, folder, Lab, watcher)
+        resume = given["resume"] and (given["out"] / JOURNAL).exists()
+        folder = _new_folder(given["out"], given["force"] or resume)
+        with open_journal(folder, preset.name, settings, study.farms, resume) as journal:
+            left, console = study.without(journal.done), Console(stderr=True)
+            for line in study_runner.summary(left, len(study.steps) - len(left.steps)):
+                console.print(line, markup=False, highlight=False)
+            with ends_once(), watching(left, console) as watcher:
+                done = study_runner.run(preset, study, settings, folder, Lab, watcher, journal)
         return _end(done, folder)
 
     return do

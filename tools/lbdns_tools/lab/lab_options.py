@@ -24,6 +24,8 @@ def parse_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+WORKLOADS: Final = ("mix", "page50k")
+INTERVALS: Final = ("webstone", "1999")
 FARM_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
@@ -35,6 +37,9 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         help="New directory for the report, results and samples.",
     ),
     click.option("--force", is_flag=True, help="Write to DIR even if it is not empty."),
+    click.option(
+        "--resume", is_flag=True, help="If an interrupted study began in DIR, run only the steps that are missing."
+    ),
     click.option(
         "--quick", is_flag=True, help="Run a short version of the study, with fewer measurements, in a few minutes."
     ),
@@ -54,6 +59,16 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         help="Server selection methods to compare. [default: all methods in the study]",
     ),
     click.option(
+        "--workload",
+        type=click.Choice(WORKLOADS),
+        help="Files that clients of the study webstone request. [default: mix]",
+    ),
+    click.option(
+        "--intervals",
+        type=click.Choice(INTERVALS),
+        help="Intervals at which clients of the study webstone look up names again. [default: webstone]",
+    ),
+    click.option(
         "--only",
         default="",
         metavar="PATTERN",
@@ -69,4 +84,5 @@ def settings_of(given: Mapping[str, Any]) -> StudySettings:
     """Return the study settings that the command-line options specify."""
     alike: dict[str, Any] = {name: given[name] for name in ("quick", "seconds", "warm_up_s", "seed", "only")}
     clients, selections = given["clients"] or (), given["selections"] or ()
+    alike |= {name: given[name] or "" for name in ("workload", "intervals")}
     return StudySettings(repetitions=given["repeat"], clients=clients, selections=selections, **alike)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab
 
 
+StepKey = tuple[str, int]  # the name of a step, and the number of earlier steps with the same name
 EXAMPLES: Final = 10  # the approximate number of step names in the error message if --only matches none
 
 
@@ -32,6 +34,8 @@ class StudySettings:
     clients: tuple[int, ...] = ()
     selections: tuple[str, ...] = ()
     only: str = ""  # a regular expression; steps whose name doesn't match are skipped
+    workload: str = ""  # of the study webstone: the files that clients request
+    intervals: str = ""  # of the study webstone: how often clients look up names again
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +76,38 @@ class StudyPlan:
             wanted = re.compile(pattern, re.IGNORECASE)
         except re.error as error:
             raise ConfigError(f"--only: {pattern!r} is not a valid regular expression: {error}") from None
+        only = self._with_required([wanted.search(step.name) is not None for step in self.steps])
+        if not only.steps:
+            names = "; ".join(step.name for step in self.steps[:: max(1, len(self.steps) // EXAMPLES)])
+            raise ConfigError(f"--only: no step name matches {pattern!r}; examples of step names: {names}")
+        used = {step.farm for step in only.steps} | {step.relies_on for step in only.steps}
+        return replace(only, farms={name: farm for name, farm in self.farms.items() if name in used})
+
+    def keys(self) -> list[StepKey]:
+        """Return a key for each step that is unique within the plan: its name, and how many earlier steps share it."""
+        seen: Counter[str] = Counter()
+        found = []
+        for step in self.steps:
+            found.append((step.name, seen[step.name]))
+            seen[step.name] += 1
+        return found
+
+    def without(self, done: Collection[StepKey]) -> StudyPlan:
+        """Return a copy of the plan without the steps in ``done``. The copy contains a step in ``done`` if the
+        remaining steps require it. The farms stay the same."""
+        return self._with_required([key not in done for key in self.keys()])
+
+    def _with_required(self, wanted: Sequence[bool]) -> StudyPlan:
+        """Return a copy of the plan with the steps for which ``wanted`` is set and the steps that these require."""
         kept: list[StudyStep] = []
         farms: set[str] = set()  # the farms of later steps that are kept
-        for step in reversed(self.steps):
-            if wanted.search(step.name):
+        for step, is_wanted in zip(reversed(self.steps), reversed(wanted), strict=True):
+            if is_wanted:
                 farms |= {step.farm, step.relies_on}
             elif not (step.needed and step.farm in farms):
                 continue
             kept.append(step)
-        if not kept:
-            names = "; ".join(step.name for step in self.steps[:: max(1, len(self.steps) // EXAMPLES)])
-            raise ConfigError(f"--only: no step name matches {pattern!r}; examples of step names: {names}")
-        mine = {name: farm for name, farm in self.farms.items() if name in farms}
-        return replace(self, farms=mine, steps=tuple(reversed(kept)))
+        return replace(self, steps=tuple(reversed(kept)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
+from lbdns_tools.lab.measuring.outcome_journal import OutcomeJournal
 from lbdns_tools.lab.measuring.results_csv import ResultFiles
 from lbdns_tools.lab.report import report_manifest
 from lbdns_tools.lab.report.report_page import write_report
@@ -52,21 +53,42 @@ def run(
     folder: Path,
     make_lab: MakeLab,
     watcher: StudyProgress,
+    journal: OutcomeJournal,
 ) -> StudyResult:
-    """Run a study, and write the results and the report to an existing directory. Raises LbdnsError."""
+    """Run the steps of a study that ``journal`` does not contain, and write the results and the report to an existing
+    directory. The results include those in the journal. Raises LbdnsError."""
+    keys = dict(zip(map(id, study.steps), study.keys(), strict=True))
+    left = study.without(journal.done)
+    repeated = {keys[id(step)] for step in left.steps}
+    earlier = [outcome for key, found in journal.done.items() if key not in repeated for outcome in found]
     document = report_manifest.begin(preset.name, asdict(settings), study.farms)
+    document["resumed_steps"] = len(study.steps) - len(left.steps)
     with ResultFiles(folder, preset.name, study.farms.values()) as results:
-        done = take_steps(study, make_lab, results.add, watcher)
+        for outcome in earlier:
+            results.add(outcome)
+        done = take_steps(left, make_lab, results.add, watcher, lambda step, found: journal.add(keys[id(step)], found))
+    done.outcomes[:0] = earlier
     document = report_manifest.end(document, done.failures, done.interrupted)
     write_report(folder, preset.title, study.sections(done.outcomes), document)
     return done
 
 
+def _forget(step: StudyStep, outcomes: list[MeasuredOutcome]) -> None:
+    """Keep no record of a finished step."""
+
+
 def take_steps(
-    study: StudyPlan, make_lab: MakeLab, keep: Callable[[MeasuredOutcome], None], watcher: StudyProgress
+    study: StudyPlan,
+    make_lab: MakeLab,
+    keep: Callable[[MeasuredOutcome], None],
+    watcher: StudyProgress,
+    finish: Callable[[StudyStep, list[MeasuredOutcome]], None] = _forget,
 ) -> StudyResult:
-    """Run all steps of a study. Consecutive steps on the same farm share one lab, which is rebuilt after a failure."""
-    steps = _StepRunner(make_lab, keep, watcher)
+    """Run all steps of a study. Consecutive steps on the same farm share one lab, which is rebuilt after a failure.
+
+    ``keep`` is called with each outcome, and ``finish`` with each step that has not failed.
+    """
+    steps = _StepRunner(make_lab, keep, watcher, finish)
     done = steps.done
     try:
         for name, on_farm in groupby(study.steps, key=lambda step: step.farm):
@@ -83,6 +105,7 @@ class _StepRunner:
     make_lab: MakeLab
     keep: Callable[[MeasuredOutcome], None]
     watcher: StudyProgress
+    finish: Callable[[StudyStep, list[MeasuredOutcome]], None]
     done: StudyResult = field(default_factory=StudyResult)
 
     def take(self, name: str, farm: LabFarm, left: list[StudyStep]) -> None:
@@ -108,11 +131,14 @@ class _StepRunner:
     def _fails(self, step: StudyStep, lab: Lab) -> bool:
         self.watcher.begins(step)
         failure = None
+        found = []
         try:
             for outcome in step.do(lab):
+                found.append(outcome)
                 self.done.outcomes.append(outcome)
                 self.keep(outcome)
                 self.watcher.measured(outcome)
+            self.finish(step, found)
         except LbdnsError as error:
             failure = error
             self.done.failures.append(f"{step.name}: {error}")
@@ -120,11 +146,12 @@ class _StepRunner:
         return failure is not None
 
 
-def summary(study: StudyPlan) -> Iterator[str]:
-    """Yield lines of text with a study's farms, number of steps and expected duration."""
+def summary(study: StudyPlan, earlier: int = 0) -> Iterator[str]:
+    """Yield lines of text with a study's farms, number of steps and expected duration. ``earlier`` is the number of
+    steps that were finished before the study was resumed."""
     minutes = study.seconds / 60
     for name, farm in study.farms.items():
         hosts = ", ".join(f"{host.name} {host.cpu:g}" for host in farm.hosts)
         yield f"farm {name}: {hosts} (cores)"
     length = f"{minutes:.0f} min" if minutes >= 2 else f"{study.seconds:.0f} s"
-    yield f"{len(study.steps)} steps, about {length}"
+    yield f"{len(study.steps)} steps, about {length}" + (f"; {earlier} steps are finished already" if earlier else "")

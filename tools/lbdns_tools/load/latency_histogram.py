@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, exp, log
 from typing import Final
 
@@ -77,6 +78,15 @@ class LatencyHistogram:
         """Return a list that contains the sum, the longest time, and the index and count of each non-empty bucket."""
         places = [part for place, count in enumerate(self._counts) if count for part in (place, count)]
         return [self.sum, self.longest, *places]
+
+    @classmethod
+    def from_state(cls, state: Sequence[float]) -> LatencyHistogram:
+        """Return the histogram from which ``state`` was made."""
+        found = cls()
+        found.sum, found.longest, *places = state
+        for place, count in zip(places[::2], places[1::2], strict=True):
+            found._counts[int(place)] = int(count)
+        return found
 
 
 def _middle(place: int) -> float:

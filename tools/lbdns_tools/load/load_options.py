@@ -23,7 +23,7 @@ STDOUT: Final = Path("-")  # a file name that stands for standard output
 COUNTS: Final = ParsedValue(parsers.parse_counts, "N[..M/STEP],...")
 RATES: Final = ParsedValue(parsers.parse_rates, "R[..S/STEP],...")
 RAMP: Final = ParsedValue(parsers.parse_ramp, "R..S[..T]")
-RESOLVE: Final = ParsedValue(parse_resolve_rule, "request|connection|every:5s|webstone[:5s]|ttl|once|system")
+RESOLVE: Final = ParsedValue(parse_resolve_rule, "request|connection|every:5s|webstone[:5s]|1999[:20s]|ttl|once|system")
 
 
 def _file(name: str, metavar: str, help: str) -> Callable[[Any], Any]:

@@ -14,7 +14,7 @@ from lbdns.text.times import parse_duration
 from lbdns_shared.endpoint import Endpoint
 from lbdns_tools.load.request_mix import RequestMix
 
-ResolveMode = Literal["request", "connection", "every", "webstone", "ttl", "once", "system"]
+ResolveMode = Literal["request", "connection", "every", "webstone", "1999", "ttl", "once", "system"]
 Spacing = Literal["even", "poisson"]
 
 RESOLVE_MODES: Final[tuple[ResolveMode, ...]] = get_args(ResolveMode)
@@ -30,14 +30,18 @@ class ResolveRule:
 
     If ``server`` is None, clients query the first name server in resolv.conf. In the modes ``request`` and
     ``connection``, clients look up a name before each request or connection. In mode ``every``, clients repeat a lookup
-    after ``seconds`` seconds. In mode ``webstone``, clients repeat a lookup at random intervals. In mode ``ttl``,
-    clients repeat a lookup after the records have expired. In mode ``once``, clients look up each name only once. In
-    mode ``system``, the operating system resolves each name once for all clients.
+    after ``seconds`` seconds. In mode ``webstone``, clients repeat a lookup at random intervals. In mode ``1999``, each
+    client repeats its lookups at an interval that it draws once. In mode ``ttl``, clients repeat a lookup after the
+    records have expired. In mode ``once``, clients look up each name only once. In mode ``system``, the operating
+    system resolves each name once for all clients.
+
+    If ``first`` is not empty, a client's first lookup of each name queries the name ``first`` instead.
     """
 
     mode: ResolveMode
     seconds: float = 0.0
     server: Endpoint | None = None
+    first: str = ""
 
     def interval(self, chance: Random) -> float:
         """Return the time in seconds until the next lookup: inf for ``once`` and ``system``, 0 for modes without an
@@ -45,6 +49,9 @@ class ResolveRule:
         if self.mode == "webstone":
             longest = self.seconds or WEBSTONE_LONGEST
             return chance.uniform(longest / 2, longest)
+        if self.mode == "1999":
+            # The program of 1999 drew from the whole range, and then raised short intervals to the minimum
+            return max(self.seconds / 2, chance.uniform(min(1.0, self.seconds), self.seconds))
         if self.mode == "every":
             return self.seconds
         return math.inf if self.mode in ("once", "system") else 0.0
@@ -61,8 +68,8 @@ def parse_resolve_rule(text: str) -> ResolveRule:
         raise ValueError(f"{mode!r} is not a valid resolve mode{nearest(mode, RESOLVE_MODES)}")
     if known == "every" and not span:
         raise ValueError("the mode 'every' requires a time, for example every:5s")
-    if colon and known not in ("every", "webstone"):
-        raise ValueError(f"{text!r}: only the modes 'every' and 'webstone' accept a time")
+    if colon and known not in ("every", "webstone", "1999"):
+        raise ValueError(f"{text!r}: only the modes 'every', 'webstone' and '1999' accept a time")
     return ResolveRule(known, parse_duration(span) if colon else 0.0)
 
 

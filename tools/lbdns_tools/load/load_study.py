@@ -38,7 +38,9 @@ def plan(
     settings: LoadRun, label: str, *phases: LoadPhase, clients: int | None = None, rate: float | None = None
 ) -> PlannedRun:
     """Return a planned run of ``phases``. Callers pass ``clients`` or ``rate`` only if the value is constant during the
-    run."""
+    run. Raises ConfigError."""
+    if settings.resolve.mode == "1999" and not settings.resolve.seconds:
+        raise ConfigError("--resolve 1999 requires a number of clients or a time; use --clients, or write 1999:20s")
     name = label if rate is None else f"{rate:g}/s"
     if clients is not None:
         name = f"{clients} clients"
@@ -48,7 +50,10 @@ def plan(
 
 def closed(settings: LoadRun, label: str, mix: RequestMix, load: ClosedLoop) -> PlannedRun:
     """Return a planned run with a fixed number of clients that wait for each response (a closed loop). ``load.seconds``
-    excludes the warm-up."""
+    excludes the warm-up. In the resolve mode ``1999``, the default for the longest interval is a second per client."""
+    resolve = settings.resolve
+    if resolve.mode == "1999" and not resolve.seconds:
+        settings = replace(settings, resolve=replace(resolve, seconds=float(load.clients)))
     if load.seconds:
         load = replace(load, seconds=settings.warm_up_s + load.seconds)
     return plan(settings, label, LoadPhase(0.0, load, mix, label), clients=load.clients)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -114,6 +115,21 @@ class RequestTally:
             "servers": [[server, *counts] for server, counts in self.servers.items()],
             "seconds": [[second, *counts] for second, counts in self.seconds.items()],
         }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> RequestTally:
+        """Return the tally from which ``state`` was made."""
+        tally = cls()
+        for name in _COUNTS:
+            setattr(tally, name, state[name])
+        for name in _TIMES:
+            setattr(tally, name, LatencyHistogram.from_state(state[name]))
+        tally.errors.update(state["errors"])
+        for server, *counts in state["servers"]:
+            tally.servers[server] = counts
+        for second, *counts in state["seconds"]:
+            tally.seconds[second] = counts
+        return tally
 
 
 def _add(to: list[int], counts: list[int]) -> None:

@@ -165,7 +165,7 @@ async def _over_tcp(sock: socket.socket, waiter: DescriptorWaiter, ident: int, a
 class ClientNames:
     """The name cache of one client, which contains hosts' addresses and their expiry times."""
 
-    __slots__ = ("_chance", "_fixed", "_known", "_loop", "_resolver", "_rule")
+    __slots__ = ("_chance", "_fixed", "_interval", "_known", "_loop", "_resolver", "_rule")
 
     def __init__(
         self, loop: EpollLoop, resolver: StubResolver | None, rule: ResolveRule, fixed: dict[str, str], chance: Random
@@ -174,6 +174,7 @@ class ClientNames:
         system has already resolved."""
         self._loop, self._resolver, self._rule = loop, resolver, rule
         self._fixed, self._chance = fixed, chance
+        self._interval = rule.interval(chance) if rule.mode == "1999" else None  # drawn once for each client
         self._known: dict[str, tuple[str, float]] = {}
 
     def known(self, host: str) -> str | None:
@@ -186,8 +187,12 @@ class ClientNames:
     async def look_up(self, host: str) -> str:
         """Look up an address of ``host``, and cache it according to the resolve rule. Raises RequestError."""
         assert self._resolver is not None, "names need a resolver"
-        answer = await self._resolver.look_up(host)
-        interval = answer.ttl if self._rule.mode == "ttl" else self._rule.interval(self._chance)
+        answer = await self._resolver.look_up(
+            self._rule.first if self._rule.first and host not in self._known else host
+        )
+        interval = answer.ttl if self._rule.mode == "ttl" else self._interval
+        if interval is None:
+            interval = self._rule.interval(self._chance)
         if interval:
             self._known[host] = (answer.addresses[0], self._loop.clock() + interval)
         return answer.addresses[0]

@@ -30,6 +30,7 @@ interval = 0.5
 check = "tcp:80"
 alarms = false
 joining = "web-*"
+score = "thesis"
 agents_inside = true
 cpu_period = 0.02
 """
@@ -46,7 +47,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     assert read_farm(written(tmp_path, WHOLE)) == LabFarm(
         (WebHost("gandalf", 0.4, 268435456, 50), WebHost("frodo", 1.0)),
         clients=2, proxies=("haproxy", "nginx"), resolvers=3, resolver_min_ttl=5, interval=0.5, agents_inside=True,
-        check="tcp:80", alarms=False, joining="web-*",
+        check="tcp:80", alarms=False, joining="web-*", score="thesis",
         cpu_period=0.02,
     )  # fmt: skip
 
@@ -89,6 +90,7 @@ def test_a_host_is_enough(tmp_path: Path) -> None:
         (f'{HOST}[farm]\nproxies = ["ngnix"]\n', "proxies: unknown value 'ngnix'. Perhaps you meant 'nginx'?"),
         (f'{HOST}[farm]\nproxies = ["nginx", "nginx"]\n', "proxies: lists 'nginx' twice"),
         (f"{HOST}[farm]\nresolver_min_ttl = 5\n", "the farm has no resolver; add resolvers = 1"),
+        (f'{HOST}[farm]\nscore = "theses"\n', "score"),
         (f"{HOST}[farm]\ncpu_period = 2\n", "cpu_period: must be a number from 0.001 to 1"),
         (f"{HOST}[farm]\ninterval = nan\n", "interval: must be a number"),
         (f'{HOST}[farm]\ncheck = "tcp"\n', "check: 'tcp' is not a valid check"),

@@ -154,6 +154,34 @@ def test_a_point_of_webstone(measure: FakeMeasure) -> None:
     assert len(phase.mix.targets) == 10
 
 
+def test_the_page_and_the_intervals_of_1999(measure: FakeMeasure) -> None:
+    settings = StudySettings(
+        clients=(20,), selections=("single", "round_robin", "best", "best_score"), workload="page50k", intervals="1999"
+    )
+    study = PRESET.plan(settings, None)
+    assert {farm.score for farm in study.farms.values()} == {"thesis"}
+    taken(study)
+    counted = [(case, planned) for case, planned, _ in measure.calls if planned.point.clients == 20]
+    assert {(case.selection, case.resolve, planned.run.resolve.first) for case, planned in counted} == {
+        ("single", "", ""), ("round_robin", "1999", ""), ("best", "1999", "round.robin.hobbit"),
+        ("best_score", "1999", "round.robin.hobbit"),
+    }  # fmt: skip
+    in_turn = [planned for case, planned in counted if case.resolve == "1999"]
+    assert {(planned.run.resolve.seconds, planned.run.warm_up_s, planned.run.seconds) for planned in in_turn} == {
+        (20.0, 20.0, 60.0)
+    }
+    paths = {(case.workload, target.path) for case, planned in counted for target in planned.run.phases[0].mix.targets}
+    html, cgi = "/file50k.html", "/cgi-bin/file?size=50000"
+    assert paths == {("html", html), ("cgi", cgi), ("mixed", html), ("mixed", cgi)}
+    assert {case.more["files"] for case, _ in counted} == {"page50k"}
+
+
+def test_the_present_study_has_no_trace_of_1999(measure: FakeMeasure) -> None:
+    taken(PRESET.plan(StudySettings(clients=(20,)), None))
+    assert {planned.run.resolve.first for _, planned, _ in measure.calls} == {""}
+    assert not any("files" in case.more for case, _, _ in measure.calls)
+
+
 def test_a_farm_of_ones_own(measure: FakeMeasure) -> None:
     study = PRESET.plan(StudySettings(clients=(20,)), LabFarm((WebHost("a", 0.5), WebHost("b", 0.2))))
     assert list(study.farms) == ["own"]

@@ -65,6 +65,7 @@ class LabFarm:
     check: str = "off"
     alarms: bool = True
     joining: str = ""  # pattern for the names of further hosts that may join the pool, such as web-*; empty: none
+    score: str = "headroom"  # by which the policy best_score chooses
     cpu_period: float = 0.1  # s; a host may use its CPU quota once per period; the kernel's default
 
     @property

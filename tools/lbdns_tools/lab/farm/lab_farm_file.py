@@ -23,6 +23,8 @@ MAX_MEMORY: Final = 2**50
 PERIODS: Final = (0.001, 1.0)
 LEAST_QUOTA: Final = 0.001
 
+SCORES: Final = ("headroom", "thesis")
+
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")  # RFC 1123 section 2.1
 _PATTERN: Final = re.compile(r"[a-z0-9*?-]{1,63}\Z")
 #: Names reserved for a lab's other machines and for agents' control groups
@@ -47,6 +49,7 @@ def read_farm(path: Path) -> LabFarm:
         check=_check(table),
         alarms=table.flag("alarms", _DEFAULT.alarms),
         joining=_joining(table),
+        score=table.one_of("score", _DEFAULT.score, SCORES),
         cpu_period=period,
     )
     if farm.resolver_min_ttl and not farm.resolvers:

@@ -45,6 +45,7 @@ names = {{ {names} }}
 check = "{check}"
 {join}
 [collector]
+score = "{score}"
 listen = ["{address}:{report_port}"]
 key_file = "report.key"
 
@@ -115,6 +116,7 @@ def config_text(farm: LabFarm, own: LabMachine) -> str:
         zone=ZONE,
         pool=POOL,
         members=_strings(*(host.name for host in farm.hosts)),
+        score=farm.score,
         check=farm.check,
         names=", ".join(f'"{owner}" = "{policy}"' for owner, policy in NAMES.items()),
         address=own.address,

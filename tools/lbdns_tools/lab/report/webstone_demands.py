@@ -83,7 +83,9 @@ def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], client
 #: The verdicts, in the order in which the report counts them
 VERDICTS: Final = ("met", "within chance", "not met", "not measured")
 #: Words for how often clients resolve
-WORDS: Final = {"connection": "per connection", "webstone": "at WebStone's intervals"}
+WORDS: Final = {
+    "connection": "per connection", "webstone": "at WebStone's intervals", "1999": "at the intervals of 1999",
+}  # fmt: skip
 Extreme = Callable[[list[float]], float]
 _EXTREMES: Final[Mapping[Extreme, str]] = {fmean: "mean", min: "minimum", max: "maximum"}
 #: The demands: farm, how often clients resolve, figure, mean or extreme over all points, bound. ``alone`` is the

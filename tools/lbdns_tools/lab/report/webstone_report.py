@@ -28,6 +28,10 @@ FIGURES: Final = {
 #: The figures that were charts in 1999: throughput and latency
 PICTURES: Final = ("connections_per_s", "mean_latency_s")
 SELECTIONS: Final = ("round_robin", "best", "best_score")
+SCORES: Final = {
+    "headroom": "But the score is lbdns's default, 'headroom', not the score of 1999.",
+    "thesis": "The score is that of 1999, 'thesis'.",
+}
 SCATTER: Final = (
     "Throughput is the hosts' CPU time multiplied by the requests per CPU second. The selection affects the CPU time, "
     "because it may leave hosts idle or keep all hosts busy. The requests per CPU second differ between "
@@ -144,8 +148,8 @@ def _highest_score(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSecti
         f"best_score; {host.name} has {host.cpu / farm.cpu:.0%} of the farm's CPU capacity", columns, rows
     )
     words = (
-        "As in 1999, 'best_score' sends all clients to the server with the highest score until the next report. But "
-        "the score is lbdns's default, 'headroom', not the score of 1999. A point is marked 'wins' if throughput is "
+        "As in 1999, 'best_score' sends all clients to the server with the highest score until the next report. "
+        f"{SCORES[farm.score]} A point is marked 'wins' if throughput is "
         "higher and p95 is lower than with 'best'. A point is marked 'herds' if throughput or p95 is worse than with "
         "'round_robin', which ignores load.",
     )
@@ -161,18 +165,22 @@ def _highest_score_row(found: OutcomeIndex, key: PointKey, host: str) -> tuple[R
 
 
 def _beside_1999(found: OutcomeIndex, farm: str) -> ReportSection:
+    ways = [resolve for resolve in WORDS if any(key.resolve == resolve for key in found.keys)]
     columns = ["workload", "clients"]
     for pair in ("round robin / single", "best / round robin"):
-        columns += [f"{pair}: 1999", *(f"now, {WORDS[resolve]}" for resolve in WORDS)]
-    rows = []
+        columns += [f"{pair}: 1999", *(f"now, {WORDS[resolve]}" for resolve in ways)]
+    measured = []
     for line in webstone_1999.lines():
         if line.selection == "best":
             row: list[ReportCell] = [line.workload, line.clients]
+            known = False
             for selection, other in (("round_robin", "single"), ("best", "round_robin")):
                 key = PointKey(farm, selection, line.workload, "", line.clients)
-                row += [_ratio_1999(selection, other, key), *(_ratio_now(found, key, other, way) for way in WORDS)]
-            rows.append(row)
-    measured = [row for row in rows if any(row[at] is not None for at in (3, 4, 6, 7))]
+                now = [_ratio_now(found, key, other, way) for way in ways]
+                row += [_ratio_1999(selection, other, key), *now]
+                known = known or any(ratio is not None for ratio in now)
+            if known:
+                measured.append(row)
     table = SectionTable("Ratios of connections/s", columns, measured)
     words = ("Only ratios are comparable with the 1999 results, because absolute values depend on the machines.",)
     return ReportSection("Beside 1999", words, (table,) if measured else (), tuple(_pictures(found, farm)))

@@ -153,6 +153,17 @@ def test_closed_clients_look_up_when_it_is_time() -> None:
     assert result.answers == pytest.approx(10 * SHORT.end / 5, rel=0.3)
 
 
+def test_clients_of_1999_look_up_at_their_own_intervals() -> None:
+    clients = SimulatedClients("closed", 10, resolve=10.0, as_1999=True)
+    scenario = replace(SHORT, clients=clients, warm_up=0.0, duration=9.0)
+    first = simulate(replace(scenario, duration=4.5), "best", 1)
+    assert first.answers == 0, "the first lookups go to the rotation"
+    assert simulate(scenario, "best", 1).answers < 10
+    # Half of the clients have an interval of 5 s, and the others have intervals up to 10 s, after a client's first
+    long = simulate(replace(scenario, duration=200.0), "best", 1)
+    assert 10 * 200 / 10 - 10 <= long.answers <= 10 * 200 / 5
+
+
 def test_closed_clients_may_look_up_before_every_request() -> None:
     clients = SimulatedClients("closed", 10, resolve=0.0)
     result = simulate(replace(SHORT, clients=clients, warm_up=0.0), "round_robin", 1)

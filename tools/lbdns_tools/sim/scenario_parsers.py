@@ -58,23 +58,29 @@ def _server(text: str, number: int) -> ServerSpec:
     return ServerSpec(match[1] or f"s{number}", speed, cores)
 
 
+#: Client types, with the possible numbers of values that follow each
+CLIENT_KINDS: Final = {"open": (0,), "closed": (1, 2), "1999": (1,), "caches": (1, 2)}
+
+
 def parse_clients(text: str) -> SimulatedClients:
-    """Parse a client type, such as ``open``, ``closed:N``, ``closed:N:RESOLVE_S``, ``caches:N`` or
+    """Parse a client type, such as ``open``, ``closed:N``, ``closed:N:RESOLVE_S``, ``1999:N``, ``caches:N`` or
     ``caches:N:KEPT_S``."""
     kind, *numbers = text.strip().split(":")
-    if kind not in ("open", "closed", "caches"):
-        raise ValueError(f"{kind!r} is not a valid client type{nearest(kind, ('open', 'closed', 'caches'))}")
-    if len(numbers) not in ((0,) if kind == "open" else (1, 2)):
+    if kind not in CLIENT_KINDS:
+        raise ValueError(f"{kind!r} is not a valid client type{nearest(kind, CLIENT_KINDS)}")
+    if len(numbers) not in CLIENT_KINDS[kind]:
         raise ValueError(
             f"{text!r} is not a valid client type; examples are open, closed:20, closed:20:5 (lookups every 5 s), "
-            "caches:200 and caches:2:1 (answers are cached for 1 s)"
+            "1999:20, caches:200 and caches:2:1 (answers are cached for 1 s)"
         )
     if kind == "open":
         return SimulatedClients()
-    what = f"{text!r}: the number of {'clients' if kind == 'closed' else 'caches'}"
+    what = f"{text!r}: the number of {'caches' if kind == 'caches' else 'clients'}"
     count = int(numbers[0]) if re.fullmatch(r"\s*[0-9]{1,9}\s*", numbers[0]) else 0
     if not 1 <= count <= MAX_CLIENTS:
         raise ValueError(f"{what} is {numbers[0]!r}, but must be a whole number from 1 to {MAX_CLIENTS}")
+    if kind == "1999":
+        return SimulatedClients("closed", count, float(count), as_1999=True)
     if kind == "closed":
         clients = SimulatedClients("closed", count)
         return replace(clients, resolve=_look_up(numbers[1], text)) if len(numbers) == 2 else clients
@@ -98,6 +104,8 @@ def _look_up(seconds: str, text: str) -> float:
 
 def clients_text(clients: SimulatedClients) -> str:
     """Return ``clients`` as text that ``parse_clients`` accepts."""
+    if clients.as_1999:
+        return f"1999:{clients.count}"
     if clients.kind == "closed":
         return f"closed:{clients.count}:{clients.resolve:g}"
     if clients.kind == "caches":

@@ -8,10 +8,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, cycle
 from random import Random
 from typing import Final
 
+from lbdns_tools.load.load_plan import ResolveRule
 from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_web_server import SimulatedRequest, SimulatedWebServer
 from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario, SimulatedClients
@@ -103,6 +104,13 @@ def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -
     return choose
 
 
+def _intervals(clients: SimulatedClients, chance: Random) -> Iterator[float]:
+    """Yield the time between lookups in seconds for each client of a closed loop."""
+    rule = ResolveRule("1999", clients.resolve)
+    for _ in range(clients.count):
+        yield rule.interval(chance) if clients.as_1999 else clients.resolve
+
+
 class ClosedClients:
     """The clients of a closed loop. Each client sends its next request after the previous request has been answered."""
 
@@ -116,7 +124,10 @@ class ClosedClients:
         send: Callable[[float, int, float, int], None],
     ) -> None:
         count = scenario.clients.count
-        self._end, self._interval = scenario.end, scenario.clients.resolve
+        self._end = scenario.end
+        self._intervals = list(_intervals(scenario.clients, chance))
+        # In 1999, a client that had just started looked up the name of the rotation, whichever policy it wanted
+        self._rotation = cycle(range(len(scenario.servers))) if scenario.clients.as_1999 else None
         self._calendar, self._chance = calendar, chance
         self._size, self._look_up, self._send = size, look_up, send
         self._resolved_until = [-math.inf] * count
@@ -129,11 +140,19 @@ class ClosedClients:
         if now >= self._end:
             return
         if now >= self._resolved_until[client]:
-            # A client's first lookup falls at a random point of its interval, so that clients are out of step
-            part = self._chance.random() if self._resolved_until[client] == -math.inf else 1.0
-            self._resolved_until[client] = now + part * self._interval
-            self._resolved[client] = self._look_up(now)
+            self._resolve(client, now)
         self._send(now, self._resolved[client], self._size(), client)
+
+    def _resolve(self, client: int, now: float) -> None:
+        is_first = self._resolved_until[client] == -math.inf
+        if self._rotation is not None:
+            self._resolved[client] = next(self._rotation) if is_first else self._look_up(now)
+            self._resolved_until[client] = now + self._intervals[client]
+            return
+        # A client's first lookup falls at a random point of its interval, so that clients are out of step
+        part = self._chance.random() if is_first else 1.0
+        self._resolved_until[client] = now + part * self._intervals[client]
+        self._resolved[client] = self._look_up(now)
 
     def time_out(self, client: int, when: float) -> None:
         """Schedule a client's timeout at the time ``when``. The client then repeats the lookup and sends the next

@@ -87,10 +87,11 @@ OPTIONS: Final[tuple[Option, ...]] = (
     _option("--rate", "PER_S", POSITIVE, "Number of requests per second, as an alternative to --load."),
     _list(
         "--clients",
-        "open|closed:N[:S]|caches:N[:S]",
+        "open|closed:N[:S]|1999:N|caches:N[:S]",
         parsers.parse_clients_list,
         "open: requests arrive as a Poisson process. closed: N clients repeat their lookup every S seconds (5 by "
-        "default), or before each request if S is 0. caches: N resolvers cache answers for S seconds (5 to 30 by "
+        "default), or before each request if S is 0. 1999: N clients repeat their lookup at intervals of N/2 to N "
+        "seconds, as in 1999. caches: N resolvers cache answers for S seconds (5 to 30 by "
         "default). [default: open]",
     ),
     _several(

@@ -82,7 +82,9 @@ class SimulatedClients:
 
     With the kind ``open``, requests arrive as a Poisson process, and each request follows a separate lookup. With the
     kind ``caches``, requests arrive as a Poisson process, and lookups go through caching resolvers. With the kind
-    ``closed``, each client sends its next request after the previous request has been answered.
+    ``closed``, each client sends its next request after the previous request has been answered. With ``as_1999``, each
+    closed client draws the time between its lookups once, between half of ``resolve`` and ``resolve``, and its first
+    answer comes from a rotation.
     """
 
     kind: Literal["open", "closed", "caches"] = "open"
@@ -90,6 +92,7 @@ class SimulatedClients:
     resolve: float = 5.0  # closed: s between a client's lookups; 0: before each request
     shortest: float = 5.0  # caches: each keeps answers for its own time between ``shortest`` and ``longest`` s
     longest: float = 30.0
+    as_1999: bool = False  # closed: intervals as in the study of 1999
     zipf: float = 0.9  # caches: the k-th resolver gets queries in proportion to k ** -zipf
 
 

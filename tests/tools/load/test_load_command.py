@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import signal
@@ -19,6 +20,8 @@ from typing import ClassVar
 import pytest
 
 from lbdns.command_line.run_command import run
+from lbdns.demo.webserver import DemoWebServer, listen
+from lbdns_shared.endpoint import Endpoint
 from lbdns_tools import __version__
 from lbdns_tools.free_ports import free_port
 from lbdns_tools.load.load_command import command
@@ -124,6 +127,27 @@ def test_phases(url: str, tmp_path: Path) -> None:
     assert status == 0
     (point,) = json.loads(out)["points"]
     assert (point["label"], point["runs"][0]["ok"]) == ("phases.toml", 20)
+
+
+def test_an_access_log_is_replayed_against_the_demos_web_server(tmp_path: Path) -> None:
+    paths = ["/", "/a b", "/caf\xe9", "/"]
+    log = tmp_path / "access.log.gz"
+    lines = [f'a - - [28/Aug/1995:23:59:5{at} -0400] "GET {path} HTTP/1.0" 200 5\n' for at, path in enumerate(paths)]
+    log.write_bytes(gzip.compress("".join([*lines, "\xff\n"]).encode("latin-1")))
+    with listen(Endpoint("127.0.0.1", 0)) as listener:
+        server = DemoWebServer("bilbo", [listener], workers=4)
+        server.start()
+        base = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        status, out, err = load(
+            "--access-log", str(log), "--base", base, "--seconds", "2", "--max", "20", "--min", "10", "--json", "-"
+        )
+        server.stop()
+    assert status == 0
+    assert err.startswith(f"note: {log}: invalid lines skipped: 1; the first is line 5: ")
+    (point,) = json.loads(out)["points"]
+    # Two seconds of the log with two requests each: the rates are equal, so both are scaled to the highest
+    assert (point["label"], point["rate_per_s"], point["runs"][0]["requests"]) == ("access.log.gz", None, 40)
+    assert (point["runs"][0]["ok"], point["runs"][0]["errors"]["4xx"]) == (20, 20)  # the server has only the page /
 
 
 def test_a_search(url: str, tmp_path: Path) -> None:

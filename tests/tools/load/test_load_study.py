@@ -67,6 +67,25 @@ def test_ramps_and_traces(tmp_path: Path) -> None:
         loads(f"{URL} --trace {tmp_path}/day.csv --seconds 30")
 
 
+def test_an_access_log(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    path.write_text("".join(f'a - - [28/Aug/1995:00:00:0{at} +0000] "GET /{at} HTTP/1.0" 200 5\n' for at in (0, 0, 3)))
+    notes: list[str] = []
+    replayed = f"--access-log {path} --base http://a/x"
+    (planned,) = make_study(said(*f"{replayed} --seconds 2 --min 10 --max 20 --label day".split()), notes.append)
+    (phase,) = planned.run.phases
+    assert (phase.load, phase.label, phase.mix.order, notes) == (OpenLoop((20.0, 10.0), 1.0), "day", "log", [])
+    assert [str(target) for target in phase.mix.targets] == ["http://a/x/0", "http://a/x/3"]
+    assert loads(replayed) == [OpenLoop((2.0, 0.0, 0.0, 1.0), 1.0)]
+    assert study(f"{replayed} --url-order random")[0].run.phases[0].mix.order == "random"
+    path.write_text("x\n")
+    with pytest.raises(ConfigError, match=r"^--access-log: .*access\.log: 1 of 1 lines are not valid"):
+        study(replayed)
+    path.write_text('a - - [28/Aug/1995:00:00:00 +0000] "GET / HTTP/1.0" 200 5\n')
+    with pytest.raises(ConfigError, match=r"^--base: 'a' is not a valid URL"):
+        study(f"--access-log {path} --base a")
+
+
 def test_what_counts_comes_behind_the_warm_up() -> None:
     (planned,) = study(f"{URL} --clients 5 --seconds 10 --warm-up 3")
     assert planned.run.phases == (LoadPhase(0.0, ClosedLoop(5, 13.0), MIX, URL),)

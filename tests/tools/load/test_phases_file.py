@@ -55,9 +55,21 @@ urls = "urls.txt"
 def written(tmp_path: Path, text: str) -> Path:
     (tmp_path / "day.csv").write_text("0,5\n1,10\n2,15\n")
     (tmp_path / "urls.txt").write_text("http://a/1\nhttp://a/2 3\n")
+    logged = 'a - - [28/Aug/1995:00:00:0{} +0000] "{} /{} HTTP/1.0" 200 5\n'.format
+    (tmp_path / "access.log").write_text(
+        logged(0, "GET", 1) + logged(0, "POST", 1) + logged(0, "GET", 2) + logged(1, "GET", 1)
+    )
     path = tmp_path / "phases.toml"
     path.write_text(text)
     return path
+
+
+#: A phase that replays an access log
+LOGGED = """\
+[[phase]]
+access_log = "access.log"
+base = "http://a/x"
+"""
 
 
 def test_everything_that_can_be_said(tmp_path: Path) -> None:
@@ -78,9 +90,9 @@ RATE = "[[phase]]\nrate = 1\nseconds = 1\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "phases.toml: phase: at least one [[phase]] with clients, a rate, a ramp or a trace is required"),
+        ("", "phase: at least one [[phase]] with clients, a rate, a ramp, a trace or an access log is required"),
         ("[phase]\nrate = 1\n", "must be an array of tables, written as [[phase]]"),
-        ("[[phase]]\nseconds = 5\n", "phases.toml:1: [phase 1]: one of clients, rate, ramp, trace is required"),
+        ("[[phase]]\nseconds = 5\n", ":1: [phase 1]: one of clients, rate, ramp, trace, access_log is required"),
         ("[[phase]]\nrate = 5\nclients = 5\nseconds = 5\n", ":2: [phase 1] rate: cannot be combined with clients"),
         ("[[phase]]\nrate = 5\n", "phases.toml:1: [phase 1]: a limit is required; specify 'seconds' or 'requests'"),
         ("[[phase]]\nclients = 5\n", "phases.toml:1: [phase 1]: a limit is required; specify 'seconds' or 'requests'"),
@@ -107,6 +119,14 @@ RATE = "[[phase]]\nrate = 1\nseconds = 1\n"
         (RATE + 'files = "html"\n', "[phase 1] base: is missing"),
         (RATE + 'url = "http://a/"\nfiles = "html"\n', "phases.toml:5: [phase 1] files: cannot be combined with url"),
         (RATE + "[run]\n", "phases.toml:4: run: unknown key"),
+        (LOGGED + "requests = 0\n", "phases.toml:4: [phase 1] requests: must be a whole number"),
+        (LOGGED + 'url = "http://b/"\n', "phases.toml:4: [phase 1] url: cannot be combined with access_log"),
+        (LOGGED + "rate = 1\n", "phases.toml:2: [phase 1] access_log: cannot be combined with rate"),
+        (LOGGED + 'url_order = "lg"\n', "url_order: unknown value 'lg'. Perhaps you meant 'log'?"),
+        (LOGGED + "max = 1\n", "phases.toml:4: [phase 1] max: 'min' and 'max'"),
+        (LOGGED.replace("http", "ftp"), "phases.toml:3: [phase 1] base: 'ftp://a/x': the scheme ftp"),
+        (LOGGED.replace("base", "url_ordr"), "phases.toml:1: [phase 1] base: is missing"),
+        (LOGGED.replace("access.log", "none.log"), "phases.toml:2: [phase 1] access_log: "),
         ("[[phase]\n", "phases.toml:1: TOML:"),
     ],
 )  # fmt: skip
@@ -124,6 +144,16 @@ def test_a_phase_without_a_target(tmp_path: Path) -> None:
     assert read_phases(written(tmp_path, RATE + 'url = "http://b/"\n'))[0].mix == one_url("http://b/")
 
 
+def test_an_access_log(tmp_path: Path) -> None:
+    notes: list[str] = []
+    path = written(tmp_path, LOGGED + "min = 1\nmax = 5\nseconds = 4\nrequests = 9\nurl_order = 'even'\n")
+    (phase,) = read_phases(path, report=notes.append)
+    assert phase.load == OpenLoop((5.0, 1.0), 2.0, requests=9)
+    assert ([target.path for target in phase.mix.targets], phase.mix.order) == (["/x/1", "/x/2"], "even")
+    assert [note.partition(": ")[2] for note in notes] == ["requests other than GET skipped: 1; the first is line 2"]
+    assert read_phases(written(tmp_path, LOGGED))[0].load == OpenLoop((2.0, 1.0), 1.0)
+
+
 def test_all_errors_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
         read_phases(written(tmp_path, "[[phase]]\nrate = 0\nseconds = -1\nurl = 5\n"), MIX)
@@ -132,11 +162,11 @@ def test_all_errors_at_once(tmp_path: Path) -> None:
 
 KEYS = st.sampled_from(
     ["name", "begin", "rate", "ramp", "trace", "clients", "seconds", "requests", "spacing", "think", "url", "urls",
-     "files", "base", "column", "min", "max"]
+     "files", "base", "column", "min", "max", "access_log", "url_order"]
 )  # fmt: skip
 VALUES = st.sampled_from(
     ["0", "1", "-1", "5.5", "true", "nan", "[1]", "{a = 1}", '""', '"even"', '"1..5"', '"day.csv"', '"urls.txt"',
-     '"html"', '"http://a/"', "99999999999999"]
+     '"html"', '"access.log"', '"http://a/"', "99999999999999"]
 )  # fmt: skip
 
 

@@ -117,7 +117,8 @@ class ClientCrowd:
         """Start each request of an open loop at its due time, or as soon as possible afterwards."""
         loop, clock = self._loop, self._loop.clock
         chance = Random(f"mix {self._run.seed} {place} {self._run.part}")
-        client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
+        choose = self._run.phases[place].mix.chooser(chance, self._run.part, self._run.parts)
+        client = self._client(chance)
         at_once = 0
         # Every process draws the same random numbers and takes its own part of the sequence
         for start in arrivals(load, Random(f"arrivals {self._run.seed} {place}"), self._run.part, self._run.parts):

@@ -31,12 +31,13 @@ Examples:
   lbdns-load http://127.0.0.1:8080/ --rate 400..2400/400 --requests 30000 --csv rates.csv --plot rates.png
   lbdns-load http://127.0.0.1:8080/ --ramp 10..200 --seconds 5min --fail-if 'p99>200ms' --fail-if 'error_percent>1'
   lbdns-load http://127.0.0.1:8080/ --trace day.csv --min 10 --max 200 --seconds 10min
+  lbdns-load --access-log access.log.gz --base http://best.hobbit:8080 --min 10 --max 200 --seconds 10min
   lbdns-load --phases phases.toml --json -
   lbdns-load http://127.0.0.1:8080/ --search rate --connections 1000,10000 --range 100..5000
 
-With --rate, --ramp or --trace, latency is measured from the time at which a request was due. Latency therefore
-includes any delay before the request was sent. All statistics include failed requests. docs/reference/load.md
-explains the options, files and columns.
+With --rate, --ramp, --trace or --access-log, latency is measured from the time at which a request was due. Latency
+therefore includes any delay before the request was sent. All statistics include failed requests.
+docs/reference/load.md explains the options, files and columns.
 
 Exit status: 0 on success, 1 if a threshold is violated or no request succeeded, 2 if arguments are invalid."""
 
@@ -48,12 +49,12 @@ def command(**options: Any) -> int:
     """Send requests to web servers, and measure how many they handle and how the load is distributed.
 
     Clients wait for each response (--clients), or send requests at a given rate regardless of response times (--rate,
-    --ramp, --trace). Use --phases to combine several loads. The clients request one URL, a list of URLs, or WebStone's
-    set of files.
+    --ramp, --trace, --access-log). Use --phases to combine several loads. The clients request one URL, a list of URLs,
+    WebStone's set of files, or the URLs in an access log.
     """
     check_options(options)
     _check_files(options)
-    study = make_study(options) if options["search"] is None else ()
+    study = make_study(options, _note) if options["search"] is None else ()
     rows: list[ResultRow] = []
     found: SearchOutcome | None = None
     why: Exception | None = None  # why the study ended early; results up to then are still printed
@@ -80,6 +81,10 @@ def command(**options: Any) -> int:
         raise why
     measured = found.successful if found else any(row.figures.ok for row in rows)
     return 0 if measured and not failures else 1
+
+
+def _note(text: str) -> None:
+    click.echo(f"note: {text}", err=True)
 
 
 def _failures(options: Mapping[str, Any], rows: Sequence[ResultRow]) -> list[str]:

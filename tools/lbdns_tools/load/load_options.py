@@ -17,7 +17,7 @@ from lbdns_tools.load.load_option_parsers import MAX_CLIENTS, MAX_RATE
 from lbdns_tools.load.load_plan import SPACINGS, parse_resolve_rule
 from lbdns_tools.load.load_study import LOADS, OPEN_LOADS, SEARCHES
 from lbdns_tools.load.phases_file import TARGETS
-from lbdns_tools.load.request_mix import FILE_SETS
+from lbdns_tools.load.request_mix import FILE_SETS, ORDERS
 
 STDOUT: Final = Path("-")  # a file name that stands for standard output
 COUNTS: Final = ParsedValue(parsers.parse_counts, "N[..M/STEP],...")
@@ -43,7 +43,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.argument("url", required=False),
     _file("--urls", "FILE", "Request the URLs in FILE, which lists one URL per line, optionally followed by a weight."),
     click.option("--files", type=click.Choice(FILE_SETS), help="Request WebStone's files with WebStone's weights."),
-    click.option("--base", metavar="URL", help="Base URL of the files that --files requests."),
+    click.option("--base", metavar="URL", help="Base URL of the files that --files or --access-log requests."),
     # Name resolution
     click.option(
         "--resolver",
@@ -74,8 +74,22 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--trace-column", metavar="NAME|N", help="Column to read, required if the --trace file has several columns."
     ),
-    _rate("--min", "min_rate", False, "Scale the trace to a minimum rate of R requests/s. [default: 0 with --max]"),
-    _rate("--max", "max_rate", True, "Scale the trace to a maximum rate of R requests/s."),
+    _file(
+        "--access-log",
+        "FILE",
+        "Replay a web server's access log (common or combined log format, optionally gzipped). Without --seconds, the "
+        "run lasts as long as the log.",
+    ),
+    click.option(
+        "--url-order",
+        type=click.Choice(ORDERS),
+        help="Order in which the URLs in the --access-log are requested: as logged, each URL equally often in turn, or "
+        "at random, as often as logged. [default: log]",
+    ),
+    _rate(
+        "--min", "min_rate", False, "Scale the trace or log to a minimum rate of R requests/s. [default: 0 with --max]"
+    ),
+    _rate("--max", "max_rate", True, "Scale the trace or log to a maximum rate of R requests/s."),
     _file("--phases", "FILE.toml", "Read the phases of the load from FILE.toml. Phases may overlap."),
     click.option(
         "--spacing",
@@ -164,16 +178,18 @@ load_options: Final = add_options(OPTIONS)
 
 #: option -> options of which it requires at least one
 NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "files": ("base",), "base": ("files",), "ramp": ("seconds",), "trace": ("seconds",), "trace_column": ("trace",),
-    "min_rate": ("max_rate",), "max_rate": ("trace",), "spacing": ("rate", "ramp", "trace", "search"),
+    "files": ("base",), "base": ("files", "access_log"), "access_log": ("base",), "url_order": ("access_log",),
+    "ramp": ("seconds",), "trace": ("seconds",), "trace_column": ("trace",),
+    "min_rate": ("max_rate",), "max_rate": ("trace", "access_log"), "spacing": (*OPEN_LOADS, "search"),
     "search": ("span",), "span": ("search",), "connections": ("search",), "accuracy": ("search",),
     "max_errors": ("search",), "max_latency": ("search",), "min_achieved": ("search",),
 }  # fmt: skip
 #: option -> the options that it excludes
 EXCLUDES: Final[Mapping[str, tuple[str, ...]]] = {
     "phases": ("seconds", "requests", "warm_up"),
-    "think": ("rate", "ramp", "trace", "phases"),
-    "search": ("ramp", "trace", "phases", "clients", "fail_if", "repeat"),
+    "think": (*OPEN_LOADS, "phases"),
+    "search": ("ramp", "trace", "access_log", "phases", "clients", "fail_if", "repeat"),
+    "access_log": TARGETS,
 }
 #: Kind of search -> the options that it requires, and those that it excludes because it sets them itself
 SEARCH_NEEDS: Final[Mapping[str, tuple[str, ...]]] = {"rate": ("connections",), "connections": ("rate",), "clients": ()}
@@ -190,7 +206,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     ``options`` maps the options' parameter names to their values.
     """
     options = {name: value for name, value in options.items() if value and (name, value) != ("repeat", 1)}
-    if not any(name in options for name in (*TARGETS, "phases")):
+    if not any(name in options for name in (*TARGETS, "access_log", "phases")):
         raise click.UsageError("a target is required: specify a URL, --urls FILE, or --files html --base URL")
     excluded = [(name, other) for name, others in EXCLUDES.items() for other in others]
     for one, other in (*combinations(TARGETS, 2), *combinations(LOADS, 2), *excluded):
@@ -212,8 +228,8 @@ def check_options(options: Mapping[str, Any]) -> None:
 def _check_values(options: Mapping[str, Any]) -> None:
     if "warm_up" in options and "requests" in options and not any(name in options for name in OPEN_LOADS):
         raise click.UsageError(
-            "--warm-up and --requests can be combined only with --rate, --ramp or --trace; use --seconds instead of "
-            "--requests"
+            "--warm-up and --requests can be combined only with --rate, --ramp, --trace or --access-log; use --seconds "
+            "instead of --requests"
         )
     low, high = options.get("min_rate", 0.0), options.get("max_rate", MAX_RATE)
     if low > high:

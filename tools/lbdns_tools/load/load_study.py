@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from lbdns_shared.errors import ConfigError
+from lbdns_tools.load.access_log import read_access_log
 from lbdns_tools.load.load_plan import SPACINGS, ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule, Spacing
 from lbdns_tools.load.phases_file import TARGETS, read_phases
 from lbdns_tools.load.rate_trace import read_trace
-from lbdns_tools.load.request_mix import RequestMix, file_set, one_url, read_urls
+from lbdns_tools.load.request_mix import ORDERS, RequestMix, file_set, one_url, read_urls
 from lbdns_tools.load.result_rows import LoadPoint
 
 CLIENTS: Final = 20  # default without clients and rate: the lowest number in WebStone's runs
 SECONDS: Final = 10.0  # default without seconds and requests
-OPEN_LOADS: Final = ("rate", "ramp", "trace")
+OPEN_LOADS: Final = ("rate", "ramp", "trace", "access_log")
 LOADS: Final = ("clients", *OPEN_LOADS, "phases")
 SEARCHES: Final = ("rate", "connections", "clients")
 
@@ -71,13 +72,18 @@ def opened(settings: LoadRun, label: str, mix: RequestMix, load: OpenLoop) -> Pl
     return plan(settings, label, *phases, rate=load.rates[0] if len(load.rates) == 1 else None)
 
 
-def make_study(options: Mapping[str, Any]) -> tuple[PlannedRun, ...]:
-    """Return the planned runs that the command-line options specify. Raises ConfigError."""
+def make_study(options: Mapping[str, Any], report: Callable[[str], None] = lambda text: None) -> tuple[PlannedRun, ...]:
+    """Return the planned runs that the command-line options specify.
+
+    ``report`` is called with a note on input that is skipped. Raises ConfigError.
+    """
     settings = settings_of(options)
     if options["phases"] is not None:
         mix = mix_of(options) if any(options[name] for name in TARGETS) else None
         label = options["label"] or options["phases"].name
-        return (plan(settings, label, *read_phases(options["phases"], mix)),)
+        return (plan(settings, label, *read_phases(options["phases"], mix, report)),)
+    if options["access_log"] is not None:
+        return (_replayed(options, settings, report),)
     mix = mix_of(options)
     label = options["label"] or mix.name
     if not any(options[name] for name in OPEN_LOADS):
@@ -97,12 +103,30 @@ def _open_loads(options: Mapping[str, Any]) -> tuple[OpenLoop, ...]:
         rates = options["ramp"]
         step_s = (options["seconds"] or SECONDS) / (len(rates) - 1)
         return (OpenLoop(rates, step_s, spacing, ramp=True, requests=requests),)
-    span = None if options["max_rate"] is None else (options["min_rate"] or 0.0, options["max_rate"])
     try:
-        rates = read_trace(options["trace"], options["trace_column"] or "", span)
+        rates = read_trace(options["trace"], options["trace_column"] or "", _span(options))
     except ConfigError as error:
         raise ConfigError(*(f"--trace: {finding}" for finding in error.findings)) from None
     return (OpenLoop(rates, options["seconds"] / len(rates), spacing, requests=requests),)
+
+
+def _span(options: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the range to which rates are scaled, or None if they are not scaled."""
+    return None if options["max_rate"] is None else (options["min_rate"] or 0.0, options["max_rate"])
+
+
+def _replayed(options: Mapping[str, Any], settings: LoadRun, report: Callable[[str], None]) -> PlannedRun:
+    """Return the planned run that replays an access log. Raises ConfigError."""
+    spacing, requests = options["spacing"] or SPACINGS[0], options["requests"] or 0
+    try:
+        log = read_access_log(options["access_log"], report)
+        load = log.load(options["seconds"] or 0.0, _span(options), spacing, requests)
+        mix = log.mix(options["base"], options["url_order"] or ORDERS[0])
+    except ConfigError as error:
+        raise ConfigError(*(f"--access-log: {finding}" for finding in error.findings)) from None
+    except ValueError as error:
+        raise ConfigError(f"--base: {error}") from None
+    return opened(settings, options["label"] or log.name, mix, load)
 
 
 def steady(rate: float, seconds: float | None, requests: int, spacing: Spacing) -> OpenLoop:

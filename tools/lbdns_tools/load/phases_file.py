@@ -2,47 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from lbdns.config.toml_reader import TomlTable, read_toml
 from lbdns_shared.errors import ConfigError
+from lbdns_tools.load.access_log import read_access_log
 from lbdns_tools.load.load_option_parsers import MAX_CLIENTS, MAX_RATE, parse_ramp
 from lbdns_tools.load.load_plan import SPACINGS, ClosedLoop, LoadPhase, OpenLoop, Spacing
 from lbdns_tools.load.rate_trace import read_trace
-from lbdns_tools.load.request_mix import FILE_SETS, RequestMix, file_set, one_url, read_urls
+from lbdns_tools.load.request_mix import FILE_SETS, ORDERS, RequestMix, file_set, one_url, read_urls
 
 MAX_SECONDS: Final = 31 * 86_400.0
 MAX_REQUESTS: Final = 1_000_000_000
 MAX_COLUMNS: Final = 1_000_000
-KINDS: Final = ("clients", "rate", "ramp", "trace")
+KINDS: Final = ("clients", "rate", "ramp", "trace", "access_log")
 TARGETS: Final = ("url", "urls", "files")
 
 #: Placeholder for an invalid load until all findings are reported
 _NO_RATE: Final = OpenLoop((1.0,), 1.0)
 
 
-def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, ...]:
+def read_phases(
+    path: Path, mix: RequestMix | None = None, report: Callable[[str], None] = lambda text: None
+) -> tuple[LoadPhase, ...]:
     """Read a phases file. Phases without a target use ``mix``. Paths are relative to the phases file's directory.
 
-    Raises ConfigError with all errors in the file.
+    ``report`` is called with a note on input that is skipped. Raises ConfigError with all errors in the file.
     """
     root = read_toml(path)
     phases: list[LoadPhase] = []
     for number, table in enumerate(root.tables("phase"), 1):
         label = table.string("name", f"phase {number}")
         begin_s = table.number("begin", 0.0, 0.0, MAX_SECONDS)
-        load, target = _load(table, path.parent), _mix(table, path.parent, mix)
+        if "access_log" in table.values:
+            load, target = _replay(table, path.parent, report)
+        else:
+            load, target = _load(table, path.parent), _mix(table, path.parent, mix)
         if label in (phase.label for phase in phases):
             table.wrong("name", f"two phases are named {label!r}; rename one of them")
         if target is not None:
             phases.append(LoadPhase(begin_s, load, target, label))
         table.end()
     if not root.values.get("phase"):
-        root.wrong("phase", "at least one [[phase]] with clients, a rate, a ramp or a trace is required")
+        root.wrong("phase", "at least one [[phase]] with clients, a rate, a ramp, a trace or an access log is required")
     root.end()
     root.findings.raise_if_any()
     return tuple(phases)
+
+
+def _replay(
+    table: TomlTable, folder: Path, report: Callable[[str], None]
+) -> tuple[ClosedLoop | OpenLoop, RequestMix | None]:
+    """Return the load and the target of a phase that replays an access log."""
+    _one(table, KINDS)
+    for key in TARGETS:
+        if key in table.values:
+            table.wrong(key, "cannot be combined with access_log; specify 'base'")
+            table.get(key, type(table.values[key]), table.values[key], "")  # mark as known
+    spacing: Spacing = "poisson" if table.one_of("spacing", "even", SPACINGS) == "poisson" else "even"
+    seconds = table.number("seconds", 0.0, 1e-3, MAX_SECONDS) if "seconds" in table.values else 0.0
+    requests = table.integer("requests", 0, 1, MAX_REQUESTS) if "requests" in table.values else 0
+    order = table.one_of("url_order", ORDERS[0], ORDERS)
+    span, base = _span(table), table.required("base")
+    try:
+        log = read_access_log(folder / table.string("access_log"), report)
+        load = log.load(seconds, span, spacing, requests)
+    except ConfigError as error:
+        table.wrong("access_log", str(error))
+        return _NO_RATE, None
+    try:
+        return load, log.mix(base, order)
+    except ValueError as error:
+        table.wrong("base", str(error))
+        return load, None
 
 
 def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
@@ -105,6 +139,16 @@ def _ramp(table: TomlTable) -> tuple[float, ...]:
 def _trace(table: TomlTable, folder: Path) -> tuple[float, ...]:
     number = type(table.values.get("column")) is int
     column = str(table.integer("column", 1, 1, MAX_COLUMNS)) if number else table.string("column")
+    span = _span(table)
+    try:
+        return read_trace(folder / table.string("trace"), column, span)
+    except ConfigError as error:
+        table.wrong("trace", str(error))
+        return (1.0,)
+
+
+def _span(table: TomlTable) -> tuple[float, float] | None:
+    """Return the range to which rates are scaled, or None if they are not scaled."""
     least = table.number("min", 0.0, 0.0, MAX_RATE)
     most = table.number("max", MAX_RATE, 1e-6, MAX_RATE)
     scaled = [key for key in ("min", "max") if key in table.values]
@@ -112,11 +156,7 @@ def _trace(table: TomlTable, folder: Path) -> tuple[float, ...]:
         table.wrong(scaled[0], "'min' and 'max' (the lowest and highest rate in requests/s) must be used together")
     elif most < least:
         table.wrong("max", f"'max' must not be less than 'min': {most:g} is less than {least:g}")
-    try:
-        return read_trace(folder / table.string("trace"), column, (least, most) if scaled else None)
-    except ConfigError as error:
-        table.wrong("trace", str(error))
-        return (1.0,)
+    return (least, most) if scaled else None
 
 
 def _mix(table: TomlTable, folder: Path, mix: RequestMix | None) -> RequestMix | None:

@@ -41,10 +41,15 @@ def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = 
         wrong.append(f"{path}: the file contains no rates; write one rate per line")
     raise_findings(wrong)
     rates = scale(values, *span) if span else tuple(values)
+    check_rates(str(path), rates)
+    return rates
+
+
+def check_rates(name: str, rates: Sequence[float]) -> None:
+    """Raise ConfigError unless the highest rate is valid. ``name`` is the name of the file in the error."""
     if not 0 < max(rates) <= MAX_RATE:
         what = f"the highest rate must be above 0 and at most {MAX_RATE:g}/s, not {max(rates):g}"
-        raise ConfigError(f"{path}: {what}; specify a minimum and a maximum rate to scale the trace")
-    return rates
+        raise ConfigError(f"{name}: {what}; specify a minimum and a maximum rate to scale the trace")
 
 
 def scale(rates: Sequence[float], least: float, most: float) -> tuple[float, ...]:

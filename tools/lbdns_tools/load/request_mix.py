@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, count
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, Literal, get_args
 from urllib.parse import SplitResult, urlsplit
 
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
+
+RequestOrder = Literal["log", "even", "random"]
 
 HTTP_PORT: Final = 80
 MAX_WEIGHT: Final = 1e9  # the sum of a million such weights is still exact to a thousandth
@@ -26,6 +29,7 @@ WEBSTONE: Final = (
 #: The only page in the published tables of 1999, because the 5 MB file of the whole set made the results erratic
 PAGE_50K: Final = (("50k", 50_000, 1.0),)
 FILE_SETS: Final = ("html", "cgi", "mixed")
+ORDERS: Final[tuple[RequestOrder, ...]] = get_args(RequestOrder)
 
 _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f]")
 
@@ -52,17 +56,30 @@ class RequestTarget:
 
 @dataclass(frozen=True, slots=True)
 class RequestMix:
-    """Targets that are selected at random in proportion to their weights. ``targets`` is never empty."""
+    """Targets that are selected at random in proportion to their weights, or in a fixed order.
+
+    In the order ``even``, each target is selected in turn. In the order ``log``, ``sequence`` contains the index of
+    each target that is selected. A fixed order is repeated when it ends. ``targets`` is never empty.
+    """
 
     name: str
     targets: tuple[RequestTarget, ...]
+    order: RequestOrder = "random"
+    sequence: array[int] = field(default_factory=lambda: array("L"))
 
-    def chooser(self, chance: Random) -> Callable[[], RequestTarget]:
-        """Return a function that selects a target in O(log n) time for n targets."""
+    def chooser(self, chance: Random, part: int = 0, parts: int = 1) -> Callable[[], RequestTarget]:
+        """Return a function that selects a target in at most O(log n) time for n targets.
+
+        In a fixed order, the function selects every ``parts``-th target, beginning with number ``part``.
+        """
         targets = self.targets
         if len(targets) == 1:
             only = targets[0]
             return lambda: only
+        if self.order != "random":
+            sequence = self.sequence if self.order == "log" else range(len(targets))
+            numbers, length = count(part, parts).__next__, len(sequence)
+            return lambda: targets[sequence[numbers() % length]]
         sums = list(accumulate(target.weight for target in targets))
         total, last, draw = sums[-1], len(targets) - 1, chance.random
         # A rounded product could exceed the last sum

@@ -46,8 +46,14 @@ def test_the_ends_of_the_range() -> None:
     assert over.percentile(50) == 4000.0  # beyond the range the longest is all that is known
 
 
-def test_mean_and_longest_are_exact() -> None:
-    values = [0.001, 0.0123, 1.7, 900.0]
+def test_mean_shortest_and_longest_are_exact() -> None:
+    values = [0.0123, 0.001, 1.7, 900.0]
+    histogram = filled(values)
+    assert (histogram.shortest, filled([5.0, -1e-5]).shortest, LatencyHistogram().shortest) == (0.001, 0.0, None)
+    histogram.merge(filled([]))
+    assert histogram.shortest == 0.001
+    histogram.merge(filled([0.0005]))
+    assert histogram.shortest == 0.0005
     histogram = filled(values)
     assert histogram.mean == sum(values) / 4
     assert histogram.percentile(100) == histogram.percentile(100) == 900.0
@@ -90,9 +96,9 @@ def test_state_survives_the_wire() -> None:
     assert pickle.loads(pickle.dumps(histogram)).state() == histogram.state()
 
 
-def test_state_holds_sum_longest_and_the_buckets() -> None:
-    total, longest, *buckets = filled([0.0, 0.01, 0.01, 3.0, 5000.0]).state()
-    assert (total, longest) == (5003.02, 5000.0)
+def test_state_holds_sum_ends_and_the_buckets() -> None:
+    total, longest, shortest, *buckets = filled([0.0, 0.01, 0.01, 3.0, 5000.0]).state()
+    assert (total, longest, shortest) == (5003.02, 5000.0, 0.0)
     assert buckets[1::2] == [1, 2, 1, 1]
     assert buckets[::2] == sorted(buckets[::2])
-    assert LatencyHistogram().state() == [0.0, 0.0]
+    assert LatencyHistogram().state() == [0.0, 0.0, 0.0]

@@ -31,6 +31,8 @@ def test_figures_worked_out_by_hand() -> None:
     assert found.mean_s is not None
     assert found.connections_per_s * found.mean_s == pytest.approx(found.littles_load_factor)  # Little's law
     assert found.p50_s == pytest.approx(0.1, rel=0.005)
+    assert (found.min_s, found.p25_s) == (0.1, pytest.approx(0.1, rel=0.005))
+    assert found.p75_s == pytest.approx(0.3, rel=0.005)
     assert found.p90_s == pytest.approx(1.0, rel=0.005)
     assert found.max_s == 1.0
     assert found.failed_mean_s == 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, exp, log
+from math import ceil, exp, inf, log
 from typing import Final
 
 from lbdns_tools.percentiles import nearest_rank
@@ -18,19 +18,22 @@ _OFFSET: Final = 1 - log(LOWEST) * PER_E
 
 
 class LatencyHistogram:
-    """A histogram of times in seconds. ``sum`` and ``longest`` are exact. Percentiles between LOWEST and HIGHEST are
+    """A histogram of times in seconds. ``sum``, ``shortest`` and ``longest`` are exact. Percentiles between LOWEST and HIGHEST are
     accurate to within 0.5 %.
     """
 
-    __slots__ = ("_counts", "longest", "sum")
+    __slots__ = ("_counts", "_shortest", "longest", "sum")
 
     def __init__(self) -> None:
         self._counts = [0] * (_LAST + 1)
         self.sum = 0.0
         self.longest = 0.0
+        self._shortest = inf
 
     def add(self, seconds: float) -> None:
         """Add a time in seconds. Negative times count as 0, because a timer may fire slightly early."""
+        if seconds < self._shortest:
+            self._shortest = max(0.0, seconds)
         if seconds >= LOWEST:
             self._counts[int(log(seconds) * PER_E + _OFFSET) if seconds < HIGHEST else _LAST] += 1
             self.sum += seconds
@@ -46,6 +49,12 @@ class LatencyHistogram:
         self._counts = [mine + theirs for mine, theirs in zip(self._counts, other._counts, strict=True)]
         self.sum += other.sum
         self.longest = max(self.longest, other.longest)
+        self._shortest = min(self._shortest, other._shortest)
+
+    @property
+    def shortest(self) -> float | None:
+        """The shortest time in seconds, or None if the histogram is empty."""
+        return None if self._shortest == inf else self._shortest
 
     @property
     def count(self) -> int:
@@ -75,15 +84,18 @@ class LatencyHistogram:
         raise AssertionError("the rank must not exceed the number of recorded times")
 
     def state(self) -> list[float]:
-        """Return a list that contains the sum, the longest time, and the index and count of each non-empty bucket."""
+        """Return a list that contains the sum, the longest and the shortest time, and the index and count of each
+        non-empty bucket."""
         places = [part for place, count in enumerate(self._counts) if count for part in (place, count)]
-        return [self.sum, self.longest, *places]
+        return [self.sum, self.longest, self.shortest or 0.0, *places]
 
     @classmethod
     def from_state(cls, state: Sequence[float]) -> LatencyHistogram:
         """Return the histogram from which ``state`` was made."""
         found = cls()
-        found.sum, found.longest, *places = state
+        found.sum, found.longest, shortest, *places = state
+        if places:
+            found._shortest = shortest
         for place, count in zip(places[::2], places[1::2], strict=True):
             found._counts[int(place)] = int(count)
         return found

@@ -22,7 +22,10 @@ class RunStatistics:
     requests_per_s: float | None  # successful ones
     littles_load_factor: float | None  # mean number of requests under way: the sum of latencies divided by the time
     mean_s: float | None
+    min_s: float | None
+    p25_s: float | None
     p50_s: float | None
+    p75_s: float | None
     p90_s: float | None
     p95_s: float | None
     p99_s: float | None
@@ -67,7 +70,8 @@ class RunStatistics:
 COUNTS: Final = ("requests", "ok", "failed", "retried")
 #: Statistics that have a mean and a deviation over repetitions, and may have no result
 NUMBERS: Final = (
-    "connections_per_s", "requests_per_s", "littles_load_factor", "mean_s", "p50_s", "p90_s", "p95_s", "p99_s", "max_s",
+    "connections_per_s", "requests_per_s", "littles_load_factor", "mean_s", "min_s", "p25_s", "p50_s", "p75_s", "p90_s", "p95_s",
+    "p99_s", "max_s",
     "error_percent", "mbit_per_s", "failed_mean_s", "connect_mean_s", "connect_p95_s", "dns_mean_s", "dns_p95_s",
     "late_p99_s",
 )  # fmt: skip
@@ -97,7 +101,10 @@ def run_statistics(
         requests_per_s=per_second(tally.ok),
         littles_load_factor=per_second(tally.latency.sum),
         mean_s=tally.latency.mean,
+        min_s=tally.latency.shortest,
+        p25_s=at(25),
         p50_s=at(50),
+        p75_s=at(75),
         p90_s=at(90),
         p95_s=at(95),
         p99_s=at(99),

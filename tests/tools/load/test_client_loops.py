@@ -29,6 +29,10 @@ from tests.tools.load.loopback_servers import (
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
+#: A complete response with a length other than that which is known
+OTHER_LENGTH = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc")
+
+
 def test_closed_loop_counts_every_request() -> None:
     with web(answering(GOOD)) as server:
         tally = crowd_of(run_of(ClosedLoop(5, requests=203), f"http://127.0.0.1:{server.port}/")).tally
@@ -37,6 +41,17 @@ def test_closed_loop_counts_every_request() -> None:
     assert tally.servers == {"127.0.0.1": [203, 203]}
     assert tally.latency.count == tally.connect.count == 203
     assert tally.dns.count == 0
+
+
+def test_response_and_transfer_are_timed_apart() -> None:
+    page = (b"HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n", PAGE[:500], PAGE[500:])
+    with web(answering(*page, pause_s=0.05)) as server:
+        tally = crowd_of(run_of(ClosedLoop(2, requests=6), f"http://127.0.0.1:{server.port}/")).tally
+    assert (tally.statuses, tally.response.count, tally.transfer.count) == ({200: 6}, 6, 6)
+    # The head arrives after one pause, and the rest of the page after two more
+    assert (tally.response.shortest or 0) >= 0.045
+    assert tally.transfer.longest >= 0.045  # a busy machine may read the whole page at once, but not six times
+    assert tally.response.sum + tally.transfer.sum <= tally.latency.sum
 
 
 def test_kept_connections_are_one_a_client() -> None:
@@ -68,7 +83,7 @@ def test_kept_connection_that_was_closed_is_no_error() -> None:
         (answering(CHUNKED + b"5\r\nhel"), "protocol"),
         (answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"), "4xx"),
         (answering(b"HTTP/1.1 503 Busy\r\n\r\nbusy"), "5xx"),
-        (answering(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"), "protocol"),  # another length than is known
+        (OTHER_LENGTH, "protocol"),
     ],
 )
 def test_every_kind_of_failure_is_counted(behaviour: Behaviour, error: str) -> None:
@@ -78,6 +93,8 @@ def test_every_kind_of_failure_is_counted(behaviour: Behaviour, error: str) -> N
         tally = crowd_of(run_of(ClosedLoop(2, requests=6), mix, timeout_s=patience)).tally
     assert (tally.requests, tally.ok, tally.errors[error]) == (6, 0, 6)
     assert tally.latency.count == 6
+    assert tally.response.count == sum(tally.statuses.values())
+    assert bool(tally.statuses) == (error in ("4xx", "5xx") or behaviour is OTHER_LENGTH)
     if error == "timeout":
         assert (tally.latency.percentile(0) or 0) >= 0.19
 
@@ -131,7 +148,7 @@ def test_out_of_descriptors_is_our_own_failure() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert crowd.tally.requests == 40
     assert crowd.tally.errors["local"] > 0
-    assert crowd._sockets.local[errno.EMFILE] == crowd.tally.errors["local"]
+    assert crowd._sockets.local[errno.EMFILE] == crowd.tally.errors["local"] == crowd.tally.local["descriptor"]
 
 
 def _limit_with_free(count: int) -> int:
@@ -173,7 +190,7 @@ def test_queue_for_connections_ends_too() -> None:
         tally = crowd_of(run).tally
     assert (tally.requests, tally.ok) == (20, 0)
     assert tally.errors["local"] + tally.errors["timeout"] == 20
-    assert tally.errors["local"] > 0
+    assert tally.errors["local"] == tally.local["connection"] > 0
     assert tally.errors["timeout"] > 0
 
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from lbdns_tools.load.request_tally import ERRORS, RequestTally
+from lbdns_tools.load.request_tally import ERRORS, LOCAL_CAUSES, RequestTally
 
 
 def some(seed: int, requests: int = 200) -> RequestTally:
@@ -18,6 +18,10 @@ def some(seed: int, requests: int = 200) -> RequestTally:
         error = chance.choice(ERRORS) if chance.random() < 0.3 else ""
         server = "" if error == "dns" else chance.choice(("198.18.0.1", "198.18.0.2"))
         tally.add(chance.uniform(0, 9), chance.expovariate(20), 0.001, 0.002, 1000, server, error, 0.0001)
+        if error == "local":
+            tally.add_local(chance.choice(LOCAL_CAUSES))
+        elif not error:
+            tally.add_response(chance.choice((200, 304)), 0.01, 0.02)
     return tally
 
 
@@ -50,6 +54,8 @@ def test_only_what_was_done_has_a_time() -> None:
 def test_an_unknown_class_of_error_is_a_mistake() -> None:
     with pytest.raises(KeyError):
         RequestTally().add(0.0, 0.1, 0.0, 0.0, 0, "", "tired")
+    with pytest.raises(KeyError):
+        RequestTally().add_local("tired")
 
 
 def test_processes_add_up() -> None:
@@ -59,6 +65,8 @@ def test_processes_add_up() -> None:
     assert whole.requests == 400
     assert whole.ok == parts[0].ok + parts[1].ok
     assert sum(whole.errors.values()) == whole.failed == whole.failed_latency.count
+    assert sum(whole.local.values()) == whole.errors["local"]
+    assert sum(whole.statuses.values()) == whole.response.count == whole.transfer.count == whole.ok
     assert sum(requests for requests, _ in whole.servers.values()) == 400 - whole.errors["dns"]
     assert sum(ok for _, ok in whole.servers.values()) == whole.ok
     for column, count in ((1, 400), (2, whole.ok), (3, whole.failed)):
@@ -74,9 +82,11 @@ def test_state_is_whole() -> None:
     assert (state["requests"], state["ok"], state["retried"]) == (200, tally.ok, 4)
     assert (state["bytes"], state["connections"]) == (tally.bytes, tally.connections)
     assert state["errors"] == tally.errors
+    assert state["local"] == tally.local
+    assert dict(state["statuses"]) == tally.statuses
     assert {server: counts for server, *counts in state["servers"]} == tally.servers
     assert {second: counts for second, *counts in state["seconds"]} == tally.seconds
-    for name in ("latency", "failed_latency", "dns", "connect", "late"):
+    for name in ("latency", "failed_latency", "dns", "connect", "late", "response", "transfer"):
         assert state[name] == getattr(tally, name).state()
 
 

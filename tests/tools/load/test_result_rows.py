@@ -61,6 +61,7 @@ def test_every_column_is_documented() -> None:
     edges = frontier(lambda count, rate: row(rate=rate).figures, FailureCriteria(), (5,), 1.0, 2.0)
     for column in (*columns(row()), *frontier_csv(edges).splitlines()[0].split(","), "share_ADDRESS"):
         name = "errors_CLASS" if column.startswith("errors_") else column
+        name = "local_CAUSE" if column.startswith("local_") else name
         assert f"`{name}`" in text, column
 
 

@@ -21,14 +21,17 @@ _OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a local failure, which 
 
 
 class RequestTimings:
-    """A request in progress: its times, its server, and the number of bytes received."""
+    """A request in progress: its times, its server, its status, and the number of bytes received."""
 
-    __slots__ = ("bytes", "connect_s", "dns_s", "resolving", "server")
+    __slots__ = ("bytes", "cause", "connect_s", "dns_s", "first_byte_at", "resolving", "sent_at", "server", "status")
 
     def __init__(self) -> None:
         self.bytes = 0
         self.connect_s = self.dns_s = 0.0
         self.server = ""
+        self.cause = ""  # of a failure of the kind "local"
+        self.status = 0  # of the complete response; 0 if there is none
+        self.sent_at = self.first_byte_at = 0.0
         self.resolving = 0.0  # start of the lookup under way; 0 if there is none
 
 
@@ -139,6 +142,7 @@ class ClientCrowd:
             try:
                 await pause()
             except OutOfTimeError:
+                timings.cause = "connection"
                 self._count(timings, "local", intended, intended, clock())
                 return "local"
             finally:
@@ -150,7 +154,7 @@ class ClientCrowd:
         try:
             await self._fetch(target, client, timings)
         except RequestError as failure:
-            error = failure.kind
+            error, timings.cause = failure.kind, failure.cause
         except OutOfTimeError:
             error = "timeout"
         finally:
@@ -219,6 +223,8 @@ class ClientCrowd:
             timings.bytes += response.bytes
             if is_fresh:
                 timings.connect_s = connection.connect_s
+        timings.status = response.status
+        timings.sent_at, timings.first_byte_at = connection.sent_at, connection.first_byte_at
 
     def _count(self, timings: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
         """Count a request. Latency excludes the DNS lookup, unless the lookup failed.
@@ -238,6 +244,11 @@ class ClientCrowd:
         self.lateness.add(due_s, late_s)
         latency_s = end - intended if error == "dns" else end - intended - timings.dns_s
         self.tally.add(due_s, latency_s, timings.dns_s, timings.connect_s, timings.bytes, timings.server, error, late_s)
+        if timings.status:
+            response_s = timings.first_byte_at - timings.sent_at
+            self.tally.add_response(timings.status, response_s, end - timings.first_byte_at)
+        if error == "local":
+            self.tally.add_local(timings.cause)
 
     def _give_turn(self) -> None:
         """After a request completes, resume the request that has waited longest, if any is waiting."""

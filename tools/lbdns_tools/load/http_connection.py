@@ -17,17 +17,29 @@ LINGER_S: Final = 1.0
 _PIECE: Final = 65_536  # bytes read at a time, if they must be parsed
 _BLIND: Final = 1 << 20  # bytes dropped at a time, if they need no parsing
 _IP_BIND_ADDRESS_NO_PORT: Final = 24  # linux/in.h: choose the port at connect, separately per destination
-_OURS: Final = {errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRINUSE}
+#: Errors that this machine causes -> causes in request_tally.LOCAL_CAUSES
+_OURS: Final = {
+    errno.EADDRNOTAVAIL: "port",
+    errno.EADDRINUSE: "port",
+    errno.EMFILE: "descriptor",
+    errno.ENFILE: "descriptor",
+    errno.ENOBUFS: "memory",
+    errno.ENOMEM: "memory",
+}
 _RESET: Final = {errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN}
 _nowhere: Final = bytearray(_BLIND)  # MSG_TRUNC never writes to this buffer; its size limits what a call drops
 
 
 class RequestError(Exception):
-    """The exception for a failed request. ``kind`` is one of ``request_tally.ERRORS``."""
+    """The exception for a failed request.
 
-    def __init__(self, kind: str, detail: str) -> None:
+    ``kind`` is one of ``request_tally.ERRORS``. ``cause`` is one of ``request_tally.LOCAL_CAUSES`` if ``kind`` is
+    "local".
+    """
+
+    def __init__(self, kind: str, detail: str, cause: str = "") -> None:
         super().__init__(f"{kind}: {detail}")
-        self.kind = kind
+        self.kind, self.cause = kind, cause
 
 
 class StaleError(Exception):
@@ -85,7 +97,7 @@ class LoadConnections:
             kind = "reset"
         else:
             kind = "timeout" if code == errno.ETIMEDOUT else "refused"  # possibly by a router or a packet filter
-        return RequestError(kind, errno.errorcode.get(code, str(error)))
+        return RequestError(kind, errno.errorcode.get(code, str(error)), _OURS.get(code, ""))
 
     def close(self) -> None:
         for connection in (*self.idle, *self.leaving.under_way):
@@ -95,16 +107,21 @@ class LoadConnections:
 class HttpConnection(DescriptorWaiter):
     """One HTTP connection.
 
-    ``connect_s`` is the time taken to connect, in seconds. ``used`` is the number of responses received.
+    ``connect_s`` is the time taken to connect, in seconds. ``used`` is the number of responses received. ``sent_at``
+    and ``first_byte_at`` are the times on the loop's clock at which the latest request was sent, and at which its
+    response began to arrive.
     """
 
-    __slots__ = ("_began", "_sock", "_sockets", "address", "connect_s", "is_open", "port", "used")
+    __slots__ = (
+        "_began", "_sock", "_sockets", "address", "connect_s", "first_byte_at", "is_open", "port", "sent_at", "used",
+    )  # fmt: skip
 
     def __init__(self, sockets: LoadConnections, sock: socket.socket, address: str, port: int) -> None:
         super().__init__(sockets.loop, sock.fileno())
         self._sockets, self._sock = sockets, sock
         self.address, self.port = address, port
         self.is_open, self.used, self.connect_s = True, 0, 0.0
+        self.sent_at = self.first_byte_at = 0.0
         self._began = sockets.loop.clock()
         sockets.open += 1
 
@@ -165,14 +182,16 @@ class HttpConnection(DescriptorWaiter):
             if not self.connect_s:
                 self.connect_s = before - self._began
             if sent == len(rest):
+                self.sent_at = before
                 return
             rest = rest[sent:]
 
     async def _receive(self, response: HttpResponse) -> bool:
         """Read a response, and return whether the server then closed the connection."""
         recv, recv_into = self._sock.recv, self._sock.recv_into
+        await self.ready(READ)
+        self.first_byte_at = self._loop.clock()
         while True:
-            await self.ready(READ)
             try:
                 while skippable := response.skippable:
                     count = recv_into(_nowhere, min(skippable, _BLIND), socket.MSG_TRUNC)
@@ -183,6 +202,7 @@ class HttpConnection(DescriptorWaiter):
                         return False
                 data = recv(_PIECE)
             except BlockingIOError:
+                await self.ready(READ)
                 continue
             if not data:
                 if response.is_empty and self.used:

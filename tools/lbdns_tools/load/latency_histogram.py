@@ -18,8 +18,8 @@ _OFFSET: Final = 1 - log(LOWEST) * PER_E
 
 
 class LatencyHistogram:
-    """A histogram of times in seconds. ``sum``, ``shortest`` and ``longest`` are exact. Percentiles between LOWEST and HIGHEST are
-    accurate to within 0.5 %.
+    """A histogram of times in seconds. ``sum``, ``shortest`` and ``longest`` are exact. Percentiles
+    between LOWEST and HIGHEST are accurate to within 0.5 %.
     """
 
     __slots__ = ("_counts", "_shortest", "longest", "sum")

@@ -12,8 +12,10 @@ from lbdns_tools.load.latency_histogram import LatencyHistogram
 #: Kinds of failure. "local": a limit of this machine (ports, descriptors), so not the server's fault
 ERRORS: Final = ("refused", "reset", "timeout", "4xx", "5xx", "dns", "protocol", "local")
 UNCONNECTED: Final = frozenset({"refused", "dns", "local"})  # failures before a connection existed
+#: Causes of failures of the kind "local": no free source port, file descriptor, allowed connection or kernel memory
+LOCAL_CAUSES: Final = ("port", "descriptor", "connection", "memory")
 _COUNTS: Final = ("requests", "ok", "bytes", "connections", "retried")
-_TIMES: Final = ("latency", "failed_latency", "dns", "connect", "late")
+_TIMES: Final = ("latency", "failed_latency", "dns", "connect", "late", "response", "transfer")
 
 
 class RequestTally:
@@ -28,11 +30,15 @@ class RequestTally:
         "failed_latency",  # of failed requests alone, which are also in latency
         "late",  # time between due and actual start of each request (open loop)
         "latency",  # of all requests; a timeout counts with the time it took
+        "local",  # cause (of LOCAL_CAUSES) -> failures of the kind "local"
         "ok",
         "requests",
+        "response",  # time from sending a request to the first byte of its response
         "retried",  # on a new connection, because a kept one had been closed; not an error
         "seconds",  # second of the run -> [started, successful, failed]
         "servers",  # address or ADDRESS:PORT -> [requests, ok]
+        "statuses",  # status code -> complete responses
+        "transfer",  # time from the first to the last byte of each complete response
     )
 
     def __init__(self) -> None:
@@ -41,7 +47,10 @@ class RequestTally:
         self.servers: dict[str, list[int]] = defaultdict(partial(list, (0, 0)))
         self.latency, self.failed_latency = LatencyHistogram(), LatencyHistogram()
         self.dns, self.connect, self.late = LatencyHistogram(), LatencyHistogram(), LatencyHistogram()
+        self.response, self.transfer = LatencyHistogram(), LatencyHistogram()
         self.seconds: dict[int, list[int]] = defaultdict(partial(list, (0, 0, 0)))
+        self.statuses: dict[int, int] = defaultdict(int)
+        self.local = dict.fromkeys(LOCAL_CAUSES, 0)
 
     def add(
         self,
@@ -82,6 +91,16 @@ class RequestTally:
             counts[0] += 1
             counts[1] += not error
 
+    def add_response(self, status: int, response_s: float, transfer_s: float) -> None:
+        """Count the complete response of a request that ``add`` counts."""
+        self.statuses[status] += 1
+        self.response.add(response_s)
+        self.transfer.add(transfer_s)
+
+    def add_local(self, cause: str) -> None:
+        """Count the cause, one of LOCAL_CAUSES, of a request that ``add`` counts with the error "local"."""
+        self.local[cause] += 1
+
     @property
     def failed(self) -> int:
         return self.requests - self.ok
@@ -101,6 +120,10 @@ class RequestTally:
             getattr(self, name).merge(getattr(other, name))
         for error, count in other.errors.items():
             self.errors[error] += count
+        for status, count in other.statuses.items():
+            self.statuses[status] += count
+        for cause, count in other.local.items():
+            self.local[cause] += count
         for server, counts in other.servers.items():
             _add(self.servers[server], counts)
         for second, counts in other.seconds.items():
@@ -112,6 +135,8 @@ class RequestTally:
             **{name: getattr(self, name) for name in _COUNTS},
             **{name: getattr(self, name).state() for name in _TIMES},
             "errors": dict(self.errors),
+            "local": dict(self.local),
+            "statuses": [[status, count] for status, count in sorted(self.statuses.items())],
             "servers": [[server, *counts] for server, counts in self.servers.items()],
             "seconds": [[second, *counts] for second, counts in self.seconds.items()],
         }

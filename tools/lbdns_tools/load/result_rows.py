@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from lbdns_tools.load.capacity_search import FrontierPoint, SearchResult
-from lbdns_tools.load.request_tally import ERRORS, RequestTally
-from lbdns_tools.load.run_statistics import NUMBERS, RunStatistics, spread
+from lbdns_tools.load.request_tally import ERRORS, LOCAL_CAUSES, RequestTally
+from lbdns_tools.load.run_statistics import NUMBERS, STATUSES, RunStatistics, spread
 
 #: Column names shared with the results of 1999; the other columns are named as in RunStatistics
 WEBSTONE: Final[Mapping[str, str]] = {
@@ -137,6 +137,8 @@ def columns(row: ResultRow) -> dict[str, Any]:
         "ok": figures.ok,
         **{name: figures.number(name) for name in OTHERS},
         **{f"errors_{error}": figures.errors[error] for error in ERRORS},
+        **{f"local_{cause}": figures.local[cause] for cause in LOCAL_CAUSES},
+        **{f"status_{name}": figures.statuses[name] for name in STATUSES},
         "retried": figures.retried,
         "saturated": figures.saturated,
     }

@@ -33,6 +33,13 @@ class RunStatistics:
     error_percent: float | None
     mbit_per_s: float | None
     failed_mean_s: float | None  # of the failed requests alone
+    rate_min_per_s: float | None  # successful requests in the seconds of the run, see _rates
+    rate_max_per_s: float | None
+    rate_deviation_per_s: float | None
+    response_mean_s: float | None  # from sending a request to the first byte of its response
+    response_p95_s: float | None
+    transfer_mean_s: float | None  # from the first to the last byte of a response
+    transfer_p95_s: float | None
     connect_mean_s: float | None
     connect_p95_s: float | None
     dns_mean_s: float | None
@@ -40,6 +47,8 @@ class RunStatistics:
     late_p99_s: float | None  # how late requests were sent; None in a closed loop, where no request can be late
     errors: Mapping[str, int]  # by kind, all of request_tally.ERRORS
     shares: Mapping[str, float]  # of the requests that reached a server, by its address
+    statuses: Mapping[str, int]  # complete responses, by class of the status, all of STATUSES
+    local: Mapping[str, int]  # errors of the kind "local", by cause, all of request_tally.LOCAL_CAUSES
     saturated: str = ""  # why the load generator itself was the limit; "" if it was not
     names: Mapping[str, str] = field(default_factory=dict)  # address, as in shares -> name, if it has one of its own
 
@@ -61,6 +70,8 @@ class RunStatistics:
         return {
             **{name: getattr(self, name) for name in (*COUNTS, *NUMBERS)},
             "errors": dict(self.errors),
+            "statuses": dict(self.statuses),
+            "local": dict(self.local),
             "shares": dict(self.shares),
             "names": dict(self.names),
             "saturated": self.saturated,
@@ -68,12 +79,14 @@ class RunStatistics:
 
 
 COUNTS: Final = ("requests", "ok", "failed", "retried")
+STATUSES: Final = ("2xx", "3xx", "4xx", "5xx")
 #: Statistics that have a mean and a deviation over repetitions, and may have no result
 NUMBERS: Final = (
-    "connections_per_s", "requests_per_s", "littles_load_factor", "mean_s", "min_s", "p25_s", "p50_s", "p75_s", "p90_s", "p95_s",
-    "p99_s", "max_s",
-    "error_percent", "mbit_per_s", "failed_mean_s", "connect_mean_s", "connect_p95_s", "dns_mean_s", "dns_p95_s",
-    "late_p99_s",
+    "connections_per_s", "requests_per_s", "littles_load_factor", "mean_s", "min_s", "p25_s", "p50_s", "p75_s",
+    "p90_s", "p95_s", "p99_s", "max_s", "error_percent", "mbit_per_s", "failed_mean_s",
+    "rate_min_per_s", "rate_max_per_s", "rate_deviation_per_s",
+    "response_mean_s", "response_p95_s", "transfer_mean_s", "transfer_p95_s",
+    "connect_mean_s", "connect_p95_s", "dns_mean_s", "dns_p95_s", "late_p99_s",
 )  # fmt: skip
 
 
@@ -91,6 +104,7 @@ def run_statistics(
         return amount / seconds if timed else None
 
     at: Callable[[float], float | None] = tally.latency.percentile
+    rates = _rates(tally)
     reached = sum(requests for requests, _ in tally.servers.values())
     return RunStatistics(
         seconds=seconds,
@@ -112,6 +126,13 @@ def run_statistics(
         error_percent=100 * tally.failed / tally.requests if measured else None,
         mbit_per_s=per_second(tally.bytes * 8 / 1e6),
         failed_mean_s=tally.failed_latency.mean,
+        rate_min_per_s=min(rates) if rates else None,
+        rate_max_per_s=max(rates) if rates else None,
+        rate_deviation_per_s=stdev(rates) if len(rates) > 1 else None,
+        response_mean_s=tally.response.mean,
+        response_p95_s=tally.response.percentile(95),
+        transfer_mean_s=tally.transfer.mean,
+        transfer_p95_s=tally.transfer.percentile(95),
         connect_mean_s=tally.connect.mean,
         connect_p95_s=tally.connect.percentile(95),
         dns_mean_s=tally.dns.mean,
@@ -119,9 +140,24 @@ def run_statistics(
         late_p99_s=tally.late.percentile(99) if tally.late.longest else None,
         errors=dict(tally.errors),
         shares={server: tally.servers[server][0] / reached for server in sorted(tally.servers)} if reached else {},
+        statuses={
+            name: sum(n for status, n in tally.statuses.items() if f"{status // 100}xx" == name) for name in STATUSES
+        },
+        local=dict(tally.local),
         saturated=saturated,
         names=dict(names or {}),
     )
+
+
+def _rates(tally: RequestTally) -> list[int]:
+    """Return the number of successful requests in each second in which requests were sent.
+
+    The last second is omitted, because the run may end before it does.
+    """
+    starting = [second for second, (started, _, _) in tally.seconds.items() if started]
+    if not starting:
+        return []
+    return [tally.seconds.get(second, (0, 0, 0))[1] for second in range(min(starting), max(starting))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -72,8 +73,11 @@ async def stalling(web: Web, reader: asyncio.StreamReader, writer: asyncio.Strea
 
 
 @contextlib.contextmanager
-def web(behaviour: Behaviour, address: str = "127.0.0.1", port: int = 0) -> Iterator[Web]:
-    """Run a web server that handles every connection with ``behaviour``. The default port is a free one."""
+def web(
+    behaviour: Behaviour, address: str = "127.0.0.1", port: int = 0, context: ssl.SSLContext | None = None
+) -> Iterator[Web]:
+    """Run a web server that handles every connection with ``behaviour``, with TLS if ``context`` is given. The default
+    port is a free one."""
     seen = Web()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -85,7 +89,7 @@ def web(behaviour: Behaviour, address: str = "127.0.0.1", port: int = 0) -> Iter
 
     @asynccontextmanager
     async def served() -> AsyncIterator[None]:
-        server = await asyncio.start_server(serve, address, port, backlog=1024)
+        server = await asyncio.start_server(serve, address, port, backlog=1024, ssl=context)
         seen.port = server.sockets[0].getsockname()[1]
         try:
             yield

@@ -180,7 +180,8 @@ def test_ctrl_c_tells_what_was_measured_by_then(url: str, tmp_path: Path) -> Non
     ("arguments", "message"),
     [
         ((), "a target is required: specify a URL"),
-        (("https://a/",), "URL: 'https://a/': the scheme https is not supported; use http://"),
+        (("ftp://a/",), "URL: 'ftp://a/': the scheme ftp is not supported; use http:// or https://"),
+        (("https://a/", "--ca-file", "/dev/null"), "--ca-file: /dev/null: the file contains no valid certificate"),
         (("http://a/", "--clients", "5..1/1"), "must not be less than the first"),
         (("http://a/", "--clients", "5", "--rate", "5"), "--clients and --rate cannot be combined"),
         (("http://a/", "--csv", "/none/x.csv"), "--csv: /none/x.csv: the directory /none does not exist"),

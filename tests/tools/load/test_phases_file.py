@@ -113,7 +113,7 @@ RATE = "[[phase]]\nrate = 1\nseconds = 1\n"
         (RATE + "begn = 1\n", "phases.toml:4: [phase 1] begn: unknown key. Perhaps you meant 'begin'?"),
         (RATE + "begin = -1\n", "phases.toml:4: [phase 1] begin: must be a number from 0"),
         (RATE + 'name = "a"\n' + RATE + 'name = "a"\n', "phases.toml:8: [phase a] name: two phases are named 'a'"),
-        (RATE + 'url = "https://a/"\n', "phases.toml:4: [phase 1] url: 'https://a/': the scheme https"),
+        (RATE + 'url = "ftp://a/"\n', "phases.toml:4: [phase 1] url: 'ftp://a/': the scheme ftp"),
         (RATE + 'urls = "none"\n', "phases.toml:4: [phase 1] urls: "),
         (RATE + 'files = "htm"\nbase = "http://a/"\n', "files: unknown value 'htm'. Perhaps you meant 'html'?"),
         (RATE + 'files = "html"\n', "[phase 1] base: is missing"),

@@ -36,7 +36,7 @@ def test_urls(text: str, target: RequestTarget, authority: str) -> None:
     [
         ("best.hobbit", "write http://HOST"),
         ("best.hobbit:8080/x", "write http://HOST"),
-        ("https://best.hobbit/", "the scheme https is not supported"),
+        ("ftp://best.hobbit/", "the scheme ftp is not supported"),
         ("http://", "the host is missing"),
         ("http:///x", "the host is missing"),
         ("http://me@best.hobbit/", "the URL must not contain a user name"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -15,6 +16,7 @@ from lbdns_tools.load.process_measurements import StartLateness
 from lbdns_tools.load.request_mix import RequestTarget
 from lbdns_tools.load.request_tally import RequestTally
 from lbdns_tools.load.stub_resolver import ClientNames, StubResolver
+from lbdns_tools.load.tls_connection import TlsConnection, tls_context
 
 _AT_ONCE: Final = 16  # late requests started before responses are handled again
 _OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a local failure, which is reported at once
@@ -23,11 +25,12 @@ _OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a local failure, which 
 class RequestTimings:
     """A request in progress: its times, its server, its status, and the number of bytes received."""
 
-    __slots__ = ("bytes", "cause", "connect_s", "dns_s", "first_byte_at", "resolving", "sent_at", "server", "status")
+    __slots__ = ("bytes", "cause", "connect_s", "dns_s", "first_byte_at", "resolving", "sent_at", "server", "status",
+                 "tls_s")  # fmt: skip
 
     def __init__(self) -> None:
         self.bytes = 0
-        self.connect_s = self.dns_s = 0.0
+        self.connect_s = self.dns_s = self.tls_s = 0.0
         self.server = ""
         self.cause = ""  # of a failure of the kind "local"
         self.status = 0  # of the complete response; 0 if there is none
@@ -70,6 +73,8 @@ class ClientCrowd:
         self._sockets, self._resolver, self._fixed = sockets, resolver, fixed
         self._limits = TimeLimits(loop, run.timeout_s)
         self._waiting = TimeLimits(loop, run.timeout_s)  # tasks that wait for one of max_connections
+        secured = any(target.tls for phase in run.phases for target in phase.mix.targets)
+        self._context = tls_context(run.ca_file, run.insecure) if secured else None
         self._requests: dict[RequestTarget, bytes] = {}
         self._by_name = run.resolve.mode == "connection"
         self._shows_ports = len({target.port for phase in run.phases for target in phase.mix.targets}) > 1
@@ -181,17 +186,18 @@ class ClientCrowd:
                 timings.dns_s = self._loop.clock() - timings.resolving
                 timings.resolving = 0.0
             if not self._by_name:
-                use = (address, target.port)
+                # Connections with TLS belong to the name in the server's certificate
+                use = (f"{address} {target.host}" if target.tls else address, target.port)
                 connection = client.take(use)
             if connection is None:
-                connection = self._connect(address, target.port, timings)
+                connection = self._connect(address, target, timings)
         timings.server = self._server(connection.address, target.port)
         response = HttpResponse()
         try:
             await self._exchange(connection, target, response, timings)
         except StaleError:
             self.tally.retried += 1
-            connection, response = self._connect(connection.address, target.port, timings), HttpResponse()
+            connection, response = self._connect(connection.address, target, timings), HttpResponse()
             await self._exchange(connection, target, response, timings)
         client.keep(use, connection)
         if response.status >= 400:
@@ -199,12 +205,15 @@ class ClientCrowd:
         if target.expect is not None and response.bytes != target.expect:
             raise RequestError("protocol", f"the body must have {target.expect} bytes, but has {response.bytes}")
 
-    def _connect(self, address: str, port: int, timings: RequestTimings) -> HttpConnection:
+    def _connect(self, address: str, target: RequestTarget, timings: RequestTimings) -> HttpConnection:
         try:
-            return self._sockets.connect(address, port)
+            if self._context is None or not target.tls:
+                return self._sockets.connect(address, target.port)
+            secure = partial(TlsConnection, context=self._context, host=target.host)
+            return self._sockets.connect(address, target.port, secure)
         except RequestError as failure:
             if failure.kind != "local":
-                timings.server = self._server(address, port)
+                timings.server = self._server(address, target.port)
             raise
 
     def _server(self, address: str, port: int) -> str:
@@ -222,7 +231,7 @@ class ClientCrowd:
         finally:
             timings.bytes += response.bytes
             if is_fresh:
-                timings.connect_s = connection.connect_s
+                timings.connect_s, timings.tls_s = connection.connect_s, connection.tls_s
         timings.status = response.status
         timings.sent_at, timings.first_byte_at = connection.sent_at, connection.first_byte_at
 
@@ -247,6 +256,8 @@ class ClientCrowd:
         if timings.status:
             response_s = timings.first_byte_at - timings.sent_at
             self.tally.add_response(timings.status, response_s, end - timings.first_byte_at)
+        if timings.tls_s:
+            self.tally.tls.add(timings.tls_s)
         if error == "local":
             self.tally.add_local(timings.cause)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import ssl
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import cycle
@@ -65,8 +66,11 @@ class LoadConnections:
             if fitting:
                 self._sources[is_ipv6] = cycle(fitting).__next__
 
-    def connect(self, address: str, port: int) -> HttpConnection:
-        """Start connecting to ``address`` and return the connection. Raises RequestError."""
+    def connect(self, address: str, port: int, secure: NewConnection | None = None) -> HttpConnection:
+        """Start connecting to ``address`` and return the connection. Raises RequestError.
+
+        ``secure`` creates the connection for a socket if TLS is used.
+        """
         if self.limit and self.open >= self.limit and self.idle:
             next(iter(self.idle)).close()
         is_ipv6 = ":" in address
@@ -85,7 +89,7 @@ class LoadConnections:
         except OSError as error:
             sock.close()
             raise self.failure(error) from None
-        return HttpConnection(self, sock, address, port)
+        return (secure or HttpConnection)(self, sock, address, port)
 
     def failure(self, error: OSError) -> RequestError:
         """Return the RequestError for an OSError. Errors that this machine caused are also counted."""
@@ -109,11 +113,12 @@ class HttpConnection(DescriptorWaiter):
 
     ``connect_s`` is the time taken to connect, in seconds. ``used`` is the number of responses received. ``sent_at``
     and ``first_byte_at`` are the times on the loop's clock at which the latest request was sent, and at which its
-    response began to arrive.
+    response began to arrive. ``tls_s`` is the duration of the TLS handshake in seconds, or 0 without TLS.
     """
 
     __slots__ = (
-        "_began", "_sock", "_sockets", "address", "connect_s", "first_byte_at", "is_open", "port", "sent_at", "used",
+        "_began", "_sock", "_sockets", "address", "connect_s", "first_byte_at", "is_open", "port", "sent_at", "tls_s",
+        "used",
     )  # fmt: skip
 
     def __init__(self, sockets: LoadConnections, sock: socket.socket, address: str, port: int) -> None:
@@ -121,7 +126,7 @@ class HttpConnection(DescriptorWaiter):
         self._sockets, self._sock = sockets, sock
         self.address, self.port = address, port
         self.is_open, self.used, self.connect_s = True, 0, 0.0
-        self.sent_at = self.first_byte_at = 0.0
+        self.sent_at = self.first_byte_at = self.tls_s = 0.0
         self._began = sockets.loop.clock()
         sockets.open += 1
 
@@ -218,10 +223,14 @@ class HttpConnection(DescriptorWaiter):
         """Close the connection as soon as the server has closed its end."""
         try:
             self._sock.recv(_PIECE)
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError):
             self._sockets.leaving.add(self)
             self.listen(READ)
             return
         except OSError:
             pass  # a reset after the complete response is harmless
         self.close()
+
+
+#: Creates a connection from the arguments of HttpConnection
+NewConnection = Callable[[LoadConnections, socket.socket, str, int], HttpConnection]

@@ -109,6 +109,8 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     repeat_option("Number of runs for each load."),
     SEED_OPTION,
     # Connections and processes
+    _file("--ca-file", "FILE", "Trust the certificates in FILE (PEM) instead of the system's, for https:// URLs."),
+    click.option("--insecure", is_flag=True, help="Do not verify the certificates of https:// URLs."),
     click.option("--keep-alive", is_flag=True, help="Reuse connections for several requests (HTTP keep-alive)."),
     click.option(
         "--timeout",
@@ -190,6 +192,7 @@ EXCLUDES: Final[Mapping[str, tuple[str, ...]]] = {
     "think": (*OPEN_LOADS, "phases"),
     "search": ("ramp", "trace", "access_log", "phases", "clients", "fail_if", "repeat"),
     "access_log": TARGETS,
+    "insecure": ("ca_file",),
 }
 #: Kind of search -> the options that it requires, and those that it excludes because it sets them itself
 SEARCH_NEEDS: Final[Mapping[str, tuple[str, ...]]] = {"rate": ("connections",), "connections": ("rate",), "clients": ()}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count, islice
+from pathlib import Path
 from random import Random
 from typing import Final, Literal, get_args
 
@@ -182,7 +183,8 @@ class LoadRun:
     Requests that are due in the first ``warm_up_s`` seconds are sent but not counted. ``seconds`` includes the warm-up.
     Across all processes, at most ``max_connections`` connections are open at a time (0 means no limit). Two runs with
     the same ``seed`` and ``parts`` use the same random numbers, except in DNS queries. ``parts`` is the number of
-    processes. ``part`` is the index of the process that executes this part of the run.
+    processes. ``part`` is the index of the process that executes this part of the run. With TLS, the certificates in
+    ``ca_file`` are trusted instead of the system's; with ``insecure``, servers' certificates are not verified.
     """
 
     resolve: ResolveRule
@@ -195,6 +197,8 @@ class LoadRun:
     phases: tuple[LoadPhase, ...] = ()
     part: int = 0
     parts: int = 1
+    ca_file: Path | None = None
+    insecure: bool = False
 
     @property
     def seconds(self) -> float:

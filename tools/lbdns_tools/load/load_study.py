@@ -14,6 +14,7 @@ from lbdns_tools.load.phases_file import TARGETS, read_phases
 from lbdns_tools.load.rate_trace import read_trace
 from lbdns_tools.load.request_mix import ORDERS, RequestMix, file_set, one_url, read_urls
 from lbdns_tools.load.result_rows import LoadPoint
+from lbdns_tools.load.tls_connection import tls_context
 
 CLIENTS: Final = 20  # default without clients and rate: the lowest number in WebStone's runs
 SECONDS: Final = 10.0  # default without seconds and requests
@@ -144,8 +145,18 @@ def settings_of(options: Mapping[str, Any]) -> LoadRun:
             "--resolve system and --resolver cannot be combined; use another mode, for example --resolve once"
         )
     resolve = replace(resolve, server=server)
+    tls_context(options["ca_file"], options["insecure"])  # only checks the options
     warm_up_s, limit = options["warm_up"] or 0.0, options["max_connections"] or 0
-    return LoadRun(resolve, options["keep_alive"], options["timeout"], warm_up_s, limit, options["seed"])
+    return LoadRun(
+        resolve,
+        options["keep_alive"],
+        options["timeout"],
+        warm_up_s,
+        limit,
+        options["seed"],
+        ca_file=options["ca_file"],
+        insecure=options["insecure"],
+    )
 
 
 def mix_of(options: Mapping[str, Any]) -> RequestMix:

@@ -19,6 +19,7 @@ from lbdns_shared.errors import ConfigError
 RequestOrder = Literal["log", "even", "random"]
 
 HTTP_PORT: Final = 80
+HTTPS_PORT: Final = 443
 MAX_WEIGHT: Final = 1e9  # the sum of a million such weights is still exact to a thousandth
 MAX_ERRORS: Final = 10  # reported per file; further errors are mostly the same
 
@@ -43,15 +44,16 @@ class RequestTarget:
     path: str  # with the query
     weight: float = 1.0
     expect: int | None = None  # bytes of a correct response's body, if known
+    tls: bool = False
 
     @property
     def authority(self) -> str:
         """The value of the Host header (RFC 9110 section 7.2), which omits the default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == HTTP_PORT else f"{host}:{self.port}"
+        return host if self.port == (HTTPS_PORT if self.tls else HTTP_PORT) else f"{host}:{self.port}"
 
     def __str__(self) -> str:
-        return f"http://{self.authority}{self.path}"
+        return f"http{'s' if self.tls else ''}://{self.authority}{self.path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class RequestMix:
 
 
 def parse_url(text: str) -> RequestTarget:
-    """Parse ``http://HOST[:PORT][/PATH][?QUERY]``. Raises ValueError."""
+    """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``. Raises ValueError."""
     if _UNSAFE.search(text) or not text.isascii():
         raise ValueError(f"{text!r} is not a valid URL; encode spaces and other special characters as %XX")
     try:
@@ -97,14 +99,15 @@ def parse_url(text: str) -> RequestTarget:
         raise ValueError(f"{text!r} is not a valid URL: {error}") from None
     if not parts.scheme or "://" not in text:
         raise ValueError(f"{text!r} is not a valid URL; write http://HOST[:PORT]/PATH")
-    if parts.scheme != "http":
-        raise ValueError(f"{text!r}: the scheme {parts.scheme} is not supported; use http://")
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"{text!r}: the scheme {parts.scheme} is not supported; use http:// or https://")
     if not parts.hostname or "@" in parts.netloc or port == 0:
         raise ValueError(f"{text!r}: {_wrong_host(parts)}; write http://HOST[:PORT]/PATH")
     path = parts.path or "/"
-    return RequestTarget(
-        parts.hostname, HTTP_PORT if port is None else port, f"{path}?{parts.query}" if parts.query else path
-    )
+    tls = parts.scheme == "https"
+    if port is None:
+        port = HTTPS_PORT if tls else HTTP_PORT
+    return RequestTarget(parts.hostname, port, f"{path}?{parts.query}" if parts.query else path, tls=tls)
 
 
 def _wrong_host(parts: SplitResult) -> str:

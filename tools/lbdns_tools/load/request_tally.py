@@ -15,7 +15,7 @@ UNCONNECTED: Final = frozenset({"refused", "dns", "local"})  # failures before a
 #: Causes of failures of the kind "local": no free source port, file descriptor, allowed connection or kernel memory
 LOCAL_CAUSES: Final = ("port", "descriptor", "connection", "memory")
 _COUNTS: Final = ("requests", "ok", "bytes", "connections", "retried")
-_TIMES: Final = ("latency", "failed_latency", "dns", "connect", "late", "response", "transfer")
+_TIMES: Final = ("latency", "failed_latency", "dns", "connect", "late", "response", "transfer", "tls")
 
 
 class RequestTally:
@@ -38,6 +38,7 @@ class RequestTally:
         "seconds",  # second of the run -> [started, successful, failed]
         "servers",  # address or ADDRESS:PORT -> [requests, ok]
         "statuses",  # status code -> complete responses
+        "tls",  # durations of TLS handshakes
         "transfer",  # time from the first to the last byte of each complete response
     )
 
@@ -47,6 +48,7 @@ class RequestTally:
         self.servers: dict[str, list[int]] = defaultdict(partial(list, (0, 0)))
         self.latency, self.failed_latency = LatencyHistogram(), LatencyHistogram()
         self.dns, self.connect, self.late = LatencyHistogram(), LatencyHistogram(), LatencyHistogram()
+        self.tls = LatencyHistogram()
         self.response, self.transfer = LatencyHistogram(), LatencyHistogram()
         self.seconds: dict[int, list[int]] = defaultdict(partial(list, (0, 0, 0)))
         self.statuses: dict[int, int] = defaultdict(int)

@@ -42,6 +42,8 @@ class RunStatistics:
     transfer_p95_s: float | None
     connect_mean_s: float | None
     connect_p95_s: float | None
+    tls_mean_s: float | None  # of TLS handshakes
+    tls_p95_s: float | None
     dns_mean_s: float | None
     dns_p95_s: float | None
     late_p99_s: float | None  # how late requests were sent; None in a closed loop, where no request can be late
@@ -86,7 +88,7 @@ NUMBERS: Final = (
     "p90_s", "p95_s", "p99_s", "max_s", "error_percent", "mbit_per_s", "failed_mean_s",
     "rate_min_per_s", "rate_max_per_s", "rate_deviation_per_s",
     "response_mean_s", "response_p95_s", "transfer_mean_s", "transfer_p95_s",
-    "connect_mean_s", "connect_p95_s", "dns_mean_s", "dns_p95_s", "late_p99_s",
+    "connect_mean_s", "connect_p95_s", "tls_mean_s", "tls_p95_s", "dns_mean_s", "dns_p95_s", "late_p99_s",
 )  # fmt: skip
 
 
@@ -135,6 +137,8 @@ def run_statistics(
         transfer_p95_s=tally.transfer.percentile(95),
         connect_mean_s=tally.connect.mean,
         connect_p95_s=tally.connect.percentile(95),
+        tls_mean_s=tally.tls.mean,
+        tls_p95_s=tally.tls.percentile(95),
         dns_mean_s=tally.dns.mean,
         dns_p95_s=tally.dns.percentile(95),
         late_p99_s=tally.late.percentile(99) if tally.late.longest else None,

@@ -92,3 +92,14 @@ def test_state_is_whole() -> None:
 
 def test_nothing_has_no_series() -> None:
     assert RequestTally().series() == []
+
+
+@pytest.mark.parametrize("requests", [0, 200])
+def test_a_tally_is_read_as_it_was_written(requests: int) -> None:
+    tally = some(5, requests)
+    found = RequestTally.from_state(json.loads(json.dumps(tally.state(), allow_nan=False)))
+    assert found.state() == tally.state()
+    assert found.latency.shortest == tally.latency.shortest
+    found.merge(some(6))
+    tally.merge(some(6))
+    assert found.state() == tally.state()

@@ -152,6 +152,8 @@ class RequestTally:
         for name in _TIMES:
             setattr(tally, name, LatencyHistogram.from_state(state[name]))
         tally.errors.update(state["errors"])
+        tally.local.update(state["local"])
+        tally.statuses.update({int(status): count for status, count in state["statuses"]})
         for server, *counts in state["servers"]:
             tally.servers[server] = counts
         for second, *counts in state["seconds"]:

@@ -37,6 +37,7 @@ class FakeFarm:
     rejected: list[dict[str, Any]] = field(default_factory=list)  # senders of rejected reports
     bus: dict[str, Any] | None = None  # the connection to a bus
     has_history: bool = True
+    answer_length: int = 1  # members that an answer names
     is_current: bool = True  # False: a server of the first versions, which sent fewer fields
     started: float = field(default_factory=lambda: time.time() - 4000)
 
@@ -139,13 +140,15 @@ class FakeFarm:
         first, last = members[turn], members[turn - 1]
         turns = {
             "members": ((members[turn:] + members[:turn]) * 5)[:5], "why": "strict rotation",
-            "summary": f"next in turn after {last}; the members' load is ignored", "share": None, "alternatives": [],
+            "summary": f"next in turn after {last}; the members' load is ignored", "share": None,
+            "alternatives": (members[turn:] + members[:turn])[1 : self.answer_length],
         }  # fmt: skip
         by_capacity = f"next in turn: {first} has 40 % of the capacity, and gets 40 % of the answers"
         return {
             "best": {
                 "members": (best * 5)[:5], "why": "traffic is light: highest score",
-                "summary": f"few queries, and {best[0]} has the highest score (98)", "share": None, "alternatives": [],
+                "summary": f"few queries, and {best[0]} has the highest score (98)", "share": None,
+                "alternatives": best[1 : self.answer_length],
             },
             "round_robin": turns,
             "weighted": turns | {"why": "in proportion to capacity", "summary": by_capacity, "share": 0.4},
@@ -235,7 +238,8 @@ class FakeFarm:
             "name": name, "owner": owner, "pool": pool["name"], "zone": pool["zone"], "policy": NAMES[owner],
             "time": self.time, "worker": 0, "workers": 1, "next": candidates[0] if candidates else None,
             "why": "it has the most spare capacity", "fail_open": False, "fail_open_reason": "", "ttl": 0,
-            "measured": True, "interval_s": 1.0, "answers_per_s": 6.2, "requests_per_s": 112.4, "answers_allowed": 18,
+            "alternatives": candidates[1 : self.answer_length], "measured": True,
+            "interval_s": 1.0, "answers_per_s": 6.2, "requests_per_s": 112.4, "answers_allowed": 18,
             "plan": {"length": 64, "given": 3, "repeats": True, "next": (candidates * 10)[:10]},
             "score_name": "thesis", "members": members,
         }  # fmt: skip

@@ -69,6 +69,34 @@ async def test_each_name_shows_the_next_answers_and_why(browser: Browser) -> Non
         assert page.errors == []
 
 
+async def test_an_answer_that_names_several_members_shows_them_all(browser: Browser) -> None:
+    farm = demo_farm()
+    farm.now, farm.started, farm.answer_length = NOW, NOW - 4000, 3
+    names = """[...document.querySelectorAll('.next-answers li')].map(row => ['.alternatives', '.following']
+      .map(part => row.querySelector(part).innerText))"""
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        expected = [
+            [
+                f"then {', '.join(told['alternatives'])} in the same answer",
+                f"next answers begin with {', '.join(told['members'][1:])}",
+            ]
+            for told in map(farm.next_answers("web").get, ("best", "round_robin", "weighted"))
+            if told
+        ]
+        assert await page.run(names) == expected
+        await page.until_shown("#explain", "document.querySelector('#explain .next')?.innerText")
+        explanation = farm.explain("best.hobbit")
+        assert explanation is not None
+        assert len(explanation["alternatives"]) == 2
+        assert f", then {', '.join(explanation['alternatives'])}." in await page.text("#explain .next")
+        farm.answer_length = 1
+        await pass_time(server, page, 2)
+        assert await page.run("document.querySelector('.alternatives').checkVisibility()") is False
+        assert page.errors == []
+
+
 async def test_a_server_of_the_first_versions_tells_no_next_answers(browser: Browser) -> None:
     farm = demo_farm()
     farm.is_current = False

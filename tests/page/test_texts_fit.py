@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
+from lbdns_tools.page_pictures.page_findings import SPILLED_TEXTS
 from tests.browser import Browser, browsing
 from tests.needs import needs
 from tests.page.fake_farm import FakeFarm, demo_farm
@@ -18,27 +19,6 @@ from tests.page.test_problems import troubled
 pytestmark = [needs(programs=("chromium",)), pytest.mark.asyncio(loop_scope="module")]
 
 WIDTHS: Final = (320, 390, 820, 1400, 1920)
-#: Script: the texts that extend beyond their panel; texts that scroll or are hidden are left out
-_SPILLED: Final = """(() => {
-  const found = new Set();
-  for (const panel of document.querySelectorAll('.panel, header')) {
-    const { left, right } = panel.getBoundingClientRect();
-    const walker = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT);
-    while (walker.nextNode()) {
-      const element = walker.currentNode.parentElement;
-      if (!walker.currentNode.data.trim() || element.closest('.unseen, thead, .tip')) continue;
-      const box = element.closest('.scroll');
-      if (!element.checkVisibility() || box?.scrollWidth > box?.clientWidth) continue;
-      const range = document.createRange();
-      range.selectNodeContents(walker.currentNode);
-      if (getComputedStyle(element).textOverflow === 'ellipsis') continue;
-      for (const line of range.getClientRects()) {
-        if (line.right > right + 0.5 || line.left < left - 0.5) found.add(walker.currentNode.data.trim());
-      }
-    }
-  }
-  return [...found];
-})()"""
 #: Script: the explanation's rows on a phone in which a value is wider than its cell
 _NARROW: Final = """[...document.querySelectorAll('.why tbody td')]
   .filter(cell => cell.scrollWidth > cell.clientWidth + 1).map(cell => cell.innerText)"""
@@ -59,7 +39,7 @@ async def test_no_text_leaves_its_panel(browser: Browser, is_troubled: bool) -> 
         for width in WIDTHS:
             await page.emulate(width, 4000, phone=width < 820)
             await page.until("document.querySelector('.why tbody td')")
-            assert await read_until(lambda: page.run(_SPILLED), lambda found: found == []) == [], width
+            assert await read_until(lambda: page.run(SPILLED_TEXTS), lambda found: found == []) == [], width
             if width < 700:
                 assert await page.run(_NARROW) == [], width
 

@@ -27,10 +27,15 @@ _FLAGS: Final = (
 
 
 class MeasuredPage:
-    """The only page of a headless browser."""
+    """The only page of a headless browser.
+
+    ``errors`` contains the errors that the browser has reported: exceptions in scripts, failed requests, and requests
+    that the content security policy blocks.
+    """
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, process: MeasuredProcess) -> None:
         self._socket, self.process = socket, process
+        self.errors: list[str] = []
         self._numbers = itertools.count(1)
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
@@ -40,13 +45,23 @@ class MeasuredPage:
         try:
             async with asyncio.timeout(PATIENCE):
                 while (content := await self._socket.receive_json()).get("id") != number:
-                    pass  # an event, or a late response
+                    self._record_error(content)  # of an event; late responses contain none
         except (TimeoutError, TypeError) as error:  # TypeError: the browser has closed the connection
             raise BenchmarkError(f"the browser did not answer {method}: {error!r}") from None
         if "error" in content:
             raise BenchmarkError(f"{method}: {content['error']}")
         result: dict[str, Any] = content["result"]
         return result
+
+    def _record_error(self, event: dict[str, Any]) -> None:
+        text, params = "", event.get("params", {})
+        if event.get("method") == "Runtime.exceptionThrown":
+            details = params["exceptionDetails"]
+            text = details.get("exception", {}).get("description") or details["text"]
+        elif event.get("method") == "Log.entryAdded" and params["entry"]["level"] == "error":
+            text = f"{params['entry']['text']} {params['entry'].get('url', '')}".strip()
+        if text and text not in self.errors:
+            self.errors.append(text)
 
     async def run(self, script: str) -> Any:
         """Return the value of an expression; promises are awaited. Raises BenchmarkError if the script fails."""
@@ -84,7 +99,7 @@ async def browsing(folder: Path, core: int | None, width: int, height: int) -> A
                 address = next(page["webSocketDebuggerUrl"] for page in await response.json() if page["type"] == "page")
             async with session.ws_connect(address, max_msg_size=MAX_MESSAGE) as socket:
                 page = MeasuredPage(socket, process)
-                for domain in ("Page", "Runtime"):
+                for domain in ("Page", "Runtime", "Log"):
                     await page.call(f"{domain}.enable")
                 await page.call("Performance.enable", timeDomain="threadTicks")
                 size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}

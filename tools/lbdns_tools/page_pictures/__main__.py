@@ -1,5 +1,5 @@
 """``python -m lbdns_tools.page_pictures``: takes screenshots of the live page, one for each state, number of members,
-width and colour scheme."""
+width and colour scheme, and lists what is wrong with the page: overflow, errors, and violations that axe-core finds."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import asyncio
 import base64
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench.headless_browser import MeasuredPage, browsing
+from lbdns_tools.page_pictures.page_findings import find_faults, read_axe
 from lbdns_tools.page_pictures.pictured_farm import STATES, running_farm
 
 PROGRAM: Final = "python -m lbdns_tools.page_pictures"
@@ -50,8 +52,19 @@ class Picture:
         return f"{self.state}-{self.members}-{self.width}-{self.scheme}.png"
 
 
-async def take(page: MeasuredPage, url: str, picture: Picture) -> bytes:
-    """Load the page and return a PNG image of it, from the top to the height LONGEST. Raises BenchmarkError."""
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A screenshot that was taken. ``shown_s`` is the time from the request for the page to its first complete picture,
+    in seconds, and ``faults`` are lines that say what is wrong with the page."""
+
+    picture: Picture
+    shown_s: float
+    faults: Sequence[str]
+
+
+async def take(page: MeasuredPage, url: str, picture: Picture) -> tuple[bytes, float]:
+    """Load the page, and return a PNG image of it, from the top to the height LONGEST, and the seconds until its first
+    screen was complete. Raises BenchmarkError."""
     await page.call("Emulation.setScrollbarsHidden", hidden=True)
     scheme = {"name": "prefers-color-scheme", "value": picture.scheme}
     motion = {"name": "prefers-reduced-motion", "value": "reduce"}
@@ -60,9 +73,10 @@ async def take(page: MeasuredPage, url: str, picture: Picture) -> bytes:
     await page.call("Page.navigate", url="about:blank")
     await page.call("Page.navigate", url=url)
     rows = min(picture.members, ROWS)
-    await page.until(f"document.querySelectorAll('.members tbody tr').length >= {rows}", SHOWN_S)
+    await page.until(f"document.querySelectorAll('.members tbody tr').length >= {rows} && {_DRAWN}", SHOWN_S)
+    shown_s = await page.run("performance.now()") / 1000
     await fit_screen(page, picture.width)
-    return base64.b64decode((await page.call("Page.captureScreenshot", format="png"))["data"])
+    return base64.b64decode((await page.call("Page.captureScreenshot", format="png"))["data"]), shown_s
 
 
 async def fit_screen(page: MeasuredPage, width: int) -> None:
@@ -81,18 +95,42 @@ async def resize(page: MeasuredPage, width: int, height: int) -> None:
     await page.call("Emulation.setDeviceMetricsOverride", **size)
 
 
-async def take_pictures(folder: Path, pictures: Sequence[Picture], settle: float, out: Path) -> None:
-    """Run a farm, take ``pictures`` of its page, and write them to ``out``. All pictures must have the same state and
-    number of members. Raises LbdnsError."""
+async def take_pictures(folder: Path, pictures: Sequence[Picture], settle: float, out: Path, axe: str) -> list[Taken]:
+    """Run a farm, take ``pictures`` of its page, write them to ``out``, and return what was found. All pictures must
+    have the same state and number of members. ``axe`` is axe-core's script. Raises LbdnsError."""
+    taken = []
     state, members = pictures[0].state, pictures[0].members
     with running_farm(folder, members) as farm:
         farm.enter(state)
         await asyncio.sleep(settle)
         async with browsing(folder, None, pictures[0].width, HEIGHT) as page:
             for picture in pictures:
-                image = await take(page, farm.url, picture)
+                image, shown_s = await take(page, farm.url, picture)
                 (out / picture.file_name).write_bytes(image)
-                print(out / picture.file_name, flush=True)
+                taken.append(Taken(picture, shown_s, await find_faults(page, axe)))
+                print(describe(out, taken[-1]), flush=True)
+    return taken
+
+
+def describe(out: Path, taken: Taken) -> str:
+    """Return the line for a screenshot in the folder ``out``."""
+    faults = f"{len(taken.faults)} faults" if taken.faults else "no fault"
+    return f"{out / taken.picture.file_name}: complete after {taken.shown_s:.2f} s, {faults}"
+
+
+def summarize(taken: Sequence[Taken]) -> Iterator[str]:
+    """Yield lines: each fault, with the number of screenshots in which it occurs and the first of them; and totals."""
+    found: dict[str, list[Picture]] = {}
+    for one in taken:
+        for fault in one.faults:
+            found.setdefault(fault, []).append(one.picture)
+    for fault, pictures in sorted(found.items(), key=lambda item: -len(item[1])):
+        yield f"{len(pictures):4} x {fault} (first in {pictures[0].file_name})"
+    times = sorted(one.shown_s for one in taken)
+    yield (
+        f"{len(taken)} screenshots, {len(found)} different faults; the page was complete after {median(times):.2f} s "
+        f"(median), {times[-1]:.2f} s (longest)"
+    )
 
 
 def member_count(text: str) -> int:
@@ -135,22 +173,31 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--scheme", nargs="+", choices=SCHEMES, default=list(SCHEMES), help="(default: both)")
     parser.add_argument("--settle", type=seconds, default=SETTLE_S, metavar="S",
                         help=f"seconds to wait before a state's first screenshot (default: {SETTLE_S:g})")  # fmt: skip
+    parser.add_argument("--axe", type=Path, metavar="FILE",
+                        help="axe-core's axe.min.js (default: the checkout's copy in tests/page)")  # fmt: skip
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the PNG files")
     return parser
 
 
+def take_all(options: argparse.Namespace) -> list[Taken]:
+    """Take the screenshots that ``options`` select, one after another. Raises LbdnsError and OSError."""
+    axe, taken = read_axe(options.axe), []
+    options.out.mkdir(parents=True, exist_ok=True)
+    for state in options.state:
+        for members in options.members:
+            pictures = [Picture(state, members, width, scheme) for width in options.width for scheme in options.scheme]
+            with tempfile.TemporaryDirectory(prefix="lbdns-pictures-", ignore_cleanup_errors=True) as folder:
+                taken += asyncio.run(take_pictures(Path(folder), pictures, options.settle, options.out, axe))
+    return taken
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Take the screenshots one after another and return the exit status."""
+    """Take the screenshots, list the faults, and return the exit status: 1 if there are faults."""
     options = make_parser().parse_args(arguments)
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
-        for state in options.state:
-            for members in options.members:
-                pictures = [
-                    Picture(state, members, width, scheme) for width in options.width for scheme in options.scheme
-                ]
-                with tempfile.TemporaryDirectory(prefix="lbdns-pictures-", ignore_cleanup_errors=True) as folder:
-                    asyncio.run(take_pictures(Path(folder), pictures, options.settle, options.out))
+        taken = take_all(options)
+        print(*summarize(taken), sep="\n")
+        return int(any(one.faults for one in taken))
     except OSError as error:
         print(f"{PROGRAM}: --out {options.out}: {error.strerror or error}", file=sys.stderr)
         return 1
@@ -159,7 +206,6 @@ def main(arguments: Sequence[str]) -> int:
         return error.exit_status
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class AnswerCard {
   }
 }
 
-/** One name of a pool, the member that its next answer names, the reason, and the members that follow. */
+/** One name of a pool, the members that its next answer names, the reason, and the members of the answers after it. */
 class NextAnswer {
   constructor(explain) {
     this.name = make("a", "asked");
@@ -66,19 +66,23 @@ class NextAnswer {
     this.name.addEventListener("click", () => explain(this.name.textContent));
     this.member = make("b", "answered");
     this.why = make("p", "why-next");
+    this.alternatives = make("p", "alternatives");
     this.following = make("p", "quiet following");
-    this.element = make("li", "", make("p", "leads", this.name, make("span", "arrow", " → "), this.member), this.why, this.following);
+    const lead = make("p", "leads", this.name, make("span", "arrow", " → "), this.member);
+    this.element = make("li", "", lead, this.alternatives, this.why, this.following);
   }
 
   update(name, policy, pool) {
     const next = pool.next[policy];
     const [first, ...following] = next?.members ?? [];
+    const alternatives = next?.alternatives ?? [];  // the other members that the same answer names
     setText(this.name, name);
     setAttribute(this.name, "title", `Explain the answer for ${name} (policy ${policy.replaceAll("_", " ")})`);
     setText(this.member, first ?? NO_VALUE);
     setClass(this.member, pool.fail_open ? "answered trouble" : "answered");
     setText(this.why, next ? sentence(next.summary) : "");
-    setText(this.following, following.length ? `then ${following.join(", ")}` : "");
+    setText(this.alternatives, alternatives.length ? `then ${alternatives.join(", ")} in the same answer` : "");
+    setText(this.following, following.length ? `${alternatives.length ? "next answers begin with" : "then"} ${following.join(", ")}` : "");
   }
 }
 

@@ -139,9 +139,10 @@ export class ExplainPanel {
   show(explanation) {
     this.explanation = explanation;
     this.result.hidden = false;
-    const { name, next, why, plan, members = [] } = explanation;
+    const { name, next, alternatives = [], why, plan, members = [] } = explanation;
+    const others = alternatives.length ? `, then ${alternatives.join(", ")}` : "";
     this.next.replaceChildren(
-      `The next answer for ${name} names `, make("b", "", next ?? "no member"), why ? `. Reason: ${why}.` : ".");
+      `The next answer for ${name} names `, make("b", "", next ?? "no member"), others, why ? `. Reason: ${why}.` : ".");
     const nextMembers = plan?.next ?? [];
     this.plan.replaceChildren(...nextMembers.map(member => make("li", "", member)));
     setHidden(this.plan, !nextMembers.length);

@@ -37,6 +37,7 @@ class FakeFarm:
     rejected: list[dict[str, Any]] = field(default_factory=list)  # senders of rejected reports
     bus: dict[str, Any] | None = None  # the connection to a bus
     has_history: bool = True
+    fails_open: bool = False
     answer_length: int = 1  # members that an answer names
     is_current: bool = True  # False: a server of the first versions, which sent fewer fields
     started: float = field(default_factory=lambda: time.time() - 4000)
@@ -113,7 +114,7 @@ class FakeFarm:
             "pools": [
                 {
                     "name": pool, "zone": "hobbit" if pool == "web" else f"{pool}.example", "policies": NAMES,
-                    "fail_open": False, "fail_open_reason": "", "shadow": [],
+                    "fail_open": self.fails_open, "fail_open_reason": "", "shadow": [],
                     "members": self.members(pool),
                 }
                 for pool in self.pools

@@ -97,7 +97,8 @@ class FakeServer:
     async def _log(self, request: web.Request) -> web.Response:
         since, limit = float(request.query.get("since", 0)), int(request.query.get("limit", 200))
         found = [event for event in self.farm.events if event["time"] >= since]
-        return web.json_response({"events": found[-limit:]})
+        kind = request.query.get("kind", "")
+        return web.json_response({"events": [event for event in found if kind in ("", event["kind"])][-limit:]})
 
     async def _history(self, request: web.Request) -> web.Response:
         parameters = request.query

@@ -190,15 +190,31 @@ async def test_the_header_states_how_long_all_has_been_well(
         assert await page.run("document.getElementById('health').href") == ""
 
 
+async def test_many_events_do_not_hide_since_when_a_pool_fails_open(browser: Browser) -> None:
+    """More members than the page requests events become silent after their pool has begun to fail open."""
+    farm = FakeFarm({"web": [f"web-{number}" for number in range(1000)]})
+    farm.silent.update(farm.pools["web"])
+    farm.fails_open = True
+    logged(farm, 600, "fail_open", "error", "pool web fails open: no member is usable")
+    for name in farm.pools["web"]:
+        logged(farm, 590, "state", "warning", f"pool web: {name} is silent (was usable): no report for 3.0 s", name)
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelector('.problem-head')?.innerText.includes('fail open since')")
+        head = await page.text(".problem-head")
+        assert re.fullmatch(r"web fail open since [\d:]+, for 10 min", head), head
+        assert page.errors == []
+
+
 async def test_the_header_claims_no_more_than_the_page_knows(browser: Browser) -> None:
     """The page keeps a limited number of events, so a busy log may cover less than an hour."""
     farm = demo_farm()
-    for i in range(600):
+    for i in range(1100):
         logged(farm, 2400 - i, "override", "info", f"override {i}", "bilbo")
     async with fake_server(farm, 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")
         await page.until("document.getElementById('health').innerText.startsWith('no problems now or in the last ')")
-        assert await page.text("#health") == "no problems now or in the last 38 min"  # of the newest 500 events
+        assert await page.text("#health") == "no problems now or in the last 38 min"  # of the newest 1000 events
         farm.replaced["frodo"] = {"guard": "needed although its server-status page cannot be read, for 85 s"}
         farm.replaced["bilbo"] = {"guard": "ramp 40%"}
         await server.send_status()

@@ -30,11 +30,11 @@ LONGEST: Final = 4000  # CSS pixels of a screenshot; on a phone, 50 members are 
 ROWS: Final = 50  # members that the page shows at once
 SETTLE_S: Final = 20.0  # s from a state to its first screenshot, so that the page's averages and lines have values
 UPDATES_S: Final = 2.0  # s: two updates, from which the page calculates rates
-SHOWN_S: Final = 60.0  # s that the page may take to show all members on a busy machine
-#: Script: the plots on the screen have been drawn
+SHOWN_S: Final = 180.0  # s that the page may take to show all members on a busy machine
+#: Script: the plots on the screen have been drawn, with the values from the history
 _DRAWN: Final = (
     "[...document.querySelectorAll('.chart')].every(chart => chart.getBoundingClientRect().top > innerHeight"
-    " || chart.querySelector('canvas'))"
+    " || chart.querySelector('canvas') && !chart.querySelector('.loading:not([hidden])'))"
 )
 
 

@@ -6,9 +6,9 @@ import { fetchJsonIfPresent } from "./fetch-api.js";
 import { displayState } from "./status-model.js";
 import { formatTime } from "./value-format.js";
 
-const MAX_KEPT = 1000;  // events
+const MAX_KEPT = 4000;  // events: of 1,000 members that become silent, return and become silent again
 const MAX_SHOWN = 200;  // rows
-const MAX_FETCHED = 500;  // events per request
+const MAX_FETCHED = 1000;  // events per request; the server allows no more
 const LEVELS = ["info", "warning", "error"];
 
 export class EventLog {
@@ -56,9 +56,13 @@ export class EventLog {
     if (!this.isBehind || this.isFetching) return;
     this.isFetching = true;
     try {
-      const response = await fetchJsonIfPresent(`/api/v1/log?since=${this.knownUntil}&limit=${MAX_FETCHED}`);
+      const path = `/api/v1/log?since=${this.knownUntil}&limit=${MAX_FETCHED}`;
+      const response = await fetchJsonIfPresent(path);
+      const events = response?.events ?? [];
+      // The events of a large pool's members may have displaced the event that says since when the pool fails open
+      const older = events.length >= MAX_FETCHED ? await fetchJsonIfPresent(`${path}&kind=fail_open`) : null;
       this.isBehind = false;
-      if (response) this.merge(response.events ?? []);
+      if (response) this.merge(events, older?.events ?? []);
     } catch {
       // The page header shows that the connection is lost; the next call tries again
     } finally {
@@ -66,11 +70,12 @@ export class EventLog {
     }
   }
 
-  merge(events) {
+  /** Add the newest events from the server, and older ones that are not all there were at their time. */
+  merge(events, older) {
     this.serverSendsEvents = true;
     if (events.length >= MAX_FETCHED) this.completeSince = events[0].time;  // the server may have left out older events
     else if (this.completeSince === Infinity) this.completeSince = 0;
-    const all = [...this.events.filter(({ isLocal }) => !isLocal), ...events];  // the server's events replace the page's own
+    const all = [...this.events.filter(({ isLocal }) => !isLocal), ...older, ...events];  // the server's events replace the page's own
     this.eventsByKey.clear();
     for (const event of all.sort((a, b) => a.time - b.time || a.id - b.id)) this.add(event);
     this.show();

@@ -8,6 +8,8 @@ import { Sparkline } from "./sparkline.js";
 import { NO_VALUE, formatDuration, formatNumber, formatPercent, formatReading } from "./value-format.js";
 
 const STATE_ORDER = ["silent", "alarm", "forced down", "unknown", "drained", "usable"];  // most urgent first
+/** Return how many decimal places tell apart the members' shares: in a pool of 1,000 members, all are about 0.1 %. */
+const shareDigits = ({ topShare }) => (topShare < 0.01 ? 2 : 1);
 const metricOf = name => ({ metrics }) => metrics[name] ?? null;
 
 /** Return a ``build`` function for a cell that contains only text. */
@@ -67,7 +69,7 @@ export const COLUMNS = [
   },
   {
     key: "share", title: "Share, last minute", down: true, sort: m => m.minuteShare,
-    scale: pool => `answers | capacity, 0 to ${formatPercent(pool.topShare, pool.topShare < 0.1 ? 1 : 0)}`,
+    scale: pool => `answers | capacity, 0 to ${formatPercent(pool.topShare, pool.topShare < 0.1 ? shareDigits(pool) : 0)}`,
     build(cell) {
       const bar = makeShareBar();
       const share = make("span", "number");
@@ -75,8 +77,8 @@ export const COLUMNS = [
       cell.append(make("div", "with-bar", share, capacity, bar));
       return {
         update(_, member, pool) {
-          setText(share, formatPercent(member.minuteShare, 1));
-          setText(capacity, formatPercent(member.capacityShare, 1));
+          setText(share, formatPercent(member.minuteShare, shareDigits(pool)));
+          setText(capacity, formatPercent(member.capacityShare, shareDigits(pool)));
           drawShareBar(bar, member.minuteShare, member.capacityShare, pool.topShare);
         },
       };

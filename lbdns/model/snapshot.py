@@ -20,7 +20,9 @@ class FailedCheck(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: a frozen class takes five times as long to construct, and every report makes a reading. Snapshots, threads
+# and pools share readings, so nothing may change one: use ``dataclasses.replace``.
+@dataclass(slots=True)
 class Reading:
     """The newest accepted report of one member, with its score, and the member's failing checks.
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! binding                    the Python classes: type conversions only
+//! datagram_binding           the Python classes for batches of queries: type conversions only
 //!   datagram_batch           recvmmsg, one Context::answer per datagram, sendmmsg
 //!     fast_path              entries[question] -> kinds[shape of the query] -> member -> response
 //!       answer_table         precompiled answers and plan cursors, filled by Python
@@ -21,6 +22,7 @@ pub mod answer_table;
 mod binding;
 pub mod cookies;
 pub mod datagram_batch;
+mod datagram_binding;
 pub mod family_affinity;
 pub mod fast_path;
 pub mod member_lists;

@@ -12,7 +12,7 @@ PROJECTS := agent/pyproject.toml pyproject.toml tools/pyproject.toml
 # Debian packages of the programs that the lab runs (without Pound, which Debian 12 lacks)
 LAB_PACKAGES := apache2 haproxy iproute2 nginx-light perl-base unbound
 # Debian packages of the programs that the tests run
-DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils chromium knot-dnsutils ldnsutils nsd \
+DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils caddy chromium knot-dnsutils ldnsutils nsd \
 	dnsperf gdnsd knot libfaketime pdns-backend-bind pdns-server prometheus \
 	curl dnsmasq-base fish gcc groff-base httperf iputils-ping jq libc-bin musl-tools nats-server procps rpm util-linux wrk zsh
 
@@ -156,7 +156,7 @@ debian-packages:
 	: "Debian starts the servers that it installs; stop them, since tests and lab start their own"; \
 	for package in $$lacking; do \
 	  case $$package in \
-	    apache2|nsd|knot|pdns-server|gdnsd|prometheus|haproxy|unbound) service=$${package%-server};; \
+	    apache2|caddy|nsd|knot|pdns-server|gdnsd|prometheus|haproxy|unbound) service=$${package%-server};; \
 	    bind9) service=named;; nginx-light) service=nginx;; *) continue;; esac; \
 	  if [ -d $(SYSTEMD) ]; then systemctl disable --quiet --now $$service; \
 	  else service $$service stop > /dev/null 2>&1 || true; fi; \

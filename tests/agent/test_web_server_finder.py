@@ -74,7 +74,7 @@ class Host:
         (False, False, ["nginx"], "nginx is running, but has no stub_status page at http://127.0.0.1/nginx_status: add "
          "'location = /nginx_status { stub_status;"),
         (True, True, ["HAProxy"], "write 'haproxy = /run/haproxy/admin.sock'"),
-        (True, True, ["Caddy"], "add 'metrics' to the global options of its Caddyfile"),
+        (True, True, ["Caddy"], "add 'metrics' to 'servers' in the global options of its Caddyfile"),
         (True, True, ["lighttpd"], "lighttpd is running: define requests_total"),
         (False, False, ["nginx", "Caddy"], "; Caddy is running"),
     ],

@@ -1,4 +1,4 @@
-"""Real web servers for the agent's tests: nginx and HAProxy."""
+"""Real web servers for the agent's tests: nginx, HAProxy and Caddy."""
 
 from __future__ import annotations
 
@@ -54,6 +54,18 @@ frontend stats
 backend web
     server first 127.0.0.1:{web} {limit}
 """
+#: Follows the global options
+CADDY = """\
+{host}:{port} {{
+    bind 127.0.0.1
+    root * {folder}
+    file_server
+    handle /hello {{
+        respond "hello"
+    }}
+    reverse_proxy /slow 127.0.0.1:{web}
+}}
+"""
 
 
 def is_open(port: int) -> bool:
@@ -105,3 +117,18 @@ def haproxy(folder: Path, web: int, limit: str = "") -> Iterator[tuple[int, int]
     with running([program("haproxy"), "-db", "-f", str(folder / "haproxy.cfg")], folder / "log", port):
         until((folder / "stats.sock").exists)  # HAProxy opens it last
         yield port, csv
+
+
+@contextlib.contextmanager
+def caddy(folder: Path, global_options: str, host: str, web: int) -> Iterator[tuple[int, int]]:
+    """Run a Caddy before a server on port ``web``, which gets the requests for /slow.
+
+    ``global_options`` is the block at the start of the Caddyfile, and ``host`` is what the site's address has before
+    the port. Yields the ports of the site and of the administration end point.
+    """
+    port, admin = free_port(), free_port()
+    options = global_options.replace("{\n", f"{{\nadmin 127.0.0.1:{admin}\n", 1)
+    (folder / "Caddyfile").write_text(options + CADDY.format(host=host, port=port, folder=folder, web=web))
+    caddy = [program("caddy"), "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"]
+    with running(["env", f"HOME={folder}", *caddy], folder / "log", port):
+        yield port, admin

@@ -16,9 +16,9 @@ from lbdns_machines.host_check import HostError
 from lbdns_machines.machine import Machine, MachineError
 from lbdns_machines.machine_farm import MachineFarm
 from lbdns_machines.machine_plans import NAME_SERVERS, MachinePlan, server_package
-from lbdns_machines.step_report import RunAbortedError, StepReport
+from lbdns_machines.step_report import StepReport
 from lbdns_machines.tutorial_steps import commands_on_machines, step_name
-from lbdns_packaging.root_file_systems import PackagingError, RootFileSystem
+from lbdns_packaging.root_file_systems import MirrorError, PackagingError, RootFileSystem
 from lbdns_packaging.source_tree import ROOT, version
 
 TUTORIAL: Final = ROOT / "docs" / "tutorial" / "getting-started.md"
@@ -38,14 +38,11 @@ class MachineRun:
     def boot(self, plans: Sequence[MachinePlan], cache: Path) -> None:
         """Make, unpack and boot the machines.
 
-        Raises HostError if mmdebstrap fails, which depends on Debian's mirror. Raises RunAbortedError if a machine does
-        not boot: since the host can boot its own systemd, the machine's files are wrong.
+        Raises HostError if Debian's mirror cannot be reached. Raises RunAbortedError if mmdebstrap fails otherwise, or
+        if a machine does not boot: since the host can boot its own systemd, the machine's files are wrong.
         """
-        try:
-            for root in dict.fromkeys(plan.root for plan in plans):
-                self.report.run(f"root file system of {root.release}", partial(_archive, root, cache), essential=True)
-        except RunAbortedError:
-            raise HostError(self.report.results[-1].error) from None
+        for root in dict.fromkeys(plan.root for plan in plans):
+            make_archive(self.report, root, cache)
         self.report.run("unpack the root file systems", self.farm.unpack, essential=True)
         self.report.run("boot all machines", self.farm.boot, essential=True)
 
@@ -91,5 +88,14 @@ class MachineRun:
         self.printed.append(machine.run(commands))
 
 
-def _archive(root: RootFileSystem, cache: Path) -> str:
-    return root.archive(cache).name
+def make_archive(report: StepReport, root: RootFileSystem, cache: Path) -> None:
+    """Make the archive of ``root`` in ``cache`` if it is missing; this is an essential step of ``report``. Raises
+    HostError if Debian's mirror cannot be reached."""
+
+    def make() -> str:
+        try:
+            return root.archive(cache).name
+        except MirrorError as error:
+            raise HostError(str(error)) from None
+
+    report.run(f"root file system of {root.release}", make, essential=True)

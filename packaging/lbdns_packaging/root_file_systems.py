@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import shutil
 import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,11 +18,17 @@ from lbdns_packaging.program_runs import run_program
 from lbdns_packaging.source_tree import empty_folder
 
 MIRROR: Final = "http://deb.debian.org/debian"
+_MIRROR_LIMIT: Final = 30.0  # seconds in which the mirror must answer
+_RETRIES: Final = 5  # of each download
 _PROGRAMS: Final = ("mmdebstrap", "systemd-nspawn")
 
 
 class PackagingError(Exception):
     """Something that the build needs is missing; the message says what to do."""
+
+
+class MirrorError(PackagingError):
+    """Debian's mirror cannot be reached, which says nothing about lbdns."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class RootFileSystem:
     def unpack(self, cache: Path, folder: Path) -> Path:
         """Unpack the root file system to the new folder ``folder``. If ``cache`` does not contain its archive, make it.
 
-        Needs root. Raises PackagingError.
+        Needs root. Raises PackagingError, which is a MirrorError if Debian's mirror cannot be reached.
         """
         archive = self.archive(cache)
         empty_folder(folder)
@@ -49,7 +58,7 @@ class RootFileSystem:
 
     def archive(self, cache: Path) -> Path:
         """Return the path of the archive in ``cache``; if the archive is missing, make it. Needs root. Raises
-        PackagingError."""
+        PackagingError as ``unpack`` does."""
         archive = cache / f"{self.name}.tar"
         if not archive.exists():
             self._make(archive)
@@ -63,18 +72,35 @@ class RootFileSystem:
             # What mmdebstrap mounts disappears with its processes, even if they are killed
             "unshare", "--mount", "--propagation", "private", "--",
             "mmdebstrap", "--quiet", f"--variant={self.variant}", f"--include={','.join(self.packages)}",
+            f"--aptopt=Acquire::Retries {_RETRIES};",
             f"--architectures={','.join(self.architectures)}", self.release, str(unfinished), MIRROR,
         ]  # fmt: skip
         print(f"creating a root file system for {self.release} with {', '.join(self.packages)} ...", flush=True)
         try:
             result = run_program(command)
             if result.returncode:
-                raise PackagingError(
-                    f"mmdebstrap cannot create a root file system for {self.release}:\n{result.stderr}"
-                )
+                message = f"mmdebstrap cannot create a root file system for {self.release}:\n{result.stderr}"
+                if reason := mirror_problem():
+                    raise MirrorError(f"{message}\n{reason}")
+                raise PackagingError(message)
             unfinished.rename(archive)
         finally:
             unfinished.unlink(missing_ok=True)
+
+
+def mirror_problem(mirror: str = MIRROR, limit: float = _MIRROR_LIMIT) -> str:
+    """Return why Debian's mirror cannot be reached, or an empty string if it answers.
+
+    mmdebstrap does not say whether a download failed. A mirror that refuses a request (HTTP status 4xx) answers.
+    """
+    try:
+        with urllib.request.urlopen(f"{mirror}/dists/stable/Release", timeout=limit):
+            return ""
+    except urllib.error.HTTPError as error:
+        error.close()
+        return f"{mirror}: HTTP status {error.code}" if error.code >= 500 else ""
+    except (OSError, http.client.HTTPException) as error:
+        return f"{mirror} cannot be reached: {error}"
 
 
 def require_root() -> None:

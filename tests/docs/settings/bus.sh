@@ -20,4 +20,6 @@ done
 install -m 600 "$SANDBOX/gandalf.key" /etc/lbdns/agent.key
 install -m 600 "$SANDBOX/gandalf.password" /etc/lbdns/agent-bus.password
 install -m 600 "$SANDBOX/frodo.password" /etc/lbdns/agent-bus-frodo.password
-until [ "$(lbdns status | grep -c ' usable ')" -ge 2 ]; do sleep 0.2; done
+source tests/docs/settings/await.sh
+two_are_usable() { [ "$(lbdns status | grep -c ' usable ')" -ge 2 ]; }
+await "not both web servers are usable" two_are_usable

@@ -14,5 +14,8 @@ controls { };
 zone "example.net" { type primary; file "/etc/bind/example.net.zone"; };
 END
 named -f -c /etc/bind/parent.conf &
-until dig @192.0.2.54 example.net SOA +short +tries=1 +time=1 | grep -q hostmaster; do sleep 0.1; done
-until lbdns ask lb.example.net SOA +short | grep -q hostmaster; do sleep 0.1; done
+source tests/docs/settings/await.sh
+parent_answers() { dig @192.0.2.54 example.net SOA +short +tries=1 +time=1 | grep -q hostmaster; }
+lbdns_answers() { lbdns ask lb.example.net SOA +short | grep -q hostmaster; }
+await "BIND does not answer" parent_answers
+await "lbdns does not answer" lbdns_answers

@@ -15,7 +15,7 @@ from lbdns_machines.machine_plans import QUICK
 from lbdns_machines.machine_run import FAILURES, MachineRun
 from lbdns_machines.step_report import RunAbortedError, StepReport
 from lbdns_machines.time_limit import TimeLimitReached
-from lbdns_packaging.root_file_systems import PackagingError, RootFileSystem
+from lbdns_packaging.root_file_systems import MirrorError, PackagingError, RootFileSystem
 
 CONSOLE = "ns: systemd-nspawn ended with status 1\nWelcome to Debian!\nFreezing execution."
 
@@ -46,9 +46,18 @@ def test_the_machines_are_booted(run: MachineRun, tmp_path: Path) -> None:
 def test_without_debians_mirror_the_host_cannot_prepare_machines(
     run: MachineRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RootFileSystem, "archive", failing(PackagingError("E: no mirror")))
+    monkeypatch.setattr(RootFileSystem, "archive", failing(MirrorError("E: no mirror")))
     with pytest.raises(HostError, match="E: no mirror"):
         run.boot(QUICK, tmp_path)
+
+
+def test_every_other_failure_of_mmdebstrap_fails(
+    run: MachineRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RootFileSystem, "archive", failing(PackagingError("E: no such package")))
+    with pytest.raises(RunAbortedError):
+        run.boot(QUICK, tmp_path)
+    assert [result.error for result in run.report.failed] == ["E: no such package"]
 
 
 @pytest.mark.parametrize(("method", "error"), [("unpack", OSError("disk full")), ("boot", MachineError(CONSOLE))])

@@ -27,8 +27,8 @@ _ADVICE: Final = {
     "block, or write 'nginx = URL' in the section [web-server] of the agent's configuration file",
     "HAProxy": "HAProxy is running: to measure it, write 'haproxy = /run/haproxy/admin.sock' (the path of its 'stats "
     "socket') in the section [web-server] of the agent's configuration file",
-    "Caddy": "Caddy is running: add 'metrics' to 'servers' in the global options of its Caddyfile, and define requests_total "
-    "and busy_workers in the agent's configuration file with 'prometheus = http://127.0.0.1:2019/metrics'",
+    "Caddy": "Caddy is running: add 'metrics' to 'servers' in the global options of its Caddyfile, and define "
+    "requests_total and busy_workers in the agent's configuration file with 'prometheus = http://127.0.0.1:2019/metrics'",
     "lighttpd": "lighttpd is running: define requests_total and busy_workers in the agent's configuration file",
 }
 

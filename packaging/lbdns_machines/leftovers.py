@@ -1,6 +1,6 @@
 """Finds and removes what earlier runs left on the host because they were killed with SIGKILL.
 
-The names of network namespaces and control groups contain the process ID of the run that made them.
+The names of network namespaces, control groups and temporary folders contain the process ID of the run that made them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,8 +17,12 @@ from typing import Final
 from lbdns_machines.control_groups import own_group_folders, remove_groups
 from lbdns_machines.machine_network import delete_namespace
 from lbdns_machines.run_names import PREFIX
+from lbdns_packaging.program_runs import TEMPORARY_PREFIX, remove_folder
 
 NAMESPACES: Final = Path("/run/netns")
+#: Names of runs, and names of temporary folders
+RUNS: Final = rf"{PREFIX}(\d+)"
+TEMPORARY: Final = rf"{TEMPORARY_PREFIX}(\d+)-\w+"
 
 
 def remove_leftovers(
@@ -45,9 +50,20 @@ def remove_leftovers(
     return sorted({*found, *without_owner})
 
 
-def abandoned(names: Iterable[str], is_alive: Callable[[int], bool]) -> list[str]:
-    """Return those of ``names`` that a run gave, whose process no longer exists."""
-    owned = {name: re.fullmatch(rf"{PREFIX}(\d+)", name) for name in names}
+def remove_temporary_folders(parent: Path | None = None, is_alive: Callable[[int], bool] | None = None) -> list[str]:
+    """Remove the temporary folders of runs whose process no longer exists, and return their names. ``parent`` is the
+    folder for temporary files."""
+    parent = parent or Path(tempfile.gettempdir())
+    found = abandoned((path.name for path in _entries(parent)), is_alive or runs_elsewhere, TEMPORARY)
+    for name in found:
+        remove_folder(parent / name)
+    return found
+
+
+def abandoned(names: Iterable[str], is_alive: Callable[[int], bool], pattern: str = RUNS) -> list[str]:
+    """Return those of ``names`` that a run gave, whose process no longer exists. The group of ``pattern`` is the
+    process ID."""
+    owned = {name: re.fullmatch(pattern, name) for name in names}
     return sorted(name for name, owner in owned.items() if owner and not is_alive(int(owner[1])))
 
 

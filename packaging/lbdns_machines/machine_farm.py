@@ -13,7 +13,7 @@ from typing import Final, Self
 from lbdns_machines.boot_check import check_boot
 from lbdns_machines.control_groups import ControlGroups
 from lbdns_machines.host_check import HostError
-from lbdns_machines.leftovers import remove_leftovers
+from lbdns_machines.leftovers import remove_leftovers, remove_temporary_folders
 from lbdns_machines.machine import Machine
 from lbdns_machines.machine_files import write_machine_files
 from lbdns_machines.machine_network import MachineNetwork
@@ -62,7 +62,7 @@ class MachineFarm:
 
     def _start(self) -> None:
         empty_folder(self._folder)
-        for name in remove_leftovers():
+        for name in (*remove_leftovers(), *remove_temporary_folders()):
             print(f"machines: removed what {name} left, which had been killed", flush=True)
         self._groups.make("none")
         self._network.__enter__()

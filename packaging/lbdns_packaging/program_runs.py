@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+#: Begins the name of a temporary folder; the process ID follows, so that a later run finds what is left
+TEMPORARY_PREFIX: Final = "lbdns-packaging-"
 _GRACE: Final = 10.0  # seconds for a program to end after SIGTERM
 
 
@@ -66,12 +68,17 @@ def temporary_folder() -> Iterator[Path]:
 
     File systems that are mounted below it are left alone.
     """
-    folder = Path(tempfile.mkdtemp(prefix="lbdns-packaging-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"{TEMPORARY_PREFIX}{os.getpid()}-"))
     try:
         folder.chmod(0o755)  # apt downloads as another user
         yield folder
     finally:
-        subprocess.run(["rm", "-rf", "--one-file-system", folder], check=False)
+        remove_folder(folder)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with its contents, except file systems that are mounted below it."""
+    subprocess.run(["rm", "-rf", "--one-file-system", folder], check=False)
 
 
 def _signal_session(process: subprocess.Popen[str], number: signal.Signals) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from lbdns_machines.control_groups import ControlGroups, remove_groups
-from lbdns_machines.leftovers import abandoned, remove_leftovers, runs_elsewhere
+from lbdns_machines.leftovers import abandoned, remove_leftovers, remove_temporary_folders, runs_elsewhere
 from lbdns_machines.machine_network import MachineNetwork
+from lbdns_packaging.program_runs import temporary_folder
 
 ALIVE = 17
 
@@ -51,6 +53,21 @@ def test_groups_and_namespaces_of_killed_runs_are_removed(tmp_path: Path) -> Non
     assert found == ["lbdns-machines-15", "lbdns-machines-16"]
     assert deleted == ["lbdns-machines-15", "lbdns-machines-16"]
     assert sorted(path.name for path in groups.iterdir()) == ["lbdns-machines-17", "user.slice"]
+
+
+def test_temporary_folders_of_killed_runs_are_removed(tmp_path: Path) -> None:
+    for name in ("lbdns-packaging-16-a_1", "lbdns-packaging-17-a_1", "lbdns-packaging-old", "other-16-a_1"):
+        (tmp_path / name / "below").mkdir(parents=True)
+    assert remove_temporary_folders(tmp_path, is_alive) == ["lbdns-packaging-16-a_1"]
+    left = ["lbdns-packaging-17-a_1", "lbdns-packaging-old", "other-16-a_1"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
+
+
+def test_a_killed_process_leaves_a_folder_that_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with temporary_folder() as folder:
+        assert remove_temporary_folders(tmp_path, lambda process: True) == []
+        assert remove_temporary_folders(tmp_path, lambda process: process != os.getpid()) == [folder.name]
 
 
 def test_a_namespace_that_remains_does_not_end_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,7 +32,7 @@ TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format venv native install lock lab-quick faults faults-quick soak \
-	dist packages packages-check machines machines-quick machines-upgrades deps-debian deps-lab deps-packaging debian-packages check-python clean
+	dist packages packages-check machines machines-quick machines-upgrades machines-cgroups deps-debian deps-lab deps-packaging debian-packages check-python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -180,6 +180,9 @@ machines-quick: $(VENV)/.packaging ## the same with one name server and one web 
 
 machines-upgrades: packages ## only upgrade and downgrade name servers on such machines, about 5 minutes (as root)
 	$(MACHINES) upgrades
+
+machines-cgroups: packages ## compare the agent's metrics with control groups of version 2 in a virtual machine, about 5 minutes (as root)
+	$(MACHINES) control-groups --out build/machines-cgroups
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

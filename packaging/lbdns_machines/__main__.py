@@ -11,6 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from lbdns_machines.control_group_form import NAME as CONTROL_GROUPS
+from lbdns_machines.control_group_form import check_control_groups
 from lbdns_machines.debian_12_packages import build_debian_12_packages
 from lbdns_machines.host_check import HostError, check_host
 from lbdns_machines.machine_farm import FILES_LIMIT, INTERRUPTIONS, STOP_LIMIT, MachineFarm
@@ -31,8 +33,11 @@ EPILOG: Final = (
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m lbdns_machines", description=__doc__, epilog=EPILOG)
-    what = "quick: one name server and one web server; upgrades: only upgrades; full: all"
-    parser.add_argument("form", choices=sorted(FORMS), help=what)
+    what = (
+        "quick: one name server and one web server; upgrades: only upgrades; full: all; "
+        f"{CONTROL_GROUPS}: only the agent, in a virtual machine with control groups of version 2"
+    )
+    parser.add_argument("form", choices=sorted({*FORMS, CONTROL_GROUPS}), help=what)
     parser.add_argument("--packages", type=Path, default=ROOT / "dist",
                         help="folder of the packages to install; quick builds its own (default: dist)")  # fmt: skip
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "machines", help="folder for logs and report.json")
@@ -42,8 +47,12 @@ def main(arguments: list[str] | None = None) -> int:
     for number in INTERRUPTIONS:
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, _interrupt)
+    packages: Path = options.packages.resolve()
     try:
-        run_form(FORMS[options.form], options.packages.resolve(), out, report)
+        if options.form == CONTROL_GROUPS:
+            check_control_groups(CACHE / "roots", packages, out, report)
+        else:
+            run_form(FORMS[options.form], packages, out, report)
     except HostError as error:
         print(f"machines: skipped: {' '.join(str(error).split())}")
         return 0

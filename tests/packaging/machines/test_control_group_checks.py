@@ -81,6 +81,7 @@ def test_a_metric_that_disagrees(name: str, of: str, metric: str, value: float, 
     ("name", "of", "file", "text", "error"),
     [
         ("inside a limited service", "inside", "cpu.max", "max 100000", "systemd has not applied the limit"),
+        ("below a limited slice", "below", "cpu.max", "30000 100000", "a quota of its own: 30000"),
         ("a service that uses its whole quota", "burner", "cpu.stat", "usage_usec 1\nthrottled_usec 100\n", "throttle"),
         ("a service that reads more than its memory limit", "reader", "memory.stat", "pgscan 100\n", "not scanned"),
     ],
@@ -90,6 +91,12 @@ def test_a_limit_without_effect(name: str, of: str, file: str, text: str, error:
     measured["observations"][of]["after"][file] = text
     with pytest.raises(MachineError, match=error):
         CHECKS[name](measured)
+
+
+def test_a_group_without_the_controller_has_no_quota_of_its_own() -> None:
+    measured = copy.deepcopy(GOOD)
+    del measured["observations"]["below"]["after"]["cpu.max"]
+    assert CHECKS["below a limited slice"](measured).startswith("cpu_count 0.3")
 
 
 def test_a_host_with_version_1() -> None:

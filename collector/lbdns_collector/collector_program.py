@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.choosing.spillover import BackupUse
 from lbdns.config.service_credentials import CREDENTIALS
 from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.events.event_log import EventLog
@@ -117,6 +118,9 @@ class CollectorStatusSource:
 
     def guards(self, pool: str) -> Sequence[Guard]:
         return ()
+
+    def backup(self, pool: str) -> BackupUse | None:
+        return None
 
     def upcoming(self, pool: Pool) -> Mapping[str, Any]:
         return {}

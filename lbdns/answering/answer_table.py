@@ -29,6 +29,7 @@ from lbdns.answering.tsig import keyring
 from lbdns.answering.zone_lookup import PoolMatch, ZoneIndex, look_up
 from lbdns.answering.zone_transfer import TransferResponder
 from lbdns.model.farm import Farm, Pool
+from lbdns.policies.plan import Plan
 from lbdns.zones import names
 from lbdns.zones.master_file import RRset
 
@@ -124,7 +125,7 @@ class AnswerTable:
         self._owners: dict[bytes, tuple[Pool, PlanCursor | None]] = {}  # None: the pool has no members
         for pool in farm.pools:
             for owner, policy in pool.owners.items():
-                if pool.members and (pool.name, policy) not in self.cursors:
+                if pool.selectable and (pool.name, policy) not in self.cursors:
                     self.cursors[pool.name, policy] = self._cursor(pool)
                 self._owners[owner] = (pool, self.cursors.get((pool.name, policy)))
         self._zones: Mapping[bytes, ZoneIndex] = {
@@ -136,7 +137,13 @@ class AnswerTable:
         )
 
     def _cursor(self, pool: Pool) -> PlanCursor:
-        members, window = len(pool.members), pool.config.coherence
+        cursor = self._new_cursor(pool)
+        if pool.members and pool.backup_members:  # until the first plan, answers name only the pool's own members
+            cursor.set_plan(Plan(tuple(range(len(pool.members)))))
+        return cursor
+
+    def _new_cursor(self, pool: Pool) -> PlanCursor:
+        members, window = len(pool.selectable), pool.config.coherence
         if (answers := min(pool.config.answers, members)) > 1:
             if self.native:
                 return NativeListCursor(members, self.native, window, answers)
@@ -195,13 +202,14 @@ class AnswerTable:
             return entry
         match = found
         pool, cursor = self._owners[match.owner]
-        if not pool.members:
+        members = pool.selectable
+        if not members:
             return AnswerEntry(key, name, qtype, lambda _: write_body(_no_member_answer(index, match), qname))
         answer_for = _address_answer if _has_addresses(index, pool, match) else _alias_answer
         ttl = _address_ttl(index, pool)
 
         def answer(member: int) -> AnswerSections:
-            return answer_for(index, ttl, pool.members[member].owner, match, qtype)
+            return answer_for(index, ttl, members[member].owner, match, qtype)
 
         def make(member: int) -> ResponseBody:
             return write_body(answer(member), qname)
@@ -214,7 +222,7 @@ class AnswerTable:
             lists = ListWriter(
                 cursor, answer, qname, qtype, len(match.aliases), has_distinct_addresses=len(set(rdatas)) == len(rdatas)
             )
-        return AnswerEntry(key, name, qtype, make, len(pool.members), cursor, lists)
+        return AnswerEntry(key, name, qtype, make, len(members), cursor, lists)
 
     def _external_aliases(self, sections: AnswerSections, qtype: int) -> tuple[Record, ...]:
         """Return the answer's records if its alias chain leads out of our zones; otherwise, return an empty tuple."""
@@ -284,10 +292,10 @@ class AnswerTable:
         Call this method before the table answers any query.
         """
         self._counts = old.queries()
-        members = {pool.name: [member.full_name for member in pool.members] for pool in self.farm.pools}
+        members = {pool.name: [member.full_name for member in pool.selectable] for pool in self.farm.pools}
         for pool in old.farm.pools:
             now = {name: i for i, name in enumerate(members.get(pool.name, []))}
-            mapping = [now.get(member.full_name) for member in pool.members]
+            mapping = [now.get(member.full_name) for member in pool.selectable]
             for policy in set(pool.owners.values()):
                 cursor, before = self.cursors.get((pool.name, policy)), old.cursors.get((pool.name, policy))
                 if cursor and before:
@@ -307,7 +315,7 @@ def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> 
     """
     if not _has_addresses(index, pool, match) or qtype == Type.ANY:
         return True
-    return qtype in (Type.A, Type.AAAA) and any(qtype in (index.node(m.owner) or ()) for m in pool.members)
+    return qtype in (Type.A, Type.AAAA) and any(qtype in (index.node(m.owner) or ()) for m in pool.selectable)
 
 
 def _has_addresses(index: ZoneIndex, pool: Pool, match: PoolMatch) -> bool:
@@ -359,7 +367,7 @@ def _address_ttl(index: ZoneIndex, pool: Pool) -> int:
 
 
 def _address_sets(index: ZoneIndex, pool: Pool, *types: int) -> Iterable[RRset]:
-    nodes = (index.node(member.owner) or {} for member in pool.members)
+    nodes = (index.node(member.owner) or {} for member in pool.selectable)
     return (node[rtype] for node in nodes for rtype in types if rtype in node)
 
 

@@ -125,11 +125,18 @@ def _summary(explanation: Mapping[str, Any], shown: int) -> str:
         f"answers={_number(explanation['answers_per_s'])}/s",
         f"requests={_number(requests)}/s" if requests is not None else "requests=unknown",
         f"interval={_number(explanation['interval_s'])}s",
+        _backup(explanation.get("backup")),
         f"fail_open=yes ({explanation['fail_open_reason']})" if explanation["fail_open"] else "fail_open=no",
         f"worker={explanation['worker']}" if explanation["workers"] > 1 else "",
         f"members={members}" + (f" ({members - shown} less probable members omitted)" if shown < members else ""),
     )
     return " ".join(filter(None, fields))
+
+
+def _backup(backup: Mapping[str, Any] | None) -> str:
+    if not backup or not backup["share"]:
+        return ""
+    return f"backup={backup['pool']} ({100 * backup['share']:.0f} %, because the pool {backup['why']})"
 
 
 def _rank(member: Mapping[str, Any]) -> tuple[float, bool, int]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.candidates import Candidates
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.choosing.observed_pool import ObservedPool
 from lbdns.choosing.pool_view import LOWEST_SCORE, build_view
+from lbdns.choosing.spillover import TierLoad, tier_load
 from lbdns.config.pool_section import MAX_SPEED_GAIN, RAMP_UP
 from lbdns.model.liveness import Liveness
 from lbdns.model.overrides import PoolOverrides
@@ -25,6 +26,9 @@ from lbdns.policies.ranking import ranking
 
 if TYPE_CHECKING:
     from random import Random
+
+
+NO_PLAN: Final = Plan((0,))  # of selections that another pool has made
 
 
 class Chooser:
@@ -57,7 +61,7 @@ class Chooser:
         ranks: bool = False,
     ) -> None:
         self.members, self.servers = tuple(members), servers
-        self._rng, self._ranks = rng, ranks
+        self._rng, self.ranks = rng, ranks
         self.pool = ObservedPool(members, max_cores, pool, weights, max_speed_gain)
         self._tally = AnswerTally(len(members), servers)
         self._candidates = Candidates(self.pool, self._tally, stale_after, min_usable, ramp_up, black_hole)
@@ -121,17 +125,40 @@ class Chooser:
                 # A rotation continues as if there had been no probe
                 previous = replace(previous, last=self._last_before_probes[policy])
         self._last_before_probes.pop(policy, None)
-        spec, view = POLICIES[policy], self.view(policy, now)
-        if liveness.fail_open and not self._applies_to_alarmed(spec, view):
-            return rotation(liveness.candidates, previous)
-        plan = spec.function(view, previous, self._rng)
-        if self._ranks:
-            plan = replace(plan, ranking=ranking(view, spec.rank(view), previous))
-        if probes := self.guard_rails.probes(now):
+        plan, applies = self._plan(policy, previous, now, ranks=self.ranks)
+        if applies and (probes := self.guard_rails.probes(now)):
             self._last_before_probes[policy] = previous.last if previous else None
             order, repeat_from = (*probes, *plan.order), plan.repeat_from + len(probes)
             plan = replace(plan, order=order, repeat_from=repeat_from, probes=len(probes))
         return plan
+
+    def plan_for_other(self, policy: str, previous: Selections | None, now: float, *, ranks: bool) -> Plan:
+        """Return a plan by which another pool, whose backup this pool is, selects this pool's members.
+
+        ``previous`` contains the selections from the other pool's previous plan of this pool's members.
+        """
+        return self._plan(policy, previous, now, ranks=ranks)[0]
+
+    def count_spilled(self, policy: str, counts: Sequence[int], now: float) -> None:
+        """Add ``counts``: how often another pool, whose backup this pool is, has selected each member since the last
+        call."""
+        if any(counts):
+            self._tally.add_own(policy, Selections(NO_PLAN, tuple(counts), None), now)
+            self.guard_rails.count_selections(counts, now, self.servers)
+
+    def tier_load(self) -> TierLoad:
+        """Return what the pool's usable members carry."""
+        return tier_load(self.pool, self._candidates)
+
+    def _plan(self, policy: str, previous: Selections | None, now: float, *, ranks: bool) -> tuple[Plan, bool]:
+        """Return two values: a plan, and whether the policy made it. If it did not, the candidates take turns."""
+        spec, view = POLICIES[policy], self.view(policy, now)
+        if self.liveness.fail_open and not self._applies_to_alarmed(spec, view):
+            return rotation(self.liveness.candidates, previous), False
+        plan = spec.function(view, previous, self._rng)
+        if ranks:
+            plan = replace(plan, ranking=ranking(view, spec.rank(view), previous))
+        return plan, True
 
     def _applies_to_alarmed(self, spec: PolicySpec, view: PoolView) -> bool:
         """Return whether two conditions hold: all candidates are in alarm, and the policy can compare their reported

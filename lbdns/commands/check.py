@@ -155,6 +155,8 @@ def _about_pool(pool: Pool) -> Iterator[str]:
         yield f"  name    {names.to_text(owner):<{width}}  {policy}"
     for member in pool.members:
         yield f"  member  {member.full_name:<{width}}  {' '.join(member.addresses)}"
+    if config.backup:
+        yield f"  backup  {config.backup}"
     if join := config.join:
         hosts = f"hosts {', '.join(join.names)} from {_listed(join.networks)}"
         yield f"  join    {hosts}, at most {join.max}; they leave after {format_duration(join.leave_after)} of silence"

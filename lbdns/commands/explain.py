@@ -101,6 +101,9 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"then, in the same answer: {', '.join(map(printable, alternatives))}")
     if document["fail_open"]:
         yield Text(f"fail open: {printable(document['fail_open_reason'])}", "bold red")
+    if (backup := document.get("backup")) and backup["share"]:
+        share = f"{100 * float(backup['share']):.0f} % to {printable(backup['pool'])}"
+        yield Text(f"pool {printable(document['pool'])} {printable(backup['why'])}: {share}", "bold yellow")
     plan = document["plan"]
     following = ", ".join(map(printable, plan["next"]))
     yield Text(f"plan: {int(plan['given'])} of {int(plan['length'])} answers used; next: {following}")

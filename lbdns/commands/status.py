@@ -196,6 +196,9 @@ def _table(pool: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Tab
     if pool["fail_open"]:
         why = printable(pool.get("fail_open_reason") or "no member is usable")
         title.append(f"\nfail open ({why}): lbdns selects from all members that are not drained", "bold red")
+    if (backup := pool.get("backup")) and backup["share"]:  # absent in older servers
+        share = f"{100 * float(backup['share']):.0f} % to {printable(backup['pool'])}"
+        title.append(f"\n{printable(backup['why'])}: {share}", "bold yellow")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0))
     table.title, table.title_justify, table.title_style = title, "left", ""
     table.add_column("member", overflow="fold", min_width=12)

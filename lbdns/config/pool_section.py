@@ -100,6 +100,7 @@ class PoolConfig:
     agentless: tuple[str, ...] = read.key(_agentless, ())  # members without an agent, which only the check watches
     weights: tuple[tuple[str, float], ...] = read.key(_weights, ())  # members, and the factors of their capacities
     max_speed_gain: float = read.number(MAX_SPEED_GAIN, 1.0, 1000.0)  # limits the fastest member's advantage
+    backup: str = read.string("")  # the pool to use if this one is full or has no usable member; empty: none
     shadow: str = read.key(_shadow, "")  # a policy to evaluate in shadow, alongside those that answer; empty: none
     coherence: float = read.number(
         2.0, 0.0, 60.0
@@ -109,6 +110,7 @@ class PoolConfig:
 def read_pools(root: TomlTable) -> tuple[PoolConfig, ...]:
     """Return the pools in the file, and add all errors to the findings of ``root``."""
     pools: list[PoolConfig] = []
+    tables: list[TomlTable] = []
     for table in root.tables("pool"):
         pool = read.read_fields(PoolConfig, table)
         if pool.name in (other.name for other in pools):
@@ -116,8 +118,30 @@ def read_pools(root: TomlTable) -> tuple[PoolConfig, ...]:
         _check_members(pool, table)
         _check_answers(pool, table)
         pools.append(pool)
+        tables.append(table)
         table.end()
+    by_name = {pool.name: pool for pool in pools}
+    for pool, table in zip(pools, tables, strict=True):
+        _check_backup(pool, by_name, table)
     return tuple(pools)
+
+
+def _check_backup(pool: PoolConfig, pools: Mapping[str, PoolConfig], table: TomlTable) -> None:
+    """Record an error if a pool's backup is unknown, the pool itself, or a pool that has a backup of its own.
+
+    Chains are not allowed, because a demand that moves through several pools would be estimated from ever older
+    reports, and no pool would know which clients it may send on.
+    """
+    name = pool.backup
+    if not name:
+        return
+    if name not in pools:
+        table.wrong("backup", f"there is no [[pool]] {name!r}{nearest(name, [n for n in pools if n != pool.name])}")
+    elif name == pool.name:
+        table.wrong("backup", f"{name!r} is this pool itself; name another pool in the same zone")
+    elif pools[name].backup:
+        also = f"has a backup itself ({pools[name].backup!r}), and chains are not supported"
+        table.wrong("backup", f"pool {name!r} {also}; remove the backup from one of these pools")
 
 
 def _check_members(pool: PoolConfig, table: TomlTable) -> None:

@@ -135,7 +135,7 @@ def count_answers(
     answers: dict[tuple[str, str, str], int] = {}
     pools = {pool.name: pool for pool in table.farm.pools}
     for (pool, policy), cursor in table.cursors.items():
-        for member, count in zip(pools[pool].members, cursor.totals(), strict=True):
+        for member, count in zip(pools[pool].selectable, cursor.totals(), strict=True):
             answers[pool, policy, member.full_name] = count
     return AnswerCounters(
         table.queries(),

@@ -6,8 +6,8 @@ A farm is built completely, or an error is raised.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lbdns.config import Config, PoolConfig, read_config
@@ -42,6 +42,12 @@ class Pool:
     zone: Zone
     members: tuple[Member, ...]
     owners: Mapping[bytes, str]  # owner name in wire form -> policy
+    backup_members: tuple[Member, ...] = ()  # of the pool that the key ``backup`` names
+    #: The members that answers may name: the pool's own members, then those of its backup
+    selectable: tuple[Member, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "selectable", (*self.members, *self.backup_members))
 
     @property
     def name(self) -> str:
@@ -150,8 +156,10 @@ def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
         findings.extend(place.error("agentless", text) for text in _agent_conflicts(found, pools))
         findings.extend(place.error("join", text) for text in _join_faults(found, config))
         pools.append(found)
+    findings.extend(_backup_faults(config, pools, source))
     if findings:
         raise ConfigError(*findings)
+    pools = list(with_backups(pools))
     hosts, warnings = reporting_hosts(config, pools)
     warnings = [*(text for zone in by_name.values() for text in zone.warnings), *warnings]
     warnings = [*(text for key in config.keys for text in key.warnings), *warnings]
@@ -245,6 +253,34 @@ def _join_faults(pool: Pool, config: Config) -> Iterable[str]:
             "hosts join only with signed reports, so [collector] key_file must be set; run 'lbdns keygen' to generate "
             "a key"
         )
+
+
+def _backup_faults(config: Config, pools: Sequence[Pool], source: TomlSource) -> Iterable[str]:
+    """Yield an error for each pool that cannot use the pool named by its key ``backup``."""
+    by_name = {pool.name: pool for pool in pools}
+    for index, configured in enumerate(config.pools):
+        pool, backup = by_name.get(configured.name), by_name.get(configured.backup)
+        if pool is None or backup is None:
+            continue  # an unknown name was found when the table was read
+        place = _PoolPlace(source, index, pool.name)
+        shared = {member.full_name for member in pool.members} & {member.full_name for member in backup.members}
+        if backup.zone is not pool.zone:
+            what = f"pool {backup.name} is in zone {backup.config.zone}, but a backup must be in the same zone"
+            yield place.error("backup", f"{what} ({pool.config.zone})")
+        elif shared:
+            name = min(shared)
+            yield place.error(
+                "backup", f"{name} is a member of both pools; remove it from {pool.name} or {backup.name}"
+            )
+
+
+def with_backups(pools: Sequence[Pool]) -> tuple[Pool, ...]:
+    """Return ``pools``, each with the current members of its backup."""
+    members = {pool.name: pool.members for pool in pools}
+    return tuple(
+        replace(pool, backup_members=members.get(pool.config.backup, ())) if pool.config.backup else pool
+        for pool in pools
+    )
 
 
 def why_not_ours(owner: bytes, zone: Zone) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from lbdns.model.farm import Farm, Member, Pool, reporting_hosts, why_not_ours
+from lbdns.model.farm import Farm, Member, Pool, reporting_hosts, why_not_ours, with_backups
 from lbdns.zones import names
 from lbdns.zones.master_file import AAAA, A, RRset, Zone
 from lbdns.zones.zone_records import Node
@@ -195,9 +195,11 @@ def _extended(
         origin: replace(zone, nodes={**zone.nodes, **new_nodes[origin]}) if origin in new_nodes else zone
         for origin, zone in farm.zones.items()
     }
-    pools = tuple(
-        replace(pool, zone=zones[pool.zone.origin], members=(*pool.members, *members.get(pool.name, ())))
-        for pool in farm.pools
+    pools = with_backups(
+        [
+            replace(pool, zone=zones[pool.zone.origin], members=(*pool.members, *members.get(pool.name, ())))
+            for pool in farm.pools
+        ]
     )
     hosts, _ = reporting_hosts(farm.config, pools)
     return replace(farm, zones=zones, pools=pools, hosts=hosts)

@@ -18,6 +18,7 @@ from lbdns.answering.member_selection import PlanCursor
 from lbdns.choosing.chooser import Chooser
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.choosing.observed_pool import AVERAGE
+from lbdns.choosing.spillover import BackupUse
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import Liveness, State
 from lbdns.model.overrides import Override, Overrides
@@ -75,9 +76,18 @@ def unknown_name(farm: Farm, name: str) -> str:
 
 
 def explain(
-    pool: Pool, owner: str, chooser: Chooser, cursor: PlanCursor, overrides: Overrides, parts: ScoreParts, now: float
+    pool: Pool,
+    owner: str,
+    chooser: Chooser,
+    cursor: PlanCursor,
+    overrides: Overrides,
+    parts: ScoreParts,
+    now: float,
+    backup: BackupUse | None = None,
 ) -> dict[str, Any]:
     """Return an explanation of which member will be selected next for ``owner``; ``now`` is in monotonic seconds.
+
+    ``backup`` states how many answers go to the pool's backup, and why; it is None if the pool has no backup.
 
     This function changes no state and therefore does not affect the next answer.
     """
@@ -92,11 +102,13 @@ def explain(
         "zone": pool.config.zone,
         "policy": policy,
         "ttl": pool.config.ttl,
-        "next": pool.members[due].name,
+        "next": pool.selectable[due].name,
         "alternatives": _alternatives(pool, cursor),
-        "why": _why(policy, plan, taken, liveness, lambda: view, chooser.guards(now)[due]),
-        "fail_open": bool(liveness.fail_open),
-        "fail_open_reason": liveness.fail_open,
+        "why": spilled(pool, due, backup)
+        or _why(policy, plan, taken, liveness, lambda: view, chooser.guards(now)[due]),
+        "backup": backup_document(backup),
+        "fail_open": bool(liveness.fail_open) and not (backup and backup.takes_all),
+        "fail_open_reason": "" if backup and backup.takes_all else liveness.fail_open,
         "measured": view.measured,
         "interval_s": round(view.interval, 3),
         # The chooser does not count the selections from the current plan until it makes the next plan
@@ -106,14 +118,30 @@ def explain(
         "plan": {
             "length": len(plan.order),
             "given": taken,
-            "next": [pool.members[i].name for i in coming],
+            "next": [pool.selectable[i].name for i in coming],
             "repeats": True,
         },
         "members": _members(pool, policy, chooser, view, cursor, overrides, parts, now),
     }
 
 
-def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now: float) -> dict[str, Any]:
+def backup_document(backup: BackupUse | None) -> dict[str, Any] | None:
+    """Return how many of a pool's answers go to its backup as plain data, or None if it has no backup."""
+    return None if backup is None else {"pool": backup.pool, "share": round(backup.share, 4), "why": backup.why}
+
+
+def spilled(pool: Pool, due: int, backup: BackupUse | None) -> str:
+    """Return why an answer names the member ``due`` if this is a member of the backup, or an empty string."""
+    if due < len(pool.members):
+        return ""
+    return (
+        f"pool {pool.name} {backup.text}" if backup and backup.text else f"a member of the backup of pool {pool.name}"
+    )
+
+
+def upcoming(
+    pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now: float, backup: BackupUse | None = None
+) -> dict[str, Any]:
     """Return the members that the next answers under ``policy`` will name first. For the first of these members, also
     return its share of the planned answers, the reason for its selection, a summary of this reason (one sentence with
     the number that decided), and the other members that the same answer will name.
@@ -124,12 +152,18 @@ def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now:
     plan, taken = cursor.plan, cursor.taken
     coming = next_selections(plan, taken, UPCOMING)
     due, view = coming[0], cache(partial(chooser.view, policy, now))
-    guard, share = chooser.guards(now)[due], _planned_share(plan, taken, due)
-    why = _why(policy, plan, taken, chooser.liveness, view, guard)
+    share = _planned_share(plan, taken, due)
+    why = summary = spilled(pool, due, backup)
+    if not why:
+        guard = chooser.guards(now)[due]
+        why = _why(policy, plan, taken, chooser.liveness, view, guard)
+        # The share of a blended plan is not the share by which the policy selects the member
+        is_blended = bool(backup and backup.share)
+        summary = "" if is_blended else _summary(pool, policy, chooser, cursor, guard, due, share, view)
     return {
-        "members": [pool.members[i].name for i in coming],
+        "members": [pool.selectable[i].name for i in coming],
         "why": why,
-        "summary": _summary(pool, policy, chooser, cursor, guard, due, share, view) or why,
+        "summary": summary or why,
         "share": share,
         "alternatives": _alternatives(pool, cursor),
     }
@@ -137,7 +171,7 @@ def upcoming(pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now:
 
 def _alternatives(pool: Pool, cursor: PlanCursor) -> list[str]:
     """Return the names of the members that follow the first member in the next answer, best first."""
-    return [pool.members[i].name for i in cursor.next_members[1:]] if isinstance(cursor, ListCursor) else []
+    return [pool.selectable[i].name for i in cursor.next_members[1:]] if isinstance(cursor, ListCursor) else []
 
 
 def _summary(
@@ -190,7 +224,8 @@ def _members(
     parts: ScoreParts,
     now: float,
 ) -> list[dict[str, Any]]:
-    selections, totals, liveness = cursor.selections(), cursor.totals(), chooser.liveness
+    selections, liveness = cursor.selections(), chooser.liveness
+    totals = cursor.totals()[: len(pool.members)]
     credits, guards = carried_credits(selections, len(pool.members)), chooser.guards(now)
     capacity, answers = sum(seen.capacity for seen in view.members), sum(totals)
     on_time, candidates = set(view.on_time), set(liveness.candidates)

@@ -6,17 +6,20 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Final
 
 from lbdns.answering.member_selection import PlanCursor
 from lbdns.choosing.chooser import Chooser
 from lbdns.model.farm import Farm, Pool
+from lbdns.model.liveness import Liveness
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot
+from lbdns.planning.backup_plans import BackupPlans
 from lbdns.planning.shadow import ShadowPlans
 from lbdns.planning.state_announcer import StateAnnouncer
-from lbdns.policies.plan import Plan
+from lbdns.policies.plan import Plan, Selections
 
 log = logging.getLogger("lbdns.planning")
 
@@ -57,6 +60,9 @@ class FarmPlans:
         """``answers`` returns other processes' selections; pass None if this process selects members itself."""
         self.choosers: dict[str, Chooser] = {}
         self.cursors: PlanCursors = {}
+        self.backups: dict[str, BackupPlans] = {}  # by pool with a backup
+        self._selectable: dict[str, tuple[str, ...]] = {}  # by pool: full names, in the order of the cursors
+        self._pools: dict[str, Pool] = {}
         self.shadows = ShadowPlans()
         self.fail_open = FailOpenTimes()
         self.announcer = announcer
@@ -66,6 +72,7 @@ class FarmPlans:
         self._outdated: set[str] = set()  # pools whose plans must be made even if nothing has changed
         self._retry_at: dict[str, float] = {}  # pool whose planning has failed -> when to try again (monotonic s)
         self._counted: dict[str, Counter[str]] = {}  # pool -> answers when they were last counted
+        self._rounds: Counter[str] = Counter()  # how often each pool has been planned
         self._ended: Counter[tuple[str, str]] = Counter()  # answers from plans that have ended, by pool and policy
 
     def use(self, farm: Farm, cursors: PlanCursors, now: float) -> None:
@@ -74,17 +81,26 @@ class FarmPlans:
         Until the next ``plan`` call for a pool, the pool's cursors continue with the remaining members of their old
         plans.
         """
+        ended = self.answers()
         before, self.choosers = self.choosers, {}
+        backups, self.backups = self.backups, {}
+        selectable, self._selectable = self._selectable, {}
+        self._pools = {pool.name: pool for pool in farm.pools}
         for pool in farm.pools:
             chooser = self._new_chooser(farm, pool)
             if pool.name in before:
                 chooser.take_over(before[pool.name])
-                self._carry_over(pool, before[pool.name].members, cursors)
+                self._carry_over(pool, selectable[pool.name], cursors)
             elif pool.members:
                 self.fail_open.begin(pool.name, now)
                 self.announcer.new_pool(pool, now)
             self.choosers[pool.name] = chooser
-        self._ended = self.answers()
+            self._selectable[pool.name] = tuple(member.full_name for member in pool.selectable)
+            if pool.config.backup and self._detects_black_holes:  # a collector does not know the answers
+                self.backups[pool.name] = BackupPlans(pool)
+                if pool.name in backups:
+                    self.backups[pool.name].take_over(backups[pool.name])
+        self._ended = ended
         self.shadows.use(farm, self.cursors)
         self.cursors = cursors
         self._outdated = {pool.name for pool in farm.pools}
@@ -94,9 +110,24 @@ class FarmPlans:
     def answers(self) -> Counter[tuple[str, str]]:
         """Return the number of this process's answers so far, keyed by pool (including removed pools) and policy."""
         found = self._ended.copy()
-        for key, cursor in self.cursors.items():
-            found[key] += cursor.counts().total()
+        for (pool, policy), cursor in self.cursors.items():
+            self._count_by_pool(found, pool, policy, cursor.counts())
         return found
+
+    def fails_open(self, pool: str) -> bool:
+        """Return whether a pool fails open. A pool whose backup stands in for it does not."""
+        backup = self.backups.get(pool)
+        return bool(self.choosers[pool].liveness.fail_open) and not (backup and backup.use.takes_all)
+
+    def _count_by_pool(self, answers: Counter[tuple[str, str]], pool: str, policy: str, counts: Counter[int]) -> None:
+        """Add the ``counts`` of a cursor's selections to ``answers``. Those of a backup's members count as answers of
+        the backup."""
+        backup, total = self.backups.get(pool), counts.total()
+        if backup:
+            spilled = sum(count for member, count in counts.items() if member >= backup.members)
+            answers[backup.backup, policy] += spilled
+            total -= spilled
+        answers[pool, policy] += total
 
     @property
     def next_change(self) -> float:
@@ -123,14 +154,17 @@ class FarmPlans:
 
     def _plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
         chooser = self.choosers[pool.name]
-        before, guards_before = chooser.liveness, chooser.guards(now)
+        before, guards_before = self._liveness(pool.name), chooser.guards(now)
         if self._answers:
             self._count_selections(pool, self._answers, now)
         changed = chooser.observe(snapshot, overrides.for_pool(pool.name), now)
+        backup = self.backups.get(pool.name)
+        if backup:
+            changed |= self._update_backup(pool, backup, snapshot, overrides, now)
         if not changed and pool.name not in self._outdated:
             return False
         self._outdated.add(pool.name)  # until all plans are made, which may fail
-        liveness, guards = chooser.liveness, chooser.guards(now)
+        liveness, guards = self._liveness(pool.name), chooser.guards(now)
         if liveness.fail_open and not before.fail_open:
             self.fail_open.begin(pool.name, now)
         elif before.fail_open and not liveness.fail_open:
@@ -141,13 +175,46 @@ class FarmPlans:
         for policy in dict.fromkeys(pool.owners.values()):
             cursor = self.cursors.get((pool.name, policy))
             if cursor:
-                selections = cursor.selections()
-                plan = chooser.plan(policy, selections, now)
-                cursor.set_plan(plan, liveness.candidates)
-                self._ended[pool.name, policy] += sum(selections.counts)
-                self.shadows.follow(pool.name, policy, selections, plan, chooser, now)
+                self._count_by_pool(self._ended, pool.name, policy, cursor.counts())
+                self._set_plan(pool, policy, cursor, chooser, now)
         self._outdated.discard(pool.name)
+        self._rounds[pool.name] += 1
         return True
+
+    def _liveness(self, pool: str) -> Liveness:
+        """Return a pool's liveness, which does not fail open while the backup stands in for the pool."""
+        liveness = self.choosers[pool].liveness
+        return replace(liveness, fail_open="") if liveness.fail_open and not self.fails_open(pool) else liveness
+
+    def _set_plan(self, pool: Pool, policy: str, cursor: PlanCursor, chooser: Chooser, now: float) -> None:
+        selections: Selections | None
+        plan: Plan | None
+        if backup := self.backups.get(pool.name):
+            selections = backup.end_and_plan(policy, cursor, chooser, self.choosers[backup.backup], now)
+            plan = backup.own_plan(policy)
+        else:
+            selections = cursor.selections()
+            plan = chooser.plan(policy, selections, now)
+            cursor.set_plan(plan, chooser.liveness.candidates)
+        if selections and plan:
+            self.shadows.follow(pool.name, policy, selections, plan, chooser, now)
+
+    def _update_backup(
+        self, pool: Pool, backup: BackupPlans, snapshot: Snapshot, overrides: Overrides, now: float
+    ) -> bool:
+        """Plan the backup of ``pool``, and update the share of the answers that it gets.
+
+        Return whether the pool needs new plans.
+        """
+        self.plan(self._pools[backup.backup], snapshot, overrides, now)
+        if self._answers:
+            backup.count(self._answers(pool.name), now)
+        reason = backup.spillover.why
+        changed = backup.update(self.choosers[pool.name], self.choosers[backup.backup], now)
+        if reason != backup.spillover.why:
+            self.announcer.backup(pool, reason, backup.spillover.why, now)
+        fresh, backup.round = self._rounds[backup.backup] != backup.round, self._rounds[backup.backup]
+        return changed or (fresh and backup.is_used)
 
     def _count_selections(self, pool: Pool, answers: AnswerCounts, now: float) -> None:
         """Pass other processes' selections to the chooser only if it needs them, because counting is expensive."""
@@ -178,7 +245,7 @@ class FarmPlans:
 
     def _carry_over(self, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:
         """Make the new ``cursors`` continue the old plans with the remaining members."""
-        places = {member.full_name: index for index, member in enumerate(pool.members)}
+        places = {member.full_name: index for index, member in enumerate(pool.selectable)}
         mapping = [places.get(member) for member in members]
         for policy in dict.fromkeys(pool.owners.values()):
             old, new = self.cursors.get((pool.name, policy)), cursors.get((pool.name, policy))

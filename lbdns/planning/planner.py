@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.choosing.spillover import BackupUse
 from lbdns.counting.answer_counters import AnswerCounters
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm, Pool
@@ -200,7 +201,17 @@ class Planner:
     @property
     def failing_open(self) -> dict[str, bool]:
         """Return whether each pool is currently failing open, keyed by pool name."""
-        return {name: bool(chooser.liveness.fail_open) for name, chooser in self._plans.choosers.items()}
+        return {name: self._plans.fails_open(name) for name in self._plans.choosers}
+
+    @property
+    def backup_shares(self) -> dict[str, float]:
+        """Return the share of the answers that goes to the backup, keyed by the name of each pool with a backup."""
+        return {name: plans.use.share for name, plans in self._plans.backups.items()}
+
+    def backup(self, pool: str) -> BackupUse | None:
+        """Return how many of the answers for ``pool`` go to its backup, and why, or None if it has no backup."""
+        plans = self._plans.backups.get(pool)
+        return plans.use if plans else None
 
     def fail_open_seconds(self, pool: str) -> float:
         """Return the total time that ``pool`` has spent failing open, in seconds."""
@@ -229,7 +240,7 @@ class Planner:
             return {}
         now = self._loop.time()
         return {
-            policy: upcoming(pool, policy, chooser, cursor, now)
+            policy: upcoming(pool, policy, chooser, cursor, now, self.backup(pool.name))
             for policy in dict.fromkeys(pool.config.names.values())
             if (cursor := self._plans.cursors.get((pool.name, policy)))
         }
@@ -241,4 +252,4 @@ class Planner:
         cursor = plans.cursors.get((pool.name, pool.config.names.get(owner, "")))
         if chooser is None or cursor is None or len(chooser.members) != len(pool.members):
             return None
-        return explain(pool, owner, chooser, cursor, self.overrides, parts, self._loop.time())
+        return explain(pool, owner, chooser, cursor, self.overrides, parts, self._loop.time(), self.backup(pool.name))

@@ -130,7 +130,8 @@ class ShadowPlans:
                 self._configs[key] = config
                 cursor = self._cursors[key] = ShadowCursor(len(places))
                 if configs.get(key) == config and key in before:
-                    cursors[key].end_plan(before[key].selections().counts)
+                    own = before[key].selections().counts[: len(members[pool.name])]  # without those of a backup
+                    cursors[key].end_plan(own)
                     cursor.take_over(cursors[key], [places.get(name) for name in members[pool.name]])
 
     def follow(self, pool: str, policy: str, live: Selections, plan: Plan, chooser: Chooser, now: float) -> None:
@@ -161,7 +162,8 @@ class ShadowPlans:
             if (pool, policy) not in live:
                 continue
             name = self._configs[pool, policy].name
-            totals = cursor.totals_after(sum(live[pool, policy].counts().values()))
+            counts, size = live[pool, policy].counts(), len(self._members[pool])
+            totals = cursor.totals_after(sum(count for member, count in counts.items() if member < size))
             for member, count in zip(self._members[pool], totals, strict=True):
                 answers[pool, policy, name, member] = count
             diverted[pool, policy, name] = cursor.diverted

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.choosing.spillover import NO_MEMBER, RETURNS
 from lbdns.events.event_log import EventKind, EventLog
 from lbdns.model.farm import Member, Pool
 from lbdns.model.liveness import Liveness, State
@@ -92,8 +93,22 @@ class StateAnnouncer:
                 continue
             self._add("guard", level, pool, text, now, member.name)
 
+    def backup(self, pool: Pool, before: str, after: str, now: float) -> None:
+        """Announce that a pool uses its backup for another reason, or no longer. An empty reason means that it does not
+        use its backup."""
+        name = pool.config.backup
+        if not after:
+            level, text = logging.INFO, f"no longer sends clients to its backup {name}"
+        elif after == NO_MEMBER:
+            level, text = logging.WARNING, f"{after}; all answers name members of its backup {name}"
+        elif before == NO_MEMBER and after == RETURNS:
+            level, text = logging.INFO, f"{after} from its backup {name} step by step"
+        else:
+            level, text = logging.WARNING, f"{after}; some answers name members of its backup {name}"
+        self._add("backup", level, pool, text, now)
+
     def _add(self, kind: EventKind, level: int, pool: Pool, text: str, now: float, member: str = "") -> None:
-        if self._events and (self._selects or kind != "fail_open"):
+        if self._events and (self._selects or kind not in ("fail_open", "backup")):
             announcement = Announcement(kind, level, pool.name, member, f"pool {pool.name}: {text}")
             self._waiting.append((now, lambda: announcement))
 

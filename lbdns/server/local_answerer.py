@@ -151,7 +151,7 @@ class LocalAnswerer:
     def answers(self, pool: str) -> Counter[str]:
         answers = self._past_answers.get(pool, NO_ANSWERS).copy()
         table = self.responder.table
-        names = [member.full_name for p in table.farm.pools if p.name == pool for member in p.members]
+        names = [member.full_name for p in table.farm.pools if p.name == pool for member in p.selectable]
         for (name, _), handout in table.cursors.items():
             if name == pool:
                 answers.update(dict(zip(names, handout.totals(), strict=True)))

@@ -72,7 +72,7 @@ def _answer_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
             ((pool.name, policy, member.name), counters.answers.get((pool.name, policy, member.full_name), 0))
             for pool in farm.pools
             for policy in dict.fromkeys(pool.owners.values())
-            for member in pool.members
+            for member in pool.selectable
         )
         yield from families("lbdns_answers", "counter", "Members selected", ("pool", "policy", "member"), rows)
 
@@ -96,7 +96,9 @@ def _shadow_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
     yield from families("lbdns_shadow_diverted", "counter", text, _SHADOW, diverted)
 
 
-def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[str, bool]) -> Iterator[Metric]:
+def server_families(
+    farm: Farm, counters: AnswerCounters, failing_open: Mapping[str, bool], backup_shares: Mapping[str, float]
+) -> Iterator[Metric]:
     """Yield the metric families for all other counters. Counters without an entry in ``_NAMED`` keep their names."""
     for key in (*_NAMED, *sorted(counters.named.keys() - _NAMED.keys())):
         name, text = _NAMED.get(key, (f"lbdns_dns_{key}", key.replace("_", " ").capitalize()))
@@ -106,6 +108,9 @@ def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[
     pools = [pool.name for pool in farm.pools]
     rows: list[FamilyRow] = [((pool,), failing_open.get(pool, False)) for pool in pools]
     yield from families("lbdns_pool_fail_open", "gauge", "1 while a pool fails open", ("pool",), rows)
+    rows = [((pool,), share) for pool, share in backup_shares.items()]
+    text = "Share of the answers for the pool that name members of its backup"
+    yield from families("lbdns_pool_backup_share", "gauge", text, ("pool",), rows)
     rows = [((pool,), counters.fail_open_ms.get(pool, 0) / 1000) for pool in pools]
     text = "Total time during which the pool failed open"
     yield from families("lbdns_pool_fail_open_seconds", "counter", text, ("pool",), rows)

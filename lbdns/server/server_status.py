@@ -145,7 +145,9 @@ class ServerCounters:
 
         counters, farm = self.total(), self._members.farm
         yield from dns_families(farm, counters)
-        yield from server_families(farm, counters, self._answerer.planner.failing_open)
+        yield from server_families(
+            farm, counters, self._answerer.planner.failing_open, self._answerer.planner.backup_shares
+        )
         if self._scoring.collector:
             yield from collector_families(self._scoring.collector)
         if self.follower:
@@ -163,7 +165,7 @@ class ServerSelection:
         self._explaining = asyncio.Lock()
         self._explains_at = 0.0  # monotonic seconds
         self.capacities, self.guards = answerer.planner.capacities, answerer.planner.guards
-        self.upcoming = answerer.upcoming
+        self.upcoming, self.backup = answerer.upcoming, answerer.planner.backup
 
     def answers(self, pool: str) -> Sequence[int]:
         members = next(p.members for p in self._members.farm.pools if p.name == pool)

@@ -75,8 +75,11 @@ def pool(
     min_usable: float = 0.5,
     coherence: float = 2.0,
     answers: int = 1,
+    backup: str = "",
 ) -> PoolConfig:
-    return PoolConfig(name, zone, tuple(members), names, ttl, answer, min_usable, coherence=coherence, answers=answers)
+    return PoolConfig(
+        name, zone, tuple(members), names, ttl, answer, min_usable, coherence=coherence, answers=answers, backup=backup
+    )
 
 
 def make_farm(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client.core import Metric
 
 from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.choosing.spillover import BackupUse
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm, Pool, ReportingHost, load_farm
 from lbdns.model.overrides import NO_OVERRIDES
@@ -168,6 +169,9 @@ class FakeSource:
 
     def guards(self, pool: str) -> Sequence[Guard]:
         return self.guarded.get(pool, ())
+
+    def backup(self, pool: str) -> BackupUse | None:
+        return None
 
     def upcoming(self, pool: Pool) -> Mapping[str, Any]:
         return self.coming.get(pool.name, {})

@@ -105,11 +105,12 @@ def test_server_figures() -> None:
         lag={("worker", 200): 3},
         lag_us={"worker": 90},
     )
-    found = scraped(server_families(hobbit(), figures, {"web": True}))
+    found = scraped(server_families(hobbit(), figures, {"web": True}, {"web": 0.25}))
     lag = {name: value for name, value in found.items() if name[0].startswith("lbdns_event_loop_lag")}
     assert lag.pop(sample("lbdns_event_loop_lag_seconds_count", process="worker")) == 3
     assert {key: value for key, value in found.items() if "lag_seconds" not in key[0]} == {
         sample("lbdns_fail_opens_total"): 2,
+        sample("lbdns_pool_backup_share", pool="web"): 0.25,
         sample("lbdns_dns_responses_unsent_total"): 3,
         sample("lbdns_dns_queries_failed_total"): 4,
         sample("lbdns_dns_udp_overflows_total"): 8,

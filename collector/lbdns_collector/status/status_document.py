@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
+from lbdns.choosing.spillover import BackupUse
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import Liveness, pool_liveness
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Reading, Snapshot
-from lbdns.planning.explanation import ScoreParts, reason, score_parts
+from lbdns.planning.explanation import ScoreParts, backup_document, reason, score_parts
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 
 #: Seconds between keep-alives on an event stream, for a follower and for a page
@@ -110,6 +111,7 @@ class StatusInputs:
     guards: Mapping[str, Sequence[Guard]] = field(default_factory=dict)
     upcoming: Callable[[Pool], Mapping[str, Any]] = lambda _: {}  # see ``SelectionSource.upcoming``
     rejected: RejectedStatus | None = None  # None if another program receives the reports
+    backups: Mapping[str, BackupUse] = field(default_factory=dict)  # by pool with a backup
 
     def guards_of(self, pool: Pool) -> Sequence[Guard]:
         """Return one guard per member. While a reload is replacing the members, all guards are NO_GUARD."""
@@ -208,7 +210,8 @@ def change_signature(inputs: StatusInputs) -> tuple[object, float]:
         guards = tuple((guard.why, guard.quarantined, guard.ramp < 1) for guard in inputs.guards.get(pool.name, ()))
         shadows = tuple(figures.diverted for figures in inputs.shadows.get(pool.name, ()))
         answers = tuple(inputs.answers.get(pool.name, ()))
-        signature.append((liveness.states, liveness.fail_open, answers, shadows, guards))
+        backup = inputs.backups.get(pool.name)
+        signature.append((liveness.states, liveness.fail_open, answers, shadows, guards, backup))
         next_change = min(next_change, liveness.next_change)
     signature.append((inputs.overrides, inputs.rejected and inputs.rejected.signature))
     return signature, next_change
@@ -222,13 +225,14 @@ def pool_document(inputs: StatusInputs, pool: Pool) -> tuple[dict[str, Any], Ite
     liveness = inputs.liveness(pool)
     answers = inputs.answers.get(pool.name) or [0] * len(pool.members)
     capacities, is_measured = inputs.capacities_of(pool)
-    total, whole = sum(answers), sum(capacities)
+    total, whole, backup = sum(answers), sum(capacities), inputs.backups.get(pool.name)
     head = {
         "name": pool.name,
         "zone": pool.config.zone,
         "policies": dict(pool.config.names),
-        "fail_open": bool(liveness.fail_open),
-        "fail_open_reason": liveness.fail_open,
+        "backup": backup_document(backup),
+        "fail_open": bool(liveness.fail_open) and not (backup and backup.takes_all),
+        "fail_open_reason": "" if backup and backup.takes_all else liveness.fail_open,
         "measured": is_measured,
         "next": inputs.upcoming(pool),
         "shadow": [_shadow(pool, figures) for figures in inputs.shadows.get(pool.name, ())],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from lbdns import __version__
 from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.choosing.spillover import BackupUse
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.overrides import Overrides
@@ -70,6 +71,9 @@ class SelectionSource(Protocol):
 
     def guards(self, pool: str) -> Sequence[Guard]:
         """Return the guards that limit the usable members' shares, or nothing if the program selects no members."""
+
+    def backup(self, pool: str) -> BackupUse | None:
+        """Return how many answers go to the pool's backup, and why, or None if it has none or none is selected."""
 
     def shadows(self) -> Mapping[str, Sequence[ShadowStatistics]]:
         """Return the statistics of shadow policies, keyed by pool name."""
@@ -185,6 +189,7 @@ def member_inputs(source: StatusSource) -> StatusInputs:
         ),
         capacities={pool.name: selection.capacities(pool.name) for pool in farm.pools},
         guards={pool.name: guards for pool in farm.pools if (guards := tuple(selection.guards(pool.name)))},
+        backups={pool.name: backup for pool in farm.pools if (backup := selection.backup(pool.name))},
     )
 
 

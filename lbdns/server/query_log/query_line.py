@@ -45,9 +45,9 @@ class MemberNames:
     def __init__(self, farm: Farm | None = None) -> None:
         self._pools: dict[bytes, _Pool] = {}
         for pool in farm.pools if farm else ():
-            by_owner = {member.owner: member.name for member in pool.members}
+            by_owner = {member.owner: member.name for member in pool.selectable}
             by_address: dict[bytes, str] = {}
-            for member in pool.members:
+            for member in pool.selectable:
                 for address in member.addresses:
                     by_address.setdefault(inet_pton(AF_INET6 if ":" in address else AF_INET, address), member.name)
             found = _Pool(pool.name, by_owner, by_address)

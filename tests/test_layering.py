@@ -27,6 +27,7 @@ LAYERS: Final = (
     "lbdns.sockets",
     "lbdns.command_line",
     "lbdns.model",
+    "lbdns.bus",
     "lbdns.choosing",
     "lbdns.answering",
     "lbdns.counting",

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lbdns.bus.bus_connection import BusConnection
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.choosing.spillover import BackupUse
 from lbdns.config.service_credentials import CREDENTIALS
@@ -166,13 +167,14 @@ class CollectorProgram:
         self.serving = False
         self._started = time.monotonic()
         self._watchdog: Watchdog | None = None
+        self._bus = BusConnection(self.events)
         self._collector = Collector(
             configuration.farm,
             configuration.keys,
             self.events,
             configured=configuration.configured,
             joined=configuration.joined,
-            bus=configuration.bus,
+            bus=self._bus,
         )
         self._current = configuration
         self._inherited = sockets_from_service_manager(configuration.farm.config, os.environ, serves_dns=False)
@@ -184,7 +186,7 @@ class CollectorProgram:
         self._web = WebInterface(self._status)
         self._stat_file = StatFile(self._status.members)
         self._parts: Sequence[Part[CheckedConfiguration]] = (
-            self._web, self._collector, self._status.members, self._history_sampler,
+            self._web, self._bus, self._collector, self._status.members, self._history_sampler,
         )  # fmt: skip
         self._member_parts = self._parts[1:]  # the web interface would read its files again
 
@@ -227,6 +229,7 @@ class CollectorProgram:
         try:
             self._store.holds(each.sock for each in self._inherited)
             self._collector.open(by_address(self._inherited, "reports", farm.config.collector.listen))
+            self._bus.use(self._current.bus)
             await self._collector.start(self._status.members.deliver)
             await privileges.drop_root(server.user, farm.config.path, farm.config.files)
             self.serving = True
@@ -262,6 +265,7 @@ class CollectorProgram:
         await self._web.stop()
         await self._history_sampler.stop()
         await self._collector.stop()
+        await self._bus.stop()
         self._status.members.planner.stop()
         self._state_lock.release()
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lbdns.bus.bus_connection import BusConnection
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm
 from lbdns.model.joined_members import JoinedMembers
@@ -84,6 +85,7 @@ class DnsServer:
         self._dns = DnsService(self._make_answerer(configuration, fork_servers))
         self._status = ServerStatus(self.farm, self._dns.answerer, self.events)
         self._history = self._status.program.recording = HistorySampler(self._status)
+        self._bus = BusConnection(self.events)
         self._collector: Collector | None = None
         self._membership: Membership | FollowedMembers
         self._feed = self._make_feed(configuration)
@@ -110,6 +112,7 @@ class DnsServer:
             self._web,
             self._control,
             self._dns,
+            self._bus,
             self._feed,
             self._overrides,
             self._history,
@@ -148,7 +151,7 @@ class DnsServer:
             return follower
         self._collector = self._status.scoring.collector = Collector(
             self.farm, configuration.keys, self.events, configured=configuration.configured,
-            joined=configuration.joined, bus=configuration.bus,
+            joined=configuration.joined, bus=self._bus,
         )  # fmt: skip
         self._membership = Membership(self._collector, self._use_members, self.events)
         return self._collector
@@ -188,6 +191,7 @@ class DnsServer:
         await self._dns.start(self._current.value, self._inherited)
         if self._collector:
             self._collector.open(by_address(self._inherited, "reports", config.collector.listen))
+        self._bus.use(self._current.value.bus)
         await self._feed.start(self._dns.answerer.deliver)
         await self._control.start(config.server.control, privileges.ids(config.server.user))
         await self._drop_root()
@@ -224,6 +228,7 @@ class DnsServer:
             # The old server may have ended already, so this server must continue
             log.warning("%s. The counters of the replaced server are lost", error)
         self._overrides.begin()
+        self._bus.use(self._current.value.bus)
         await self._feed.start(self._dns.answerer.deliver)
         # The predecessor no longer uses the sockets at addresses that are not configured now, so close them
         await self._dns.start(self._current.value)
@@ -354,6 +359,7 @@ class DnsServer:
         await self._stat_file.stop()
         await self._web.stop()
         await self._feed.stop()
+        await self._bus.stop()
         await self._history.stop()
         await self._dns.stop()
         self._state_lock.release()

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+from lbdns.bus.bus_state import BusState
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.model.overrides import KINDS, NO_OVERRIDES, Override
 from lbdns.model.snapshot import FailedCheck, Reading, Snapshot
@@ -55,7 +56,7 @@ def full(folder: Path) -> StatusInputs:
     history = {"on": True, "ok": False, "error": "disk full", "dropped": 7, "bytes": 4096}
     rejected = RejectedReports()
     rejected.note("bad_tag", datagram(), "192.0.2.9", WALL)
-    bus = BusStatus("nats://127.0.0.1:4222", "", Counter(accepted=3))
+    bus = BusStatus(BusState("nats://127.0.0.1:4222", ""), Counter(accepted=3))
     server = ProgramStatus("1.2", 60.0, 9, 1, 1.7e9, {"A": 9}, {"NOERROR": 9}, history)
     return StatusInputs(
         make_farm(folder), Snapshot(1, readings), NOW, overrides, {"web": (1, 0, 3)}, server, THESIS.parts,

@@ -1,4 +1,4 @@
-"""The state of the connection to a bus from which reports come, for status documents and metrics."""
+"""The state of the bus from which reports come, for status documents and metrics."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from lbdns.bus.bus_state import BusState
+
 
 @dataclass(slots=True)
 class BusStatus:
-    """``server`` is the URL of the connected server, or empty if there is none; ``problem`` is then the reason.
+    """``state`` is the state of the connection.
 
     ``counts`` contains the numbers of reports from the bus by result: "accepted", or a reason from
     ``lbdns_shared.report.REASONS``.
     """
 
-    server: str = ""
-    problem: str = "not connected yet"
+    state: BusState = field(default_factory=BusState)
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def connected(self) -> bool:
-        return bool(self.server)
+        return self.state.connected
 
     def document(self) -> dict[str, Any]:
         return {
             "connected": self.connected,
-            "server": self.server,
-            "problem": self.problem,
+            "server": self.state.server,
+            "problem": self.state.problem,
             "counts": dict(self.counts),
         }

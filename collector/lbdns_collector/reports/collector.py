@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from lbdns.bus.bus_connection import BusConnection
 from lbdns.config import Config
 from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import CheckedConfiguration, build_score, build_shadow_score
@@ -22,12 +23,11 @@ from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMembers
 from lbdns.model.snapshot import Snapshot
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.scores.score import Score
-from lbdns.secrets.bus_access import BusAccess
 from lbdns.sockets.read_watch import ReadWatch
 from lbdns_collector.checks.member_checker import MemberChecker
 from lbdns_collector.joining.join_requests import JoinRequests
 from lbdns_collector.reports.adaptive_weights import WeightSearch, WeightSearchSettings, WeightSearchStatus
-from lbdns_collector.reports.bus_subscriber import BusSubscriber
+from lbdns_collector.reports.bus_reports import BusReports
 from lbdns_collector.reports.report_reader import choose_reader
 from lbdns_collector.reports.report_socket import ReportSocket
 from lbdns_collector.reports.report_table import ReportTable
@@ -52,12 +52,12 @@ class Collector:
         *,
         configured: Farm | None = None,
         joined: JoinedMembers = NO_JOINED_MEMBERS,
-        bus: BusAccess | None = None,
+        bus: BusConnection | None = None,
     ) -> None:
         """``events`` is the event log in which dropped reports are recorded.
 
         ``joined`` are the joined members in ``farm``, and ``configured`` is the farm without them. Reports also come
-        from ``bus``, if it is given.
+        from ``bus``, if it is given; the caller connects and stops it.
         """
         self.farm = farm
         #: Called after each batch of reports in which a host has requested to join, and after each configuration
@@ -76,8 +76,7 @@ class Collector:
         self.counts: Mapping[str, int] = self.table.counts
         self._sequences = SequenceKeeper(sequence_path(farm.config), self.table, self._events)
         self._keyed = bool(keys)
-        self._bus_access = bus
-        self._bus = BusSubscriber(self.table, self._changed, self._events)
+        self._bus = BusReports(bus or BusConnection(self._events), self.table, self._changed, self._events)
         self._sockets: list[ReportSocket] = []
         self._lost = 0  # overflows of closed sockets
         self._publisher: SnapshotPublisher | None = None
@@ -120,7 +119,8 @@ class Collector:
         self._close([sock for sock in self._sockets if sock.configured not in listen])
         self._sockets = [sock for sock in self._sockets if sock.configured in listen]
         self._checker.start(self.farm)
-        self._bus.use(self._bus_access)
+        self._bus.reconfigure()
+        self._bus.start()
         self._changed()
 
     def start_saving(self) -> None:
@@ -139,7 +139,7 @@ class Collector:
         if self._watch:
             self._watch.stop()
         self._checker.stop()
-        await self._bus.stop()
+        self._bus.stop()
         self._close(self._sockets, leave=self._paused or publisher is None)
         self._sockets = []
         await self._sequences.stop()
@@ -150,7 +150,7 @@ class Collector:
         Reports on the bus go to another process, which subscribes meanwhile.
         """
         self._paused = True
-        self._bus.use(None)
+        self._bus.stop()
         self._checker.pause()
         for sock in self._sockets:
             sock.pause(asyncio.get_running_loop())
@@ -160,7 +160,7 @@ class Collector:
         for sock in self._sockets:
             sock.resume(asyncio.get_running_loop())
         self._checker.resume(self.farm)
-        self._bus.use(self._bus_access)
+        self._bus.start()
 
     def duplicates(self) -> Iterator[tuple[Endpoint, socket.socket]]:
         """Yield the configured address and a duplicate of each socket, for use by another process."""
@@ -205,8 +205,7 @@ class Collector:
         adaptive = self.table.adaptive = _adaptive(farm.config, self.table.adaptive)
         score = adaptive.score if adaptive else build_score(farm.config)
         self.table.reconfigure(farm.hosts, new.keys, score, build_shadow_score(farm.config))
-        self._bus_access = new.bus
-        self._bus.use(new.bus)
+        self._bus.reconfigure()
         if bool(new.keys) != self._keyed:
             self._keyed = bool(new.keys)
             self._log_authentication()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lbdns.bus.bus_state import BusState
 from lbdns_collector.reports.bus_status import BusStatus
 from lbdns_collector.reports.report_table import ReportTable
 from lbdns_shared.bus_subject import host_in_subject, report_subject
@@ -108,7 +107,7 @@ def test_no_report_counts_twice(arrivals: list[tuple[int, bool]]) -> None:
 
 
 def test_the_status_contains_the_bus() -> None:
-    status = BusStatus("nats://10.0.0.5:4222", "")
+    status = BusStatus(BusState("nats://10.0.0.5:4222", ""))
     assert status.connected
-    assert not dataclasses.replace(status, server="", problem="gone").connected
+    assert not BusStatus(BusState("", "gone")).connected
     assert status.document()["server"] == "nats://10.0.0.5:4222"

@@ -7,7 +7,12 @@ from typing import Final
 #: The beginning of a text from a server or from the library -> the text to show, with {} for the original
 _TEXTS: Final = {
     "authorization": "the server refuses the credentials ({}); check the user, and the password or token",
+    "permissions violation for publish": (
+        "the server refuses messages of this program ({}); check the permissions of the user"
+    ),
     "permissions violation": "the server refuses the subscription ({}); check the permissions of the user",
+    "no responders": "nobody subscribes to the subject",
+    "timeout": "no reply arrived in time",
     "unexpected eof": "the server closed the connection",
     "empty response": "it is not a NATS server",
     "stale connection": "the server no longer responds",

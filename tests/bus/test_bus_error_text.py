@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nats import errors
 
-from lbdns_collector.reports.bus_error_text import error_text
+from lbdns.bus.bus_error_text import error_text
 
 
 @pytest.mark.parametrize(
@@ -21,10 +21,16 @@ from lbdns_collector.reports.bus_error_text import error_text
             'the server refuses the subscription (Permissions Violation for Subscription to "a"); '
             "check the permissions of the user",
         ),
+        (
+            errors.Error('nats: permissions violation for publish to "a"'),
+            'the server refuses messages of this program (permissions violation for publish to "a"); check',
+        ),
+        (errors.NoRespondersError(), "nobody subscribes to the subject"),
+        (errors.TimeoutError(), "no reply arrived in time"),
         (errors.UnexpectedEOF(), "the server closed the connection"),
         (errors.StaleConnectionError(), "the server no longer responds"),
         (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
-        (TimeoutError(), "TimeoutError"),
+        (TimeoutError(), "no reply arrived in time"),
         (errors.Error("nats: two\nlines"), "two lines"),
     ],
 )

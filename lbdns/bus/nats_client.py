@@ -1,0 +1,86 @@
+"""A connection of the library nats-py that never falls back to an unencrypted connection, and keeps its errors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from nats import errors
+from nats.aio.client import Client
+
+from lbdns.bus.bus_error_text import error_text
+from lbdns.secrets.bus_access import BusAccess
+from lbdns_shared.bus_url import BusServer
+
+PING_INTERVAL: Final = 1  # seconds between two PINGs; a server that leaves two of them unanswered counts as dead
+_REFUSED: Final = re.compile(r'permissions violation for (subscription|publish) to "([^"]+)"', re.IGNORECASE)
+
+
+class NatsClient(Client):
+    """A connection to one server. It is over when ``over`` is set."""
+
+    def __init__(
+        self, access: BusAccess, server: BusServer, on_refusal: Callable[[BusServer, str], None] = lambda *_: None
+    ) -> None:
+        """``on_refusal`` is called with the server and the reason when the server refuses a subject for the first
+        time."""
+        super().__init__()
+        self.over = asyncio.Event()
+        #: ("subscription" or "publish", a subject in lower case) -> why the server does not permit it
+        self.refused: dict[tuple[str, str], str] = {}
+        self._access, self._server, self._on_refusal = access, server, on_refusal
+        self._last = ""
+
+    def reason(self, otherwise: str) -> str:
+        """Return the last error as text, or ``otherwise`` if there was none."""
+        return self._last or otherwise
+
+    async def open(self, longest: float) -> None:
+        """Connect within ``longest`` seconds. If the server's URL begins with tls://, no credentials are sent to a
+        server that does not require TLS. Raises errors of many kinds."""
+        server, access = self._server, self._access
+        credentials = server.credentials(access.password)
+        has_own_context = server.tls or bool(access.authorities)
+        await self.connect(
+            servers=[f"nats://{server.endpoint}"],
+            name="lbdns",
+            allow_reconnect=False,
+            max_reconnect_attempts=1,  # with 0, the library would try to reach a server without end
+            reconnect_time_wait=0,
+            connect_timeout=int(longest),
+            ping_interval=PING_INTERVAL,
+            user=credentials.get("user"),
+            password=credentials.get("pass"),
+            token=credentials.get("auth_token"),
+            tls=access.tls_context() if has_own_context else None,
+            tls_hostname=server.endpoint.host if has_own_context else None,
+            error_cb=self._note_error,
+            closed_cb=self._note_end,
+        )
+
+    async def end(self, longest: float) -> None:
+        """Close the connection within ``longest`` seconds. It may be half open."""
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(longest):
+                await self.close()
+
+    async def _note_error(self, error: Exception) -> None:
+        text = error_text(error)
+        refused = _REFUSED.search(str(error))
+        if refused is None:
+            self._last = text
+        elif (key := (refused[1].lower(), refused[2].lower())) not in self.refused:
+            self.refused[key] = text
+            self._on_refusal(self._server, text)
+
+    async def _note_end(self) -> None:
+        self.over.set()
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        # The library encrypts a connection only if the server asks for it, so an attacker could prevent it
+        if initial_connection and self._server.tls and not info.get("tls_required"):
+            raise errors.Error("the server does not require TLS; configure it there, or write nats:// in the URL")
+        await super()._process_info(info, initial_connection)

@@ -1,0 +1,42 @@
+"""Tests of the library's client as lbdns uses it, with a real nats-server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from nats import errors
+
+from lbdns.bus.nats_client import NatsClient
+from lbdns_shared.bus_url import BusServer, parse_bus_url
+from tests.bus.bus_fixtures import access, until
+from tests.end_to_end.nats_bus import COLLECTOR, new_bus, serving_bus
+from tests.needs import needs
+
+pytestmark = needs(programs=("nats-server",))
+
+
+async def test_a_server_without_tls_gets_no_credentials(tmp_path: Path) -> None:
+    bus = new_bus(tmp_path)
+    with serving_bus(bus):
+        client = NatsClient(access(bus), parse_bus_url(bus.url(COLLECTOR).replace("nats://", "tls://")))
+        with pytest.raises(errors.Error, match="does not require TLS"):
+            await client.open(30.0)
+        await client.end(30.0)
+
+
+async def test_refusals_are_kept_and_told_once(tmp_path: Path) -> None:
+    bus = new_bus(tmp_path)
+    told: list[tuple[BusServer, str]] = []
+    with serving_bus(bus):
+        [server] = access(bus, COLLECTOR).servers
+        client = NatsClient(access(bus, COLLECTOR), server, lambda *refusal: told.append(refusal))
+        await client.open(30.0)
+        for _ in range(2):
+            await client.publish("Some.Subject", b"")
+            await client.flush()
+        await until(lambda: told, "the refusal arrives")
+        assert list(client.refused) == [("publish", "some.subject")]
+        assert [refused for refused, _ in told] == [server]
+        await client.end(30.0)
+        assert client.over.is_set()

@@ -39,6 +39,7 @@ LAYERS: Final = (
     "lbdns_collector.joining",
     "lbdns_collector.reports",
     "lbdns_collector.status",
+    "lbdns_collector.snapshots",
     "lbdns_collector.prometheus",
     "lbdns_collector.web",
     "lbdns_collector",

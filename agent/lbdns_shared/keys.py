@@ -20,6 +20,7 @@ from lbdns_shared.report import KEY_ID_LENGTH, AgentKey, is_host_name
 
 KEY_LENGTH = 32  # bytes: the strength of SHA-256
 _DERIVATION = b"lbdns report v1 "
+_MESSAGE_DERIVATION = b"lbdns message v1 "
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,13 @@ class MasterKey:
         """
         secret = hmac.digest(self.secret, _DERIVATION + host.encode("ascii"), hashlib.sha256)
         return AgentKey(self.key_id, host, secret)
+
+    def message_key(self, purpose: str) -> bytes:
+        """Return the key for the messages of one purpose that collectors and DNS servers exchange over a bus.
+
+        An agent's key, and keys for other purposes, cannot be used instead.
+        """
+        return hmac.digest(self.secret, _MESSAGE_DERIVATION + purpose.encode("ascii"), hashlib.sha256)
 
     def line(self) -> str:
         """Return the key as a line for a key file."""

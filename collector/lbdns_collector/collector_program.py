@@ -27,6 +27,7 @@ from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import OBSERVING, Planner
 from lbdns.process import privileges, program
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
+from lbdns.process.background_tasks import end_task
 from lbdns.process.state_format import check_state_format, record_state_format
 from lbdns.process.state_lock import StateLock
 from lbdns.process.watchdog import Watchdog, start_watchdog
@@ -36,6 +37,8 @@ from lbdns.text.counts import counted
 from lbdns_collector.joining.joined_file import include_joined, joined_path, read_joined
 from lbdns_collector.reports.collector import Collector
 from lbdns_collector.reports.membership import Membership
+from lbdns_collector.snapshots.snapshot_sender import SnapshotSender
+from lbdns_collector.snapshots.warm_up import warm_up
 from lbdns_collector.status.history_sampler import HistorySampler
 from lbdns_collector.status.stat_file import StatFile
 from lbdns_collector.status.status_document import ShadowStatistics
@@ -113,6 +116,7 @@ class CollectorStatusSource:
         self.capacities = self.members.planner.capacities
         self.report_counts, self.report_table = collector.counts, collector.table
         self.lag: EventLoopLag | None = None
+        self.sender: SnapshotSender | None = None  # set by the program
 
     def answers(self, pool: str) -> Sequence[int]:
         return ()
@@ -140,9 +144,16 @@ class CollectorStatusSource:
 
     def metric_families(self) -> Iterable[Metric]:
         from lbdns_collector.prometheus.exposition import family
-        from lbdns_collector.prometheus.status_families import LOG_LINES_LOST, collector_families, lag_families
+        from lbdns_collector.prometheus.status_families import (
+            LOG_LINES_LOST,
+            collector_families,
+            lag_families,
+            snapshot_families,
+        )  # fmt: skip
 
         yield from collector_families(self._collector)
+        if self.sender and self._collector.table.bus:
+            yield from snapshot_families(self.sender.counts)
         yield family(LOG_LINES_LOST[0], "counter", LOG_LINES_LOST[1], lost_lines())
         if self.lag:
             found = self.lag.figures()
@@ -182,11 +193,14 @@ class CollectorProgram:
         self._changing = asyncio.Lock()  # held by a reload, and while members join or leave
         self._membership = Membership(self._collector, self._use_members, self.events)
         self._status = CollectorStatusSource(self._collector, self)
+        self._sender = SnapshotSender(self._bus, self._status.members, self._collector, configuration.keys)
+        self._status.sender = self._sender
+        self._warming: asyncio.Task[None] | None = None
         self._history_sampler = HistorySampler(self._status)
         self._web = WebInterface(self._status)
         self._stat_file = StatFile(self._status.members)
         self._parts: Sequence[Part[CheckedConfiguration]] = (
-            self._web, self._bus, self._collector, self._status.members, self._history_sampler,
+            self._web, self._bus, self._collector, self._status.members, self._sender, self._history_sampler,
         )  # fmt: skip
         self._member_parts = self._parts[1:]  # the web interface would read its files again
 
@@ -230,6 +244,7 @@ class CollectorProgram:
             self._store.holds(each.sock for each in self._inherited)
             self._collector.open(by_address(self._inherited, "reports", farm.config.collector.listen))
             self._bus.use(self._current.bus)
+            self._warming = await warm_up(self._bus, self._current.keys, self._collector, self.events)
             await self._collector.start(self._status.members.deliver)
             await privileges.drop_root(server.user, farm.config.path, farm.config.files)
             self.serving = True
@@ -242,6 +257,7 @@ class CollectorProgram:
             raise
         await asyncio.to_thread(record_state_format, farm.config.server.state_dir)
         self._collector.start_saving()
+        self._sender.start()
         self._membership.start()
         self._stat_file.start()
         await self._history_sampler.start()
@@ -264,6 +280,8 @@ class CollectorProgram:
         await self._stat_file.stop()
         await self._web.stop()
         await self._history_sampler.stop()
+        await end_task(self._warming)
+        await self._sender.stop()
         await self._collector.stop()
         await self._bus.stop()
         self._status.members.planner.stop()

@@ -110,7 +110,7 @@ class BusConnection:
         await asyncio.gather(*self._background, return_exceptions=True)
 
     def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` whenever a connection is up, with all subscriptions, and whenever it is lost.
+        """Call ``callback`` whenever a connection is up, with all subscriptions, and whenever one is lost or fails.
 
         Returns a function that ends this.
         """
@@ -178,7 +178,7 @@ class BusConnection:
         """Stop using the present connection, if there is one."""
         client, self._client = self._client, None
         self.state.server = ""
-        if client is not None:
+        if client is not None and self._task is None:  # otherwise, ``_note_problem`` follows
             self._tell_watchers()
 
     def _later(self, work: Awaitable[None]) -> None:
@@ -210,8 +210,8 @@ class BusConnection:
             self._client = client
             self._note_connected(server)
             await client.over.wait()
-            self._note_problem(server, client.reason("the connection was lost"))
-            self._drop_client()
+            if self._client is client:
+                self._note_problem(server, client.reason("the connection was lost"))
         finally:
             await client.end(LONGEST_END)
 
@@ -261,10 +261,12 @@ class BusConnection:
         self._tell_watchers()
 
     def _note_problem(self, server: BusServer, reason: str) -> None:
-        self.state.server, self.state.problem = "", f"{server}: {reason}"
+        self._drop_client()
+        self.state.problem = f"{server}: {reason}"
         if self._logged.get(server) != reason:
             self._logged[server] = reason
             self._record(f"bus {self.state.problem}; nothing arrives from the bus; lbdns keeps trying")
+        self._tell_watchers()
 
     def _note_refusal(self, server: BusServer, reason: str) -> None:
         """Record that a server refuses a subject. The connection is still of use for other subjects."""

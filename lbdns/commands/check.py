@@ -169,6 +169,8 @@ def _about_plane(config: Config) -> str:
 
 def _about_reports(files: ConfigurationFiles) -> str:
     collector = files.farm.config.collector
+    if collector.follows_bus:
+        return "reports: from the collectors on the bus"
     if collector.connect:
         return f"reports: from the collector at {collector.connect}"
     where = f"reports: on {_listed(collector.listen)}, score {collector.score}"

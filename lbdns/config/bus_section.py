@@ -28,14 +28,18 @@ def read_bus(root: TomlTable, collector: CollectorConfig) -> BusConfig:
 
     def check(bus: BusConfig, table: TomlTable) -> None:
         if not table.values:
+            if collector.follows_bus:
+                table.wrong("url", 'must list the NATS servers of the bus, because [collector] connect is "bus"')
             return
         if not table.values.get("url"):
             table.wrong("url", 'must list at least one NATS server, such as "nats://192.0.2.5:4222"')
         if bus.password_file and any(server.password for server in bus.url):
             table.wrong("password_file", "must not be set together with a password in a URL")
-        if collector.connect:
+        if collector.connect and not collector.follows_bus:
             table.wrong(
-                "url", "must not be set together with [collector] connect: the followed collector receives the reports"
+                "url",
+                "must not be set together with the URL in [collector] connect: the followed collector receives the "
+                'reports; to follow the collectors on the bus, write connect = "bus"',
             )
         elif not collector.key_file:
             table.wrong("url", "requires [collector] key_file, because only signed reports are accepted from a bus")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from lbdns.config.toml_reader import TomlTable
@@ -12,6 +13,8 @@ from lbdns.config.value_readers import each, flag, number, optional_path, read_s
 from lbdns.scores import DEFAULT_SCORE, SCORES
 from lbdns.text.suggestions import nearest
 from lbdns_shared.endpoint import REPORT_PORT, Endpoint, parse_listen
+
+BUS: Final = "bus"  # the value of ``connect`` for the collectors that publish on the bus
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,14 @@ class CollectorConfig:
     adapt: bool = flag(False)  # whether to keep trying other weights for the score
     adapt_factor: float = number(2.0, 1.0, 100.0)  # how far a weight may move from the configured one, up or down
     adapt_period: float = number(60.0, 5.0, 86400.0)  # s that each trial of weights lasts
-    connect: str = string()  # URL of a collector to follow instead of listening for reports
+    connect: str = string()  # URL of a collector to follow instead of listening for reports, or "bus"
     connect_token_file: Path | None = secret_path()  # the token that the followed collector requires, if any
     stat_file: Path | None = optional_path()
+
+    @property
+    def follows_bus(self) -> bool:
+        """Whether the server follows the collectors that publish on the bus."""
+        return self.connect == BUS
 
 
 def read_collector(root: TomlTable, scores: Iterable[str]) -> CollectorConfig:
@@ -59,10 +67,8 @@ def _check_shadow_score(collector: CollectorConfig, table: TomlTable, known: Ite
 
 def _check_source(collector: CollectorConfig, table: TomlTable) -> None:
     if collector.connect:
-        parts = urlsplit(collector.connect)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            table.wrong("connect", f"must be the URL of a collector, not {collector.connect!r}; write http://HOST:PORT")
-        for key in ("listen", "key_file"):
+        _check_connect(collector, table)
+        for key in ("listen",) if collector.follows_bus else ("listen", "key_file"):
             if key in table.values:
                 table.wrong(
                     key, "must not be set together with connect, because the followed collector receives the reports"
@@ -75,3 +81,16 @@ def _check_source(collector: CollectorConfig, table: TomlTable) -> None:
         table.wrong("connect_token_file", "has no effect without connect, the URL of the collector to follow")
     elif not collector.listen:
         table.wrong("listen", "must contain at least one address at which to receive reports")
+
+
+def _check_connect(collector: CollectorConfig, table: TomlTable) -> None:
+    if collector.follows_bus:
+        if not collector.key_file:
+            table.wrong("connect", 'with "bus", key_file must also be set, because only signed messages are accepted')
+        if collector.connect_token_file:
+            table.wrong("connect_token_file", 'has no effect with connect = "bus"; [bus] contains the credentials')
+        return
+    parts = urlsplit(collector.connect)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        how = 'write http://HOST:PORT, or "bus" to follow the collectors on the bus'
+        table.wrong("connect", f"must be the URL of a collector, not {collector.connect!r}; {how}")

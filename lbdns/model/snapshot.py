@@ -63,9 +63,11 @@ def write_reading(reading: Reading, now: float) -> list[Any]:
     The age is written because monotonic times are meaningless on another machine.
     """
     age = max(0.0, now - reading.received)
-    # Older versions do not know about checks, and read a list of six items
-    checks = [[list(check) for check in reading.failed_checks]] if reading.failed_checks else []
-    return [age, reading.interval, reading.score, dict(reading.metrics), reading.alarm, reading.gone, *checks]
+    # Older versions do not know about checks, and read a list of six items; others ignore the eighth
+    more: list[Any] = []
+    if reading.failed_checks or reading.shadow_score is not None:
+        more = [[list(check) for check in reading.failed_checks], reading.shadow_score]
+    return [age, reading.interval, reading.score, dict(reading.metrics), reading.alarm, reading.gone, *more]
 
 
 def read_reading(value: Any, now: float) -> Reading:
@@ -73,13 +75,14 @@ def read_reading(value: Any, now: float) -> Reading:
 
     Raises ValueError or TypeError if ``value`` is not a valid reading.
     """
-    age, interval, score, metrics, alarm, gone, *checks = value
+    age, interval, score, metrics, alarm, gone, *more = value
     numbers = {str(name): float(number) for name, number in metrics.items()}
     if not (0 < float(interval) < math.inf and math.isfinite(age) and all(map(math.isfinite, numbers.values()))):
         raise ValueError(f"not a valid reading: {value!r}")
-    failed = tuple(FailedCheck(str(pool), str(reason)) for pool, reason in (checks[0] if checks else ()))
+    failed = tuple(FailedCheck(str(pool), str(reason)) for pool, reason in (more[0] if more else ()))
+    shadow = int(more[1]) if len(more) > 1 and more[1] is not None else None
     fields = max(MIN_INTERVAL, float(interval)), None if score is None else int(score), numbers, str(alarm), bool(gone)
-    return Reading(now - max(0.0, age), *fields, failed_checks=failed)
+    return Reading(now - max(0.0, age), *fields, shadow, failed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
@@ -32,6 +32,9 @@ from lbdns_collector.status.status_document_reading import (
     read_member_overrides,
     read_status,
 )
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 log = logging.getLogger("lbdns.follow")
 
@@ -100,6 +103,10 @@ class CollectorFollower:
             self._publisher.stop()
         await end_task(self._task)
         self._task = None
+
+    def metric_families(self) -> Iterable[Metric]:
+        """Return no metric families besides those of every follower."""
+        return ()
 
     def _use(self, farm: Farm, headers: Mapping[str, str]) -> None:
         self._headers = headers

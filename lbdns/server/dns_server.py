@@ -17,6 +17,7 @@ from lbdns.model.farm import Farm
 from lbdns.model.joined_members import JoinedMembers
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import Part, apply
+from lbdns.process.background_tasks import end_task
 from lbdns.process.state_format import record_state_format
 from lbdns.process.state_lock import StateLock
 from lbdns.process.watchdog import Watchdog, start_watchdog
@@ -43,6 +44,8 @@ from lbdns.sockets.inherited_sockets import InheritedSocket, by_address, take_on
 from lbdns.sockets.socket_store import SocketStore
 from lbdns_collector.reports.collector import Collector
 from lbdns_collector.reports.membership import Membership
+from lbdns_collector.snapshots.snapshot_sender import SnapshotSender
+from lbdns_collector.snapshots.warm_up import warm_up
 from lbdns_collector.status.history_sampler import HistorySampler
 from lbdns_collector.status.stat_file import StatFile
 from lbdns_collector.web.web_interface import WebInterface, open_web_socket
@@ -51,6 +54,7 @@ from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
 
 if TYPE_CHECKING:
+    from lbdns.server.bus_follower import BusFollower
     from lbdns.server.collector_follower import CollectorFollower
 
 log = logging.getLogger("lbdns.server")
@@ -87,6 +91,8 @@ class DnsServer:
         self._history = self._status.program.recording = HistorySampler(self._status)
         self._bus = BusConnection(self.events)
         self._collector: Collector | None = None
+        self._sender: SnapshotSender | None = None
+        self._warming: asyncio.Task[None] | None = None
         self._membership: Membership | FollowedMembers
         self._feed = self._make_feed(configuration)
         self._web = WebInterface(self._status)
@@ -114,6 +120,7 @@ class DnsServer:
             self._dns,
             self._bus,
             self._feed,
+            *([self._sender] if self._sender else []),
             self._overrides,
             self._history,
             self._secondaries,
@@ -140,12 +147,19 @@ class DnsServer:
         workers = configuration.farm.config.server.workers
         return WorkerPool(configuration.farm, fork_servers, workers, self._fail, self.events)
 
-    def _make_feed(self, configuration: ServeConfiguration) -> Collector | CollectorFollower:
-        if self.farm.config.collector.connect:
-            # Imported here: only a server that follows another collector needs an HTTP client
-            from lbdns.server.collector_follower import CollectorFollower
+    def _make_follower(self, configuration: ServeConfiguration) -> CollectorFollower | BusFollower:
+        if self.farm.config.collector.follows_bus:
+            from lbdns.server.bus_follower import BusFollower
 
-            follower = self._status.counters.follower = CollectorFollower(self.farm, events=self.events)
+            return BusFollower(self.farm, configuration.keys, self._bus, self.events)
+        # Imported here: only a server that follows another collector needs an HTTP client
+        from lbdns.server.collector_follower import CollectorFollower
+
+        return CollectorFollower(self.farm, events=self.events)
+
+    def _make_feed(self, configuration: ServeConfiguration) -> Collector | CollectorFollower | BusFollower:
+        if self.farm.config.collector.connect:
+            follower = self._status.counters.follower = self._make_follower(configuration)
             members = self._membership = FollowedMembers(lambda: self.farm, self._use_members)
             follower.on_members = members.receive
             return follower
@@ -154,6 +168,9 @@ class DnsServer:
             joined=configuration.joined, bus=self._bus,
         )  # fmt: skip
         self._membership = Membership(self._collector, self._use_members, self.events)
+        self._sender = self._status.counters.sender = SnapshotSender(
+            self._bus, self._status.members, self._collector, configuration.keys
+        )
         return self._collector
 
     async def start(self) -> None:
@@ -174,6 +191,8 @@ class DnsServer:
         await asyncio.to_thread(record_state_format, self.farm.config.server.state_dir)
         if self._collector:
             self._collector.start_saving()
+        if self._sender:
+            self._sender.start()
         self._membership.start()
         self._stat_file.start()
         self._secondaries.start(self._current.value)
@@ -192,6 +211,8 @@ class DnsServer:
         if self._collector:
             self._collector.open(by_address(self._inherited, "reports", config.collector.listen))
         self._bus.use(self._current.value.bus)
+        if self._collector:
+            self._warming = await warm_up(self._bus, self._current.value.keys, self._collector, self.events)
         await self._feed.start(self._dns.answerer.deliver)
         await self._control.start(config.server.control, privileges.ids(config.server.user))
         await self._drop_root()
@@ -358,6 +379,9 @@ class DnsServer:
         await self._secondaries.stop()
         await self._stat_file.stop()
         await self._web.stop()
+        await end_task(self._warming)
+        if self._sender:
+            await self._sender.stop()
         await self._feed.stop()
         await self._bus.stop()
         await self._history.stop()

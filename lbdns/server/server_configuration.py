@@ -122,6 +122,10 @@ def new_table(farm: Farm) -> AnswerTable:
     return table
 
 
+def _source(config: Config) -> tuple[bool, bool]:
+    return bool(config.collector.connect), config.collector.follows_bus
+
+
 class CurrentConfiguration:
     """Holds the current configuration.
 
@@ -139,8 +143,8 @@ class CurrentConfiguration:
     async def prepare(self, new: ServeConfiguration) -> PreparedChange:
         """Return a change that applies ``new``. Raises ConfigError if this change needs a restart."""
         before, after = self.farm.config, new.farm.config
-        if bool(after.collector.connect) != bool(before.collector.connect):
-            what = "switching between receiving reports and following another collector requires a restart"
+        if _source(after) != _source(before):
+            what = "switching between receiving reports, following a collector and following the bus requires a restart"
             raise ConfigError(f"{self._path}: [collector] connect: {what}")
         for key in ("user", "workers", "plane"):
             if getattr(after.server, key) != getattr(before.server, key):

@@ -15,7 +15,7 @@ from lbdns.model.farm import Farm
 from lbdns.planning.shadow import shadows_of
 from lbdns_collector.prometheus.exposition import FamilyRow, families, family
 from lbdns_collector.prometheus.member_families import has_member_series
-from lbdns_collector.prometheus.status_families import LOG_LINES_LOST, lag_families
+from lbdns_collector.prometheus.status_families import LOG_LINES_LOST, lag_families, snapshot_families
 
 #: Name of a counter -> the metric's name and help
 _NAMED: Final[Mapping[str, tuple[str, str]]] = {
@@ -115,6 +115,12 @@ def server_families(
     text = "Total time during which the pool failed open"
     yield from families("lbdns_pool_fail_open_seconds", "counter", text, ("pool",), rows)
     yield from lag_families(counters.lag, counters.lag_us)
+
+
+def bus_follower_families(connected: bool, counts: Mapping[str, int]) -> Iterator[Metric]:
+    """Yield the metric families of a server that follows the collectors on a bus."""
+    yield family("lbdns_bus_connected", "gauge", "1 while this server is connected to the bus", connected)
+    yield from snapshot_families(counts)
 
 
 def follower_families(connected: bool) -> Iterator[Metric]:

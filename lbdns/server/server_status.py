@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from lbdns.history.live_history import LiveHistory
+    from lbdns.server.bus_follower import BusFollower
     from lbdns.server.collector_follower import CollectorFollower
     from lbdns_collector.reports.collector import Collector
+    from lbdns_collector.snapshots.snapshot_sender import SnapshotSender
     from lbdns_collector.status.history_sampler import HistorySampler
 
 #: Counting queries by type takes long when there are many names
@@ -99,7 +101,8 @@ class ServerCounters:
     """Implements CounterSource for ``lbdns serve``. The server sets ``follower`` if it follows another collector."""
 
     def __init__(self, members: ServerMembers, scoring: ServerScoring, answerer: Answerer) -> None:
-        self.follower: CollectorFollower | None = None
+        self.follower: CollectorFollower | BusFollower | None = None
+        self.sender: SnapshotSender | None = None  # set by a server with a built-in collector
         self._members, self._scoring, self._answerer = members, scoring, answerer
         self.refresh = answerer.refresh
         self._asked = (0.0, _NO_COUNTS)  # until when (monotonic seconds) these counts are fresh enough
@@ -141,7 +144,7 @@ class ServerCounters:
     def metric_families(self) -> Iterable[Metric]:
         # Imported here so that the server answers queries before it loads the metrics library
         from lbdns.server.server_families import dns_families, follower_families, server_families
-        from lbdns_collector.prometheus.status_families import collector_families
+        from lbdns_collector.prometheus.status_families import collector_families, snapshot_families
 
         counters, farm = self.total(), self._members.farm
         yield from dns_families(farm, counters)
@@ -150,8 +153,11 @@ class ServerCounters:
         )
         if self._scoring.collector:
             yield from collector_families(self._scoring.collector)
+            if self.sender and self._scoring.collector.table.bus:
+                yield from snapshot_families(self.sender.counts)
         if self.follower:
             yield from follower_families(self.follower.connected)
+            yield from self.follower.metric_families()
 
 
 class ServerSelection:

@@ -44,8 +44,25 @@ def test_on(load: Load, tmp_path: Path) -> None:
         ),
         (f'{ZONE}[bus]\nurl = "nats://h"\n', "[bus] url: requires [collector] key_file"),
         (
+            f'{KEYED}connect = "bus"\n',
+            "[bus] url: must list the NATS servers of the bus, because [collector] connect is",
+        ),
+        (
+            f'{ZONE}[collector]\nconnect = "bus"\n[bus]\nurl = "nats://h"\n',
+            '[collector] connect: with "bus", key_file must also be set',
+        ),
+        (
+            f'{KEYED}connect = "bus"\nconnect_token_file = "t"\n[bus]\nurl = "nats://h"\n',
+            '[collector] connect_token_file: has no effect with connect = "bus"',
+        ),
+        (
+            f'{KEYED}connect = "bus"\nlisten = "0.0.0.0:7777"\n[bus]\nurl = "nats://h"\n',
+            "[collector] listen: must not be set together with connect",
+        ),
+        (f'{ZONE}[collector]\nconnect = "buss"\n', "[collector] connect: must be the URL of a collector, not 'buss'"),
+        (
             f'{ZONE}[collector]\nconnect = "http://ns1:8053"\n[bus]\nurl = "nats://h"\n',
-            "[bus] url: must not be set together with [collector] connect",
+            "[bus] url: must not be set together with the URL in [collector] connect",
         ),
     ],
 )
@@ -54,3 +71,9 @@ def test_mistakes(load: Load, text: str, finding: str) -> None:
         load(text)
     assert any(finding in line for line in caught.value.findings), caught.value.findings
     assert "a:b" not in str(caught.value)
+
+
+def test_follow_the_bus(load: Load) -> None:
+    config = load(f'{KEYED}connect = "bus"\n[bus]\nurl = "nats://h"\n')
+    assert config.collector.follows_bus
+    assert config.bus.url == (parse_bus_url("nats://h"),)

@@ -203,7 +203,10 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a collector that is no URL",
         ZONE + '[collector]\nconnect = "127.0.0.1:8053"\n',
-        [":5: [collector] connect: must be the URL of a collector, not '127.0.0.1:8053'; write http://HOST:PORT"],
+        [
+            ":5: [collector] connect: must be the URL of a collector, not '127.0.0.1:8053'; write http://HOST:PORT, "
+            'or "bus" to follow the collectors on the bus'
+        ],
     ),
     (
         "following and listening",

@@ -20,7 +20,7 @@ from tests.end_to_end.harness import FakeAgent, Site
 from tests.end_to_end.process import Program, eventually, running
 from tests.needs import program
 
-COLLECTOR, WIDE = "collector", "wide"  # users; the second may publish anything
+COLLECTOR, SERVER, WIDE = "collector", "server", "wide"  # users; the last may publish anything
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,12 @@ class Bus:
             for host in hosts
         ]
         users.append(
-            f'{{user: {COLLECTOR}, password: {COLLECTOR}, permissions: {{publish: {{deny: ">"}}, '
-            f'subscribe: "lbdns.report.>"}}}}'
+            f'{{user: {COLLECTOR}, password: {COLLECTOR}, permissions: {{publish: "lbdns.snapshot.>", '
+            f'subscribe: ["lbdns.report.>", "lbdns.snapshot.>"]}}}}'
+        )
+        users.append(
+            f'{{user: {SERVER}, password: {SERVER}, permissions: {{publish: "lbdns.snapshot.request", '
+            f'subscribe: ["lbdns.snapshot.changes", "lbdns.snapshot.reply.>"]}}}}'
         )
         users.append(f"{{user: {WIDE}, password: {WIDE}}}")
         tls = ""

@@ -132,6 +132,12 @@ def _bus_families(bus: BusStatus | None) -> Iterator[Metric]:
     yield from _counts("lbdns_bus_reports", text, "result", bus.counts)
 
 
+def snapshot_families(counts: Mapping[str, int]) -> Iterator[Metric]:
+    """Yield the metric family for the snapshots that a collector shares, or a server receives, over a bus."""
+    text = "Messages with snapshots on the bus, by result"
+    yield from _counts("lbdns_bus_snapshot_messages", text, "result", counts)
+
+
 def lag_families(checks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:
     """Yield two histograms of the event loop lag: one for the main process, and one for all workers combined."""
     text = "Delay of event loop timers in the main process, or in all workers combined"

@@ -248,6 +248,10 @@ class Collector:
         name = self.farm.config.collector.score
         return WeightSearchStatus(name, adaptive.weights, adaptive.trials, adaptive.accepted, adaptive.gain)
 
+    def deliver_changes(self) -> None:
+        """Deliver a snapshot soon, after readings have been stored in the report table from elsewhere."""
+        self._changed()
+
     def _changed(self) -> None:
         if self.table.adaptive:
             for line in self.table.adaptive.take_changes():

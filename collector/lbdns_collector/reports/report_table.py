@@ -37,7 +37,7 @@ from lbdns_collector.reports.adaptive_weights import WeightSearch
 from lbdns_collector.reports.bus_status import BusStatus
 from lbdns_collector.reports.rejected_reports import RejectedReports
 from lbdns_collector.reports.report_reader import PYTHON_READER, OpenedReport, ReportReader
-from lbdns_collector.reports.reporting_peer import MAX_SKEW, AbsentHosts, HostRecord, ReportingPeer
+from lbdns_collector.reports.reporting_peer import MAX_SKEW, AbsentHosts, AcceptedReport, HostRecord, ReportingPeer
 from lbdns_shared.errors import ReportError
 from lbdns_shared.keys import MasterKey
 from lbdns_shared.report import MIN_INTERVAL, REASONS, Report
@@ -117,6 +117,11 @@ class ReportTable:
         """Store the new reading of ``member`` (full name) after its checks have changed the reading."""
         self._readings[member], self._changed = reading, True
 
+    def newest_report(self, host: str) -> AcceptedReport | None:
+        """Return the newest accepted report of ``host``, or None if there is none."""
+        peer = self._peers.get(host)
+        return peer.accepted if peer and peer.accepted.seq >= 0 else None
+
     def members(self) -> Collection[str]:
         """Return the full names of the members with a reading."""
         return self._readings.keys()
@@ -128,15 +133,13 @@ class ReportTable:
 
     @property
     def skews(self) -> dict[str, float]:
-        """The number of seconds by which each reporting host's clock is ahead of the collector's clock, keyed by host
-        name."""
+        """By host name, the number of seconds by which the host's clock is ahead of the collector's clock."""
         return {name: peer.skew for name, peer in self._peers.items() if peer.has_reported}
 
     def host_document(self, name: str, source: str, wall: float) -> dict[str, Any]:
         """Return data about the reports of host ``name`` at ``wall`` (Unix seconds), for its agent.
 
-        ``rejected`` also contains all rejected reports from address ``source``, regardless of the host name in each
-        report.
+        ``rejected`` also contains all rejected reports from address ``source``, with any host name.
         """
         peer = self._peers.get(name) or ReportingPeer(NOBODY)
         return {
@@ -269,10 +272,7 @@ class ReportTable:
         self._changed = True
 
     def _record_notice(self, members: tuple[str, ...], reading: Reading) -> None:
-        """Record an alarm or a "bye".
-
-        A failed check remains in force, because only a "data" report proves that its result is outdated.
-        """
+        """Record an alarm or a "bye". A failed check stays: only a "data" report proves that its result is outdated."""
         for member in members:
             if before := self._readings.get(member):
                 kept: dict[str, Any] = {"failed_checks": before.failed_checks}

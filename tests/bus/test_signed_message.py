@@ -38,6 +38,7 @@ def test_all_keys_are_accepted_and_the_first_signs() -> None:
         (KEYS.seal({"a": 1})[:-1], "bad_tag"),
         (KEYS.seal([1]), "malformed"),  # type: ignore[arg-type]
     ],
+    ids=["empty", "no-key", "report", "other-key", "other-purpose", "torn", "no-map"],
 )
 def test_refusals(message: bytes, reason: str) -> None:
     with pytest.raises(RefusedMessageError) as caught:

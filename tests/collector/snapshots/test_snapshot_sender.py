@@ -93,6 +93,7 @@ async def test_requests_are_answered_with_everything(tmp_path: Path) -> None:
         (MessageKeys((new_master_key(),), PURPOSE).seal({}), "bad_tag"),
         (KEYS.seal(SnapshotRequest("abc", bytes(16), 0.0).body()), "clock"),
     ],
+    ids=["garbage", "empty", "other-key", "too-old"],
 )
 async def test_refused_requests(tmp_path: Path, data: bytes, result: str) -> None:
     bus = new_bus(tmp_path)

@@ -251,8 +251,8 @@ class BusConnection:
         except Exception as error:
             # The next connection makes the subscription
             log.debug("bus: cannot subscribe to %s: %s", subscription.subject, error_text(error))
-        if self._refused_requirement(client):
-            await client.end(LONGEST_END)
+        if refusal := self._refused_requirement(client):
+            await client.end(LONGEST_END, refusal)
 
     def _note_connected(self, server: BusServer) -> None:
         self.state.server, self.state.problem = str(server), ""

@@ -61,11 +61,22 @@ class NatsClient(Client):
             closed_cb=self._note_end,
         )
 
-    async def end(self, longest: float) -> None:
-        """Close the connection within ``longest`` seconds. It may be half open."""
-        with contextlib.suppress(Exception):
-            async with asyncio.timeout(longest):
-                await self.close()
+    async def end(self, longest: float, reason: str = "") -> None:
+        """Close the connection, which may be half open. It is then over, at the latest after ``longest`` seconds.
+
+        ``reason`` is the text to return from now on as the last error.
+        """
+        self._last = reason or self._last
+        try:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(longest):
+                    await self.close()
+        finally:
+            # The library tells the end only if it could close everything in time
+            if self._transport is not None:
+                with contextlib.suppress(Exception):
+                    self._transport.close()  # type: ignore[no-untyped-call]
+            self.over.set()
 
     async def _note_error(self, error: Exception) -> None:
         text = error_text(error)

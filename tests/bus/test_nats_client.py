@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,22 @@ async def test_refusals_are_kept_and_told_once(tmp_path: Path) -> None:
         assert [refused for refused, _ in told] == [server]
         await client.end(30.0)
         assert client.over.is_set()
+
+
+async def test_a_connection_is_over_even_if_it_cannot_be_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(client: NatsClient) -> None:
+        await asyncio.Event().wait()
+
+    bus = new_bus(tmp_path)
+    with serving_bus(bus):
+        [server] = access(bus).servers
+        client = NatsClient(access(bus), server)
+        await client.open(30.0)
+        monkeypatch.setattr(NatsClient, "close", hang)
+        await client.end(0.01, "no longer needed")
+        assert client.over.is_set()
+        assert client.reason("") == "no longer needed"
+        monkeypatch.undo()
+        await client.end(30.0)

@@ -21,7 +21,8 @@ from tests.server.test_dns_server import free_endpoint, get, listen_on, server_o
 
 QUERY: Final = make_query("round.robin.hobbit")
 PARTS: Final = (
-    "configuration", "status", "web", "control", "answers", "collector", "overrides", "history", "secondaries",
+    "configuration", "status", "web", "control", "answers", "bus", "collector", "snapshots on the bus", "overrides",
+    "history", "secondaries",
 )  # fmt: skip
 
 

@@ -72,7 +72,8 @@ _SELECT: Final = """(async (span, recorded) => {
   }
   const drawn = performance.now();
   await new Promise(done => setTimeout(done, 50));  // the browser records a response shortly after delivering it
-  const all = performance.getEntriesByType('resource').filter(({ name }) => /history|plots[?]/.test(name));
+  const all = performance.getEntriesByType('resource')  // a request that began before the click may still be recorded
+    .filter(({ name, startTime }) => /history|plots[?]/.test(name) && startTime >= clicked);
   const found = all.filter(({ responseEnd }) => responseEnd && responseEnd <= drawn);
   const [first, last] = [Math.min(...found.map(one => one.startTime)), Math.max(...found.map(one => one.responseEnd))];
   return JSON.stringify({

@@ -122,6 +122,9 @@ def test_outside_of_every_limited_group_the_figures_are_the_hosts() -> None:
 
 def test_a_web_server_with_a_group_of_its_own_is_counted_by_it() -> None:
     with limited_group(1.0) as path, ForkingServer() as server:
+        with burners(1) as (start_script,):
+            move_in(path, start_script)
+            until(lambda: used_by(start_script) > 0.3)
         for pid in (server.pid, *server.children):
             move_in(path, pid)
         pids = {server.pid, *server.children}
@@ -131,6 +134,7 @@ def test_a_web_server_with_a_group_of_its_own_is_counted_by_it() -> None:
         before = group.seconds()
         web = MonitoredWebServer(lambda: (bytes((127, 0, 0, 1)),), server.port)
         first = web.cpu_seconds()
+        assert before <= first <= group.seconds(), "the group's CPU time, with that of processes that have ended"
         server.do("import time; exec('end = time.process_time() + 0.2\\nwhile time.process_time() < end: pass')")
         web.start_round()
         used = group.seconds() - before

@@ -1,4 +1,4 @@
-"""httpd_cpu_seconds: the CPU time used so far by the web server and its child processes, such as CGI programs."""
+"""httpd_cpu_seconds: the CPU time used so far by the web server's cgroup or, if it has none, by its process tree."""
 
 from __future__ import annotations
 

@@ -58,11 +58,11 @@ class MonitoredWebServer:
             return None
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time in seconds used by the server and all processes that it started.
+        """Return the CPU time in seconds used by the server's own cgroup or, if it has none, by its process tree.
 
         Raises MissingValueError.
 
-        If another server takes over the port, the count restarts from 0.
+        If another server takes over the port, its CPU time replaces that of the previous server.
 
         """
         self._read_sockets()

@@ -42,7 +42,8 @@ class WebServerProcesses:
         self._group: ServiceCgroup | None = None
         self._next_group_check = 0.0
         self._trusted_until = 0.0
-        self._sum = self._of_tree = 0.0  # CPU seconds: the sum, and the processes' seconds at that time
+        self._sum: float | None = None  # CPU seconds returned by the last call
+        self._of_tree = 0.0  # the processes' seconds at that time
         self._of_group: float | None = None  # the group's seconds at that time
 
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
@@ -84,13 +85,13 @@ class WebServerProcesses:
             self._tree.close()
         self._tree, self._own, self._next_search = None, NOTHING, 0.0
         self._group, self._next_group_check, self._trusted_until = None, 0.0, 0.0
-        self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
+        self._sum, self._of_tree, self._of_group = None, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Update the total with the CPU time used since the last call, and return the new total.
+        """Return the CPU time of the web server's own cgroup if there is one, and otherwise that of its processes.
 
-        The CPU time comes from the web server's own cgroup if there is one, because a cgroup's CPU time is complete and
-        more precise than clock ticks.
+        A cgroup's CPU time is complete, because it includes processes that have left the tree, and more precise than
+        clock ticks. If the source changes later, the total does not jump: only the increases come from the new source.
         """
         used = of_tree - self._of_tree
         of_group = _seconds_of(self._group)
@@ -105,7 +106,10 @@ class WebServerProcesses:
                 self._group, group_used, of_group = group, None, _seconds_of(group)
             elif suspicious:
                 self._trusted_until = now + SUSPICION_PAUSE
-        self._sum += used if group_used is None else group_used
+        if self._sum is None:
+            self._sum = of_tree if of_group is None else of_group
+        else:
+            self._sum += used if group_used is None else group_used
         self._of_tree, self._of_group = of_tree, of_group
         return self._sum
 

@@ -67,7 +67,8 @@ def test_what_agrees_passes(name: str) -> None:
         ("a service that uses its whole quota", "burner", "cpu_steal", 0.0, "cpu_steal is 0.0"),
         ("a service that uses its whole quota", "burner", "run_queue", 3.0, "run_queue is 3.0, not 2"),
         ("a service that reads more than its memory limit", "reader", "scan_rate", 0.0, "scan_rate is 0.0"),
-        ("the CPU time of a web server's service", "web server", "httpd_cpu_seconds", 9.0, "has used 3.0"),
+        ("the CPU time of a web server's service", "web server", "httpd_cpu_seconds", 9.0, "9.0, not from 2.0 to 3.0"),
+        ("the CPU time of a web server's service", "web server", "httpd_cpu_seconds", 0.5, "0.5, not from 2.0 to 3.0"),
     ],
 )
 def test_a_metric_that_disagrees(name: str, of: str, metric: str, value: float, error: str) -> None:

@@ -77,18 +77,33 @@ def read_ahead_for_workers() -> None:
 async def drop_root(user: str, configuration: Path, files: Iterable[Path]) -> None:
     """Import what will be needed later, and continue as ``user``.
 
-    Logs a warning if the user cannot read some of ``files``, which a reload will read again.
+    Logs a warning if the user cannot read some of ``files``, which a reload will read again, or cannot enter a folder
+    above them.
     """
     if not will_become(user):
         become(user)
         return
     await asyncio.to_thread(read_ahead)
     become(user)
-    if unreadable := [str(path) for path in files if not os.access(path, os.R_OK)]:
-        log.warning(
-            "%s: user %s cannot read %s, so the next reload will fail; run 'chown %s %s'",
-            *(configuration, user, ", ".join(unreadable), user, " ".join(unreadable)),
-        )
+    unreadable = [path for path in files if not os.access(path, os.R_OK)]
+    closed = dict.fromkeys(folder for path in unreadable if (folder := _closed_folder(path)))
+    if closed:
+        _warn(configuration, user, "enter the folder", closed, "chmod o+x")
+    if in_open_folders := [path for path in unreadable if _closed_folder(path) is None]:
+        _warn(configuration, user, "read", in_open_folders, f"chown {user}")
+
+
+def _closed_folder(path: Path) -> Path | None:
+    """Return the topmost folder above ``path`` that this process cannot enter, or None if it can enter all of them."""
+    return next((folder for folder in reversed(path.absolute().parents) if not os.access(folder, os.X_OK)), None)
+
+
+def _warn(configuration: Path, user: str, lacking: str, paths: Iterable[Path], remedy: str) -> None:
+    names = [str(path) for path in paths]
+    log.warning(
+        "%s: user %s cannot %s %s, so the next reload will fail; run '%s %s'",
+        *(configuration, user, lacking, ", ".join(names), remedy, " ".join(names)),
+    )
 
 
 def own_folder(path: Path, user: str) -> None:

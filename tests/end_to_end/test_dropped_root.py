@@ -74,3 +74,16 @@ def test_a_key_that_the_next_reload_cannot_read_is_told_at_the_start(folder: Pat
         server.until(lambda: told in server.errors, told)
         FakeAgent(site, "frodo").send()
         eventually(lambda: site.members_by_name()["frodo"]["state"] == "usable", "reports are accepted all the same")
+
+
+@needs(root=True)
+def test_a_folder_that_only_root_can_enter_is_told_at_the_start(folder: Path) -> None:
+    """To change the owner of the files in the folder would not help."""
+    site = new_site(folder, MEMBERS, master=None)
+    site.write(server='user = "nobody"')
+    folder.chmod(0o700)
+    with running(*python("lbdns", "serve", "-c", str(site.config))) as server:
+        server.until(lambda: answers(site), "lbdns serve answers")
+        told = f"user nobody cannot enter the folder {folder}, so the next reload will fail; run 'chmod o+x {folder}'"
+        server.until(lambda: told in server.errors, told)
+        assert "chown" not in server.errors

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -144,9 +146,12 @@ Put one web server under load, then repeat the query:
 
 
 def _program() -> str:
-    """Return a command that runs this copy of lbdns, even if its virtual environment is not on the PATH."""
+    """Return the shortest command that runs this copy of lbdns in another terminal, in the same directory."""
     path = Path(sys.argv[0])
     if path.name != "lbdns":
+        return "lbdns"
+    # The PATH of another terminal lacks an activated virtual environment
+    if not os.environ.get("VIRTUAL_ENV") and shutil.which("lbdns") == str(path.absolute()):
         return "lbdns"
     with contextlib.suppress(ValueError):
         return str(path.absolute().relative_to(Path.cwd()))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
+import pytest
+
 from lbdns.demo.farm_files import DemoPlan
-from lbdns.demo.run import _what_to_try
+from lbdns.demo.run import _program, _what_to_try
 
 
 def test_the_explanations_of_commands_are_aligned() -> None:
@@ -20,3 +23,35 @@ def test_the_explanations_of_commands_are_aligned() -> None:
     }
     assert len(columns) == 4
     assert len(set(columns.values())) == 1, columns
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "bin" / "lbdns"
+    path.parent.mkdir()
+    path.touch(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("search", "environment", "found"),
+    [
+        ("{bin}", "", "lbdns"),
+        ("/nonexistent", "", "{bin}/lbdns"),
+        ("{bin}", "/an/activated/environment", "{bin}/lbdns"),  # the PATH of another terminal lacks it
+    ],
+)
+def test_the_shortest_command_that_another_terminal_finds(
+    program: Path, monkeypatch: pytest.MonkeyPatch, search: str, environment: str, found: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(program), "demo"])
+    monkeypatch.setenv("PATH", search.format(bin=program.parent))
+    monkeypatch.setenv("VIRTUAL_ENV", environment)
+    assert _program() == found.format(bin=program.parent)
+
+
+def test_the_command_of_a_checkout(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["bin/lbdns", "demo"])
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.chdir(program.parent.parent)
+    assert _program() == "bin/lbdns"

@@ -149,18 +149,6 @@ class BusConnection:
         except Exception as error:  # the library raises many kinds
             raise BusError(error_text(error)) from None
 
-    async def request(self, subject: str, payload: bytes, longest: float) -> bytes:
-        """Publish a request, and return the first reply.
-
-        Raises BusError if there is no connection, if nobody subscribes to ``subject``, or if no reply arrives within
-        ``longest`` seconds.
-        """
-        client = self._connected()
-        try:
-            return bytes((await client.request(subject, payload, longest)).data)
-        except Exception as error:  # the library raises many kinds
-            raise BusError(error_text(error)) from None
-
     def _connected(self) -> NatsClient:
         if self._client is None:
             raise BusError(self.state.problem if self.is_configured else "there is no section [bus]")

@@ -11,7 +11,6 @@ _TEXTS: Final = {
         "the server refuses messages of this program ({}); check the permissions of the user"
     ),
     "permissions violation": "the server refuses the subscription ({}); check the permissions of the user",
-    "no responders": "nobody subscribes to the subject",
     "timeout": "no reply arrived in time",
     "unexpected eof": "the server closed the connection",
     "empty response": "it is not a NATS server",

@@ -81,7 +81,9 @@ class BusFollower:
         """Return a change that switches to the members and keys of ``new``."""
 
         def commit() -> None:
+            before = self._members
             self._use(new.farm)
+            self._receiver.readings.forget(before - self._members)
             self._receiver.keys = MessageKeys(new.keys, PURPOSE)
             if self._publisher is not None:
                 self._publisher.changed()

@@ -89,24 +89,6 @@ async def test_subscriptions_outlast_a_killed_server(tmp_path: Path) -> None:
                 assert [event.level for event in events.newest(10)].count("info") == 2
 
 
-async def test_requests(tmp_path: Path) -> None:
-    bus = new_bus(tmp_path)
-    with serving_bus(bus):
-        async with connected(bus) as server, connected(bus) as client:
-
-            async def answer(message: Msg) -> None:
-                await server.publish(message.reply, message.data.upper())
-
-            with pytest.raises(BusError, match="nobody subscribes to the subject"):
-                await client.request("service", b"text", 30)
-            server.subscribe("service", answer)
-
-            await until(lambda: server.client and server.client._subs, "the service subscribes")
-            assert server.client
-            await server.client.flush()
-            assert await client.request("service", b"text", 30) == b"TEXT"
-
-
 async def test_a_refused_subscription(tmp_path: Path) -> None:
     """The collector's user may subscribe to reports only, and publish nothing."""
     bus = new_bus(tmp_path)

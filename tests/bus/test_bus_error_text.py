@@ -25,7 +25,6 @@ from lbdns.bus.bus_error_text import error_text
             errors.Error('nats: permissions violation for publish to "a"'),
             'the server refuses messages of this program (permissions violation for publish to "a"); check',
         ),
-        (errors.NoRespondersError(), "nobody subscribes to the subject"),
         (errors.TimeoutError(), "no reply arrived in time"),
         (errors.UnexpectedEOF(), "the server closed the connection"),
         (errors.StaleConnectionError(), "the server no longer responds"),

@@ -90,3 +90,19 @@ async def test_a_reload_changes_the_keys(tmp_path: Path) -> None:
             await apply([found.follower], CheckedConfiguration(found.farm, (KEY,)))
             await until(lambda: found.follower.connected, "the new key is used")
             await found.stop()
+
+
+async def test_a_member_that_leaves_is_forgotten(tmp_path: Path) -> None:
+    bus = new_bus(tmp_path)
+    with serving_bus(bus):
+        async with sharing(tmp_path / "one", bus) as sharer:
+            sharer.report("gandalf")
+            sharer.report("frodo")
+            found = Follower(tmp_path)
+            await found.start(bus)
+            await until(lambda: len(found.members()) == 2, "the whole snapshot arrives")
+            fewer = make_farm(tmp_path, members=("bilbo", "gandalf"))
+            await apply([found.follower], CheckedConfiguration(fewer, (KEY,)))
+            await until(lambda: found.members() == {"gandalf.hobbit"}, "the farm has fewer members")
+            assert len(found.follower._receiver.readings) == 1
+            await found.stop()

@@ -45,9 +45,10 @@ class MergedReadings:
         """Return the readings of those of ``members`` (full names) that have one."""
         return {name: self._members[name].reading for name in members if name in self._members}
 
-    def keep_only(self, members: Collection[str]) -> None:
-        """Forget all members except ``members`` (full names)."""
-        self._members = {name: owned for name, owned in self._members.items() if name in members}
+    def forget(self, members: Collection[str]) -> None:
+        """Forget ``members`` (full names)."""
+        for name in members:
+            self._members.pop(name, None)
 
     def __len__(self) -> int:
         return len(self._members)

@@ -48,5 +48,6 @@ def test_only_known_members_are_returned() -> None:
     merged = MergedReadings()
     merged.merge(message(1, gandalf=(50, 4), frodo=(40, 4)), everybody)
     assert list(merged.of([GANDALF, "bilbo.hobbit"])) == [GANDALF]
-    merged.keep_only([GANDALF])
+    merged.forget(["frodo.hobbit", "bilbo.hobbit"])
     assert len(merged) == 1
+    assert list(merged.of([GANDALF])) == [GANDALF]

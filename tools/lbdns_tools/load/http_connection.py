@@ -210,14 +210,18 @@ class HttpConnection(DescriptorWaiter):
                 await self.ready(READ)
                 continue
             if not data:
-                if response.is_empty and self.used:
-                    raise StaleError
-                if response.is_empty:
-                    raise RequestError("reset", "the server closed the connection before sending a response")
-                response.end()
+                self._end(response)
                 return True
             if response.feed(data):
                 return False
+
+    def _end(self, response: HttpResponse) -> None:
+        """End ``response``, because the server has closed the connection. Raises StaleError and RequestError."""
+        if response.is_empty and self.used:
+            raise StaleError
+        if response.is_empty:
+            raise RequestError("reset", "the server closed the connection before sending a response")
+        response.end()
 
     def _await_end(self) -> None:
         """Close the connection as soon as the server has closed its end."""

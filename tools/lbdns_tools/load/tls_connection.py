@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.load.epoll_loop import READ, WRITE
-from lbdns_tools.load.http_connection import HttpConnection, RequestError, StaleError
+from lbdns_tools.load.http_connection import HttpConnection, RequestError
 from lbdns_tools.load.http_response import HttpResponse
 
 if TYPE_CHECKING:
@@ -96,11 +96,7 @@ class TlsConnection(HttpConnection):
                 await self._wait_for(error)
                 continue
             if not data:
-                if response.is_empty and self.used:
-                    raise StaleError
-                if response.is_empty:
-                    raise RequestError("reset", "the server closed the connection before sending a response")
-                response.end()
+                self._end(response)
                 return True
             if response.is_empty:
                 self.first_byte_at = self._loop.clock()

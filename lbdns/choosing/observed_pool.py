@@ -92,6 +92,13 @@ class ObservedPool:
         self._changes_sought = -math.inf  # when the members were last searched for changes
         self.members = [ObservedMember() for _ in names]
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
+        self._forget_estimates()
+
+    def _forget_estimates(self) -> None:
+        """Discard the estimates over all members. Each is computed at most once between two observations."""
+        self._cores: list[float] | None = None
+        self._measured: bool | None = None
+        self._capacities: tuple[float, ...] | None = None
 
     def take_over(self, old: ObservedPool, places: Sequence[int | None]) -> None:
         """Continue from the observations in ``old``.
@@ -101,6 +108,7 @@ class ObservedPool:
         self.members = [
             mine if place is None else old.members[place] for mine, place in zip(self.members, places, strict=True)
         ]
+        self._forget_estimates()
 
     def observe(self, snapshot: Snapshot) -> list[int]:
         """Record the readings in ``snapshot``; return the indexes of members with a new reading."""
@@ -110,6 +118,8 @@ class ObservedPool:
             if reading is not None and reading is not member.reading:
                 member.observe(reading)
                 fresh.append(i)
+        if fresh:
+            self._forget_estimates()
         newest = max((reading.received for i in fresh if (reading := self.members[i].reading)), default=-math.inf)
         if newest >= self._changes_sought + SEEK_CHANGES:
             self._changes_sought = newest
@@ -140,11 +150,16 @@ class ObservedPool:
     def measured(self) -> bool:
         """Return whether enough requests were observed to state capacities in requests/s. If not, only the capacities'
         ratios are meaningful."""
-        return enough_observed([member.request_cost for member in self.members])
+        if self._measured is None:
+            self._measured = enough_observed([member.request_cost for member in self.members])
+        return self._measured
 
     def observed_capacities(self) -> tuple[float, ...]:
         """Return each member's capacity as observed from its reports, before any operator weights are applied."""
-        return capacities([member.request_cost for member in self.members], self.cores, self.max_speed_gain)
+        if self._capacities is None:
+            costs = [member.request_cost for member in self.members]
+            self._capacities = capacities(costs, self.cores, self.max_speed_gain)
+        return self._capacities
 
     def proven_capacities(self, capacity: Sequence[float]) -> tuple[float, ...]:
         """Return ``capacity`` with the fastest member's speed limited to that of the next (see
@@ -152,9 +167,12 @@ class ObservedPool:
         return proven_capacities(capacity, self.cores, [member.request_cost for member in self.members])
 
     @property
-    def cores(self) -> list[float]:
+    def cores(self) -> Sequence[float]:
         """Return the number of cores counted for each member."""
-        return counted_cores([member.metrics.get("cpu_count") for member in self.members], self._max_cores)
+        if self._cores is None:
+            reported = [member.metrics.get("cpu_count") for member in self.members]
+            self._cores = counted_cores(reported, self._max_cores)
+        return self._cores
 
     def request_rates(self, capacity: Sequence[float], margin: float = RATE_MARGIN) -> list[float | None]:
         """Return each member's average requests/s, at most ``margin`` times its ``capacity``; None if unknown."""
@@ -172,6 +190,12 @@ class ObservedPool:
         if not self.overrides.factors and not self._weights:
             return capacities
         return tuple(c * self.factor(name) for name, c in zip(self.names, capacities, strict=True))
+
+    def weighted_scores(self, scores: Sequence[int]) -> Sequence[int]:
+        """Return the members' ``scores``, each multiplied by the member's factor and truncated to an integer."""
+        if not self.overrides.factors and not self._weights:
+            return scores
+        return [self.weighted_score(i, score) for i, score in enumerate(scores)]
 
     def weighted_score(self, member: int, score: int) -> int:
         """Return ``score`` multiplied by the factor of ``member`` and truncated to an integer."""

@@ -29,8 +29,8 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     load = loads(trusted_metrics, capacity)
     cores = pool.cores
     proven = pool.weighted(pool.proven_capacities(observed))
-    overdue, ramps = candidates.overdue(now), candidates.ramps(now)
-    scores = _scores(pool, usable)
+    overdue, ramps = frozenset(candidates.overdue(now)), candidates.ramps(now)
+    scores = pool.weighted_scores(_scores(pool, usable))
     interval = pool.interval
     in_progress = [member.in_progress.value for i, member in enumerate(pool.members) if i in usable]
     rates = [rate for rate in pool.request_rates(observed) if rate is not None]
@@ -39,7 +39,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
             MemberView(
                 usable=i in usable,
                 overdue=i in overdue,
-                score=LOWEST_SCORE if i in unproven else pool.weighted_score(i, scores[i]),
+                score=LOWEST_SCORE if i in unproven else scores[i],
                 load=load[i],
                 capacity=capacity[i],
                 proven_capacity=proven[i],

@@ -163,7 +163,7 @@ def fill_to_level(
     unlimited, rest = list(range(len(loads))), amount
     while unlimited and rest > 0:
         level = water_level([loads[i] for i in unlimited], [widths[i] for i in unlimited], rest)
-        full = [i for i in unlimited if level * widths[i] - loads[i] >= limits[i]]
+        full = {i for i in unlimited if level * widths[i] - loads[i] >= limits[i]}
         if not full:
             for i in unlimited:
                 parts[i] = max(0.0, level * widths[i] - loads[i])

@@ -41,12 +41,12 @@ def operating_point(
     serve. ``in_progress`` is the maximum number of requests in progress in the whole pool. There is such a maximum if
     each client waits for a response before its next request.
     """
-    servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
+    servers = [_server(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
     if wanted <= 0:
         return OperatingPoint((0.0,) * len(servers), (0.0,) * len(servers))
     # s: slightly below the marginal cost of the first request, since with many slow cores a rounding error matters
-    low = min(m / capacity for capacity, m in servers) * (1 - 1e-9)
+    low = min(m / capacity for capacity, m, _, _ in servers) * (1 - 1e-9)
     high = 4 * low
     below, above = _split(servers, low), _split(servers, high)
     while _missing(above, wanted, in_progress) > 0:
@@ -84,22 +84,29 @@ def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 
-def _split(servers: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
+def _server(capacity: float, m: float) -> tuple[float, float, float, float]:
+    """Return an item for ``_split``, which contains what every step of the search needs."""
+    return capacity, m, (m - 1) / 2, 1 / m
+
+
+def _split(servers: Sequence[tuple[float, float, float, float]], cost: float) -> OperatingPoint:
     """Return the operating point at which the marginal cost of one more request/s is ``cost`` seconds at every member.
 
-    ``servers`` lists a pair (capacity, m) for each member, where m is the number of parallel requests. The function
-    solves cost * capacity / m = (1 + (m - 1) * x) / (1 - x) ** 2 for x, where x = p ** m.
+    ``servers`` lists capacity, m, (m - 1) / 2 and 1 / m for each member, where m is the number of parallel requests.
+    The function solves cost * capacity / m = (1 + (m - 1) * x) / (1 - x) ** 2 for x, where x = p ** m.
     """
-    rates, loads = [], []
-    for capacity, m in servers:
+    rates: list[float] = []
+    loads: list[float] = []
+    add_rate, add_load, sqrt, power = rates.append, loads.append, math.sqrt, math.pow
+    for capacity, m, extra, exponent in servers:
         times = cost * capacity / m
         if times <= 1.0:
-            rates.append(0.0)
-            loads.append(0.0)
+            add_rate(0.0)
+            add_load(0.0)
             continue
-        half = times + (m - 1) / 2
-        x = (times - 1) / (half + math.sqrt(half * half - times * (times - 1)))
-        utilisation = math.pow(x, 1 / m)
-        rates.append(capacity * utilisation)
-        loads.append(m * utilisation / (1 - x))
+        half = times + extra
+        x = (times - 1) / (half + sqrt(half * half - times * (times - 1)))
+        utilisation = power(x, exponent)
+        add_rate(capacity * utilisation)
+        add_load(m * utilisation / (1 - x))
     return OperatingPoint(tuple(rates), tuple(loads))

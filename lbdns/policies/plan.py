@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from random import Random
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: a frozen class takes several times as long to construct, and every plan makes a view of every member
+@dataclass(slots=True)
 class MemberView:
-    """One member as a policy sees it."""
+    """One member as a policy sees it. Policies must not change it: use ``dataclasses.replace``."""
 
     usable: bool  # may be selected; while the pool fails open, every member that is not drained
     overdue: bool  # usable, but its report is overdue

@@ -39,11 +39,16 @@ def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections |
 
 def smooth_order(weights: Sequence[float], credits: Sequence[float], length: int) -> tuple[int, ...]:
     """Return the first ``length`` selections of members with the given shares and credits (see ``smooth_plan``)."""
+    shares = enumerate(zip(weights, credits, strict=True))
+    first = [((0.5 - credit) * (1 / weight), i) for i, (weight, credit) in shares if weight > 0]
+    if len(first) > length:
+        # In a large pool, most members are not due within the plan, and their other selections are due even later
+        first = sorted(first)[:length]
     due: list[tuple[float, int]] = []
-    for i, (weight, credit) in enumerate(zip(weights, credits, strict=True)):
-        if weight > 0:
-            step, last = 1 / weight, int(length * weight + credit) + 2
-            due.extend([((k - 0.5 - credit) * step, i) for k in range(1, last + 1)])
+    for _, i in first:
+        weight, credit = weights[i], credits[i]
+        step, last = 1 / weight, int(length * weight + credit) + 2
+        due.extend([((k - 0.5 - credit) * step, i) for k in range(1, last + 1)])
     due.sort()
     return tuple([i for _, i in due[:length]])
 

@@ -1,11 +1,14 @@
-"""Observations of a single member: missing counts of busy workers, report intervals, and overdue reports."""
+"""Observations of members: missing counts of busy workers, report intervals, overdue reports, and estimates."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
-from lbdns.choosing.observed_pool import BUSY_WORKERS_VALID, OVERDUE_AFTER, ObservedMember
-from lbdns.model.snapshot import Reading
+from lbdns.choosing.observed_pool import BUSY_WORKERS_VALID, OVERDUE_AFTER, ObservedMember, ObservedPool
+from lbdns.model.overrides import PoolOverrides
+from lbdns.model.snapshot import Reading, Snapshot
 
 
 def reading(received: float, interval: float = 1.0, **metrics: float) -> Reading:
@@ -54,3 +57,40 @@ def test_a_reading_with_the_same_metrics_adds_no_observation() -> None:
     assert member.reading is not None
     member.observe(Reading(2.0, 1.0, 50, member.reading.metrics, alarm="busy"))
     assert (member.requests_per_s.value, member.request_cost.work.requests) == (rate, requests)
+
+
+def estimates(pool: ObservedPool) -> tuple[object, ...]:
+    return list(pool.cores), pool.measured, pool.observed_capacities()
+
+
+def served(number: int, cores: float) -> Reading:
+    return reading(float(number), requests_total=100.0 * number, httpd_cpu_seconds=2.0 * number, cpu_count=cores)
+
+
+def test_estimates_follow_every_new_report() -> None:
+    pool = ObservedPool(["a", "b"])
+    seen = [estimates(pool)]
+    for number in range(1, 4):
+        pool.observe(Snapshot(number, {"a": served(number, number + 1.0), "b": served(number, 1.0)}))
+        fresh = ObservedPool(["a", "b"])
+        fresh.take_over(pool, [0, 1])  # computes everything from the same members
+        assert estimates(pool) == estimates(fresh)
+        seen.append(estimates(pool))
+    assert all(before != after for before, after in pairwise(seen))
+    assert seen[-1][1]
+
+
+def test_estimates_follow_the_members_of_a_reload() -> None:
+    old, new = ObservedPool(["a", "b"]), ObservedPool(["b", "a"])
+    old.observe(Snapshot(1, {"a": served(1, 4.0), "b": served(1, 2.0)}))
+    assert estimates(new)[0] == [1.0, 1.0]
+    new.take_over(old, [1, 0])
+    assert estimates(new)[0] == [2.0, 4.0]
+
+
+def test_scores_of_all_members_are_weighted_like_each_one() -> None:
+    pool = ObservedPool(["a", "b"], weights={"b": 0.5})
+    assert list(pool.weighted_scores([81, 81])) == [pool.weighted_score(i, 81) for i in range(2)] == [81, 40]
+    pool.overrides = PoolOverrides(factors={"a": 2.0})
+    assert list(pool.weighted_scores([81, 81])) == [162, 40]
+    assert list(ObservedPool(["a", "b"]).weighted_scores([81, 7])) == [81, 7]

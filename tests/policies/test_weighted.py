@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.policies.plan import Plan, Selections
-from lbdns.policies.weighted import MAX_LENGTH, MIN_LENGTH, carried_credits, smooth_plan, weighted
+from lbdns.policies.weighted import MAX_LENGTH, MIN_LENGTH, carried_credits, smooth_order, smooth_plan, weighted
 from tests.policies.views import handed, member, run, view
 
 WEIGHTS = st.lists(st.floats(0.0, 10.0), min_size=1, max_size=12).filter(lambda w: sum(w) > 0.01)
@@ -80,3 +80,24 @@ def test_an_overdue_member_gets_nothing_while_most_report() -> None:
 def test_with_half_overdue_all_members_are_used() -> None:
     pool = view(member(), member(overdue=True))
     assert set(run(weighted, pool, 50, 2)) == {0, 1}
+
+
+def all_selections(weights: list[float], credits: list[float], length: int) -> list[tuple[float, int]]:
+    """Return when each selection is due, for all selections that a plan of ``length`` could contain."""
+    return sorted(
+        ((k - 0.5 - credit) * (1 / weight), i)
+        for i, (weight, credit) in enumerate(zip(weights, credits, strict=True))
+        if weight > 0
+        for k in range(1, int(length * weight + credit) + 3)
+    )
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 1e-6, 1.0, 1.0, 3.0, 90.0]), st.floats(-1, 1)), min_size=1, max_size=60),
+    st.integers(0, 90),
+)
+def test_members_that_are_not_due_within_the_plan_change_nothing(pairs: list[tuple[float, float]], length: int) -> None:
+    total = sum(weight for weight, _ in pairs) or 1.0
+    weights, credits = [weight / total for weight, _ in pairs], [credit for _, credit in pairs]
+    expected = all_selections(weights, credits, length)[:length]
+    assert smooth_order(weights, credits, length) == tuple(i for _, i in expected)

@@ -26,7 +26,7 @@ except ImportError:  # the Python plane does not need the native extension
     lbdns_native = None  # type: ignore[assignment]
 
 #: The version of the interface to the native extension, which is built and upgraded separately
-INTERFACE: Final = 3
+INTERFACE: Final = 4
 #: Whether the extension was built for another version of lbdns
 STALE: Final = lbdns_native is not None and getattr(lbdns_native, "INTERFACE", 1) != INTERFACE
 AVAILABLE: Final = lbdns_native is not None and not STALE

@@ -39,8 +39,9 @@ class Score:
 
     def __init__(self, terms: Mapping[str, Term]) -> None:
         self.terms: Mapping[str, Term] = MappingProxyType(dict(terms))
-        self._lines = tuple(_line(metric, term) for metric, term in terms.items() if term.weight > 0)
-        self.total = sum(line[1] for line in self._lines)
+        #: the terms as straight lines: metric, weight, slope, zero crossing, end point, and value beyond the end
+        self.lines = tuple(_line(metric, term) for metric, term in terms.items() if term.weight > 0)
+        self.total = sum(line[1] for line in self.lines)
 
     def of(self, metrics: Mapping[str, float]) -> int:
         """Return the score as an integer (truncated).
@@ -48,7 +49,7 @@ class Score:
         The score is 0 if ``metrics`` contains none of the score's metrics.
         """
         score = present = 0.0
-        for metric, weight, slope, zero, end, beyond in self._lines:
+        for metric, weight, slope, zero, end, beyond in self.lines:
             value = metrics.get(metric)
             if value is not None:
                 present += weight
@@ -65,7 +66,7 @@ class Score:
         """
         found: dict[str, float] = {}
         present = 0.0
-        for metric, weight, slope, zero, end, beyond in self._lines:
+        for metric, weight, slope, zero, end, beyond in self.lines:
             if metric in metrics:
                 value = metrics[metric]
                 present += weight
@@ -83,7 +84,7 @@ class Score:
 
 
 def _line(metric: str, term: Term) -> tuple[str, float, float, float, float, float]:
-    """Return a term as a straight line: metric, weight, slope, zero crossing, end point, and value beyond the end."""
+    """Return a term as an item of ``Score.lines``."""
     slope = term.weight / term.limit
     if term.better == "low":
         return metric, term.weight, -slope, term.limit, term.limit, 0.0

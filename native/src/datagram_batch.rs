@@ -32,21 +32,26 @@ pub struct Peer {
 impl Peer {
     /// Return the address and port and, for IPv6, the flow information and scope id (0 for IPv4).
     pub fn address(&self) -> Option<(IpAddr, u16, u32, u32)> {
-        match libc::c_int::from(self.name.ss_family) {
-            libc::AF_INET => {
-                // SAFETY: the kernel wrote an address of this family; sockaddr_storage is large enough and aligned
-                let four = unsafe { &*ptr::from_ref(&self.name).cast::<libc::sockaddr_in>() };
-                let address = Ipv4Addr::from(u32::from_be(four.sin_addr.s_addr));
-                Some((address.into(), u16::from_be(four.sin_port), 0, 0))
-            }
-            libc::AF_INET6 => {
-                // SAFETY: as above
-                let six = unsafe { &*ptr::from_ref(&self.name).cast::<libc::sockaddr_in6>() };
-                let address = Ipv6Addr::from(six.sin6_addr.s6_addr);
-                Some((address.into(), u16::from_be(six.sin6_port), u32::from_be(six.sin6_flowinfo), six.sin6_scope_id))
-            }
-            _ => None,
+        socket_address(&self.name)
+    }
+}
+
+/// Return the address and port and, for IPv6, the flow information and scope id (0 for IPv4) that the kernel wrote.
+pub fn socket_address(name: &libc::sockaddr_storage) -> Option<(IpAddr, u16, u32, u32)> {
+    match libc::c_int::from(name.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the kernel wrote an address of this family; sockaddr_storage is large enough and aligned
+            let four = unsafe { &*ptr::from_ref(name).cast::<libc::sockaddr_in>() };
+            let address = Ipv4Addr::from(u32::from_be(four.sin_addr.s_addr));
+            Some((address.into(), u16::from_be(four.sin_port), 0, 0))
         }
+        libc::AF_INET6 => {
+            // SAFETY: as above
+            let six = unsafe { &*ptr::from_ref(name).cast::<libc::sockaddr_in6>() };
+            let address = Ipv6Addr::from(six.sin6_addr.s6_addr);
+            Some((address.into(), u16::from_be(six.sin6_port), u32::from_be(six.sin6_flowinfo), six.sin6_scope_id))
+        }
+        _ => None,
     }
 }
 

@@ -13,6 +13,10 @@
 //!     query_sampler          chooses the queries for the query log
 //! report_binding             the Python class of a report datagram: type conversions only
 //!   report_envelope          splits, verifies and decodes a report datagram
+//! report_batch_binding       the Python classes for batches of report datagrams: type conversions only
+//!   report_batch             recvmmsg; report_envelope then reads each datagram
+//! report_figures_binding     the Python classes for capacity, derived metrics and scores: type conversions only
+//!   report_figures           computes them from a report's metrics
 //! ```
 //!
 //! This crate is optional, because lbdns has the same fast paths in Python. All other queries take the slow path,
@@ -28,7 +32,11 @@ pub mod fast_path;
 pub mod member_lists;
 pub mod query_sampler;
 pub mod rate_limiter;
+pub mod report_batch;
+mod report_batch_binding;
 mod report_binding;
 pub mod report_envelope;
+pub mod report_figures;
+mod report_figures_binding;
 pub mod retransmission_cache;
 pub mod siphash;

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
-use crate::report_envelope::{Body, Envelope};
+use crate::report_envelope::{Body, Envelope, Key};
 
 /// Names of metrics as Python strings: all reports share them, and their hashes are computed once.
 static NAMES: LazyLock<Mutex<HashMap<Box<str>, Py<PyString>>>> = LazyLock::new(Mutex::default);
@@ -39,29 +40,28 @@ impl ReportEnvelope {
         let secret = key.getattr("secret")?;
         let secret = secret.downcast::<PyBytes>()?;
         let envelope = Envelope::open(self.datagram.as_bytes(key.py()));
-        Ok(envelope.is_some_and(|envelope| envelope.is_signed(secret.as_bytes())))
+        let key = Key::new(secret.as_bytes());
+        Ok(envelope.zip(key).is_some_and(|(envelope, key)| envelope.is_signed(&key)))
     }
 
     /// Return the fields of the `Report`, or None if Python must decode the body.
     fn decode<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let envelope = Envelope::open(self.datagram.as_bytes(py));
         let Some(body) = envelope.and_then(|envelope| Body::decode(envelope.body)) else { return Ok(None) };
-        let metrics = metrics(py, &body)?;
-        let addresses = PyTuple::new(py, &body.addresses)?;
-        let fields = (
-            &self.host,
-            body.boot,
-            body.seq,
-            body.time,
-            body.interval,
-            metrics,
-            body.kind,
-            body.alarm,
-            body.pool,
-            addresses,
-        );
-        fields.into_pyobject(py).map(Some)
+        fields(py, &self.host, &body).map(Some)
     }
+}
+
+/// Return the fields of the `Report` of `host` in the order of the named tuple.
+pub fn fields<'py>(py: Python<'py>, host: &Py<PyString>, body: &Body<'_>) -> PyResult<Bound<'py, PyTuple>> {
+    let kind = match body.kind {
+        "data" => intern!(py, "data").clone(), // almost every report
+        other => PyString::new(py, other),
+    };
+    let metrics = metrics(py, body)?;
+    let addresses = PyTuple::new(py, &body.addresses)?;
+    (host, body.boot, body.seq, body.time, body.interval, metrics, kind, body.alarm, body.pool, addresses)
+        .into_pyobject(py)
 }
 
 fn metrics<'py>(py: Python<'py>, body: &Body<'_>) -> PyResult<Bound<'py, PyDict>> {

@@ -7,7 +7,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 const MAGIC: &[u8] = b"LBR1";
-const MAX_DATAGRAM: usize = 1200; // bytes
+pub const MAX_DATAGRAM: usize = 1200; // bytes
 const KEY_ID: std::ops::Range<usize> = 4..8;
 const HEADER: usize = 9; // bytes before the host name
 const TAG: usize = 16; // bytes
@@ -16,6 +16,16 @@ const MAX_INTERVAL: f64 = 86_400.0; // s
 const MAX_ADDRESSES: usize = 8;
 const MAX_METRICS: usize = 256;
 const KINDS: [&str; 3] = ["data", "alarm", "bye"];
+
+/// The key with which one host signs its reports, prepared for verification.
+pub struct Key(Hmac<Sha256>);
+
+impl Key {
+    pub fn new(secret: &[u8]) -> Option<Key> {
+        // The name Mac::new_from_slice exists in another trait too
+        <Hmac<Sha256> as Mac>::new_from_slice(secret).ok().map(Key)
+    }
+}
 
 /// A datagram that is split into its fields; they are not authenticated yet.
 #[derive(Debug, PartialEq)]
@@ -40,11 +50,9 @@ impl<'a> Envelope<'a> {
         Some(Envelope { host: std::str::from_utf8(host).ok()?, key_id: &datagram[KEY_ID], body, signed, tag })
     }
 
-    /// Return whether the tag was made with `secret`. The comparison takes constant time.
-    pub fn is_signed(&self, secret: &[u8]) -> bool {
-        // The name Mac::new_from_slice exists in another trait too
-        let Ok(mac) = <Hmac<Sha256> as Mac>::new_from_slice(secret) else { return false };
-        mac.chain_update(self.signed).verify_truncated_left(self.tag).is_ok()
+    /// Return whether the tag was made with `key`. The comparison takes constant time.
+    pub fn is_signed(&self, key: &Key) -> bool {
+        key.0.clone().chain_update(self.signed).verify_truncated_left(self.tag).is_ok()
     }
 }
 

@@ -64,7 +64,7 @@ class Collector:
         self.on_join_requests: Callable[[], None] = _do_nothing
         self._events = events or EventLog()
         self.table = ReportTable(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
-        self.table.reader = choose_reader(farm.config.server.plane)
+        self.table.use_reader(choose_reader(farm.config.server.plane))
         self.table.max_interval = farm.config.collector.max_interval
         self.table.agentless = farm.agentless
         self.table.adaptive = _adaptive(farm.config, None)

@@ -10,6 +10,9 @@ from typing import Final, Protocol
 
 from lbdns.answering.plane import AVAILABLE
 from lbdns.config.server_section import PlaneName
+from lbdns.scores.score import Score
+from lbdns_collector.reports.report_batch import NativeReportBatch, ReportBatch, ReportKeys
+from lbdns_collector.reports.report_figures import NativeFigures, PythonFigures, ReportFigures
 from lbdns_shared.report import AgentKey, Envelope, Report, decode_body, open_envelope
 
 if AVAILABLE:
@@ -44,6 +47,18 @@ class ReportReader:
         assert isinstance(opened, Envelope)
         return decode_body(opened)
 
+    def batch(self) -> ReportBatch | None:
+        """Return the buffers for one socket, or None if datagrams are read one at a time."""
+        return None
+
+    def keys(self) -> ReportKeys | None:
+        """Return the keys for all batches, or None if datagrams are read one at a time."""
+        return None
+
+    def figures(self, score: Score, shadow: Score | None) -> ReportFigures:
+        """Return what computes scores and other figures from reports."""
+        return PythonFigures(score, shadow)
+
 
 class NativeReportReader(ReportReader):
     """The native reader. Construct it only if the native extension is available."""
@@ -56,6 +71,15 @@ class NativeReportReader(ReportReader):
             return super().decode(opened)
         fields = opened.decode()
         return decode_body(open_envelope(opened.datagram)) if fields is None else Report._make(fields)
+
+    def batch(self) -> ReportBatch | None:
+        return NativeReportBatch()
+
+    def keys(self) -> ReportKeys | None:
+        return lbdns_native.ReportKeys()
+
+    def figures(self, score: Score, shadow: Score | None) -> ReportFigures:
+        return NativeFigures(score, shadow)
 
 
 PYTHON_READER: Final = ReportReader()

@@ -12,6 +12,7 @@ from typing import Final
 from lbdns.events.event_log import EventKind, EventLog
 from lbdns.sockets.binding import bind, bound_endpoint, enlarge, overflows
 from lbdns_collector.reports.rejected_reports import ADVICE
+from lbdns_collector.reports.report_batch import ReportBatch, ReportKeys
 from lbdns_collector.reports.report_table import ACCEPTED, DUPLICATE, ReportTable
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.report import MAX_DATAGRAM
@@ -71,6 +72,7 @@ class ReportSocket:
         self._on_change: Callable[[], None] | None = None
         self._rejections = RejectionLog()
         self._events: EventLog | None = None
+        self._batch: ReportBatch | None = None  # None: datagrams are read one at a time
 
     def attach(
         self, table: ReportTable, on_change: Callable[[], None], loop: asyncio.AbstractEventLoop, events: EventLog
@@ -81,6 +83,7 @@ class ReportSocket:
         are recorded in ``events`` at a limited rate.
         """
         self._table, self._on_change, self._rejections, self._events = table, on_change, RejectionLog(), events
+        self._batch = table.reader.batch()
         self.resume(loop)
 
     def __str__(self) -> str:
@@ -106,6 +109,8 @@ class ReportSocket:
         if table is None:
             return False
         self.reads += 1
+        if self._batch is not None and table.keys is not None:
+            return self._drain_batch(table, self._batch, table.keys)
         receive, accept = self._socket.recvfrom, table.accept
         now, wall = time.monotonic(), time.time()
         changed, left = False, BATCH
@@ -121,11 +126,34 @@ class ReportSocket:
             result = accept(datagram, source[0], now, wall)
             if result is ACCEPTED:
                 changed = True
-            elif result is not DUPLICATE and (line := self._rejections.note(result, source[0], now)) and self._events:
-                record_rejection(self._events, result, line)
+            elif result is not DUPLICATE:
+                self._log_rejection(result, source[0], now)
         if changed and self._on_change:
             self._on_change()
         return left == 0
+
+    def _drain_batch(self, table: ReportTable, batch: ReportBatch, keys: ReportKeys) -> bool:
+        """Read one batch with one system call."""
+        try:
+            reports = batch.receive(self._socket.fileno(), keys)
+        except OSError:
+            return True  # an ICMP error that a client provoked; the socket still works
+        # Read after the datagrams have arrived, so that no report seems to come from the future
+        now, wall = time.monotonic(), time.time()
+        accept, changed = table.accept_received, False
+        for at, report in enumerate(reports):
+            result = accept(batch, at, report, now, wall)
+            if result is ACCEPTED:
+                changed = True
+            elif result is not DUPLICATE:
+                self._log_rejection(result, batch.source(at), now)
+        if changed and self._on_change:
+            self._on_change()
+        return len(reports) == BATCH
+
+    def _log_rejection(self, reason: str, source: str, now: float) -> None:
+        if (line := self._rejections.note(reason, source, now)) and self._events:
+            record_rejection(self._events, reason, line)
 
     @property
     def overflows(self) -> int:

@@ -22,25 +22,24 @@ selected as soon as it is part of the farm.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lbdns.model.farm import ReportingHost
-from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot, read_reading, write_reading
-from lbdns.scores.derived_metrics import add_derived_metrics
+from lbdns.model.snapshot import Snapshot, read_reading, write_reading
 from lbdns.scores.score import Score
 from lbdns.sockets.client_network import plain_text
 from lbdns_collector.joining.join_requests import JoinRequests
-from lbdns_collector.reports.adaptive_weights import WeightSearch
 from lbdns_collector.reports.bus_status import BusStatus
+from lbdns_collector.reports.member_readings import MemberReadings
 from lbdns_collector.reports.rejected_reports import RejectedReports
+from lbdns_collector.reports.report_batch import ReportBatch, ReportKeys
 from lbdns_collector.reports.report_reader import PYTHON_READER, OpenedReport, ReportReader
 from lbdns_collector.reports.reporting_peer import MAX_SKEW, AbsentHosts, AcceptedReport, HostRecord, ReportingPeer
 from lbdns_shared.errors import ReportError
 from lbdns_shared.keys import MasterKey
-from lbdns_shared.report import MIN_INTERVAL, REASONS, Report
+from lbdns_shared.report import REASONS, Report
 
 ACCEPTED: Final = "accepted"
 DUPLICATE: Final = "duplicate"
@@ -51,38 +50,33 @@ STRANGER: Final = ReportingHost((), frozenset(), joined=True)  # stands for a ho
 FORGET_ABSENT: Final = 3600.0  # seconds; long before that, the clock check rejects all their recorded reports
 
 
-class ReportTable:
-    """A table that accepts or drops datagrams, and stores the members' readings.
-
-    The table is not thread-safe, but its immutable snapshots are.
-    """
+class ReportTable(MemberReadings):
+    """A table that accepts or drops datagrams, and stores the members' readings."""
 
     def __init__(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
     ) -> None:
         """``score`` is applied to new reports. ``shadow`` is a second score, which is computed only for comparison."""
+        super().__init__(score, shadow)
         self.counts = dict.fromkeys(RESULTS, 0)
         #: The senders of rejected reports
         self.rejected = RejectedReports(_addresses(hosts))
         self._hosts = hosts
         self._masters = {key.key_id: key for key in keys}
-        self.score, self._shadow = score, shadow
         self.reader: ReportReader = PYTHON_READER
-        self.max_interval = math.inf  # s; a longer interval counts as this, so that a silent host is noticed in time
-        #: full names of the members without an agent, whose readings come from checks
-        self.agentless: Collection[str] = ()
-        #: the search for better weights of the score, if adaptive weights are on
-        self.adaptive: WeightSearch | None = None
+        #: the keys of the hosts whose reports the reader verifies in batches
+        self.keys: ReportKeys | None = None
         #: the connection to a bus from which reports also come; None: all reports come over UDP
         self.bus: BusStatus | None = None
         #: the hosts that may join; None: only hosts in the configuration may report
         self.joins: JoinRequests | None = None
         self._peers: dict[str, ReportingPeer] = {}  # of known hosts only, so never more than the farm has
         self._absent = AbsentHosts()  # records of hosts that a reload removed and another may add
-        self._readings: dict[str, Reading] = {}
-        self._failed_servers: set[str] = set()  # members whose agents have just reported that the web server failed
-        self._snapshot = EMPTY_SNAPSHOT
-        self._changed = False
+
+    def use_reader(self, reader: ReportReader) -> None:
+        """Read reports with ``reader``. Call this method before the first report."""
+        self.reader, self.keys = reader, reader.keys()
+        self.figures = reader.figures(self.figures.score, self.figures.shadow)
 
     def accept(self, datagram: bytes, source: str, now: float, wall: float, subject_host: str | None = None) -> str:
         """Check a datagram from address ``source``, and store its reading if it is accepted.
@@ -102,34 +96,28 @@ class ReportTable:
             self.rejected.note(result, datagram, source, wall)
         return result
 
-    def snapshot(self) -> Snapshot:
-        """Return a snapshot of the current readings, or the previous snapshot object if nothing has changed."""
-        if self._changed:
-            self._snapshot = Snapshot(self._snapshot.version + 1, self._readings.copy())
-            self._changed = False
-        return self._snapshot
+    def accept_received(self, batch: ReportBatch, at: int, report: Report | None, now: float, wall: float) -> str:
+        """Check item ``at`` of ``batch`` like ``accept``.
 
-    def reading(self, member: str) -> Reading | None:
-        """Return the newest reading of ``member`` (full name), or None if there is none."""
-        return self._readings.get(member)
-
-    def replace(self, member: str, reading: Reading) -> None:
-        """Store the new reading of ``member`` (full name) after its checks have changed the reading."""
-        self._readings[member], self._changed = reading, True
+        ``report`` is the authentic report that the batch contains there, or None if the datagram is still to be read.
+        """
+        peer = None if report is None else self._peers.get(report.host)
+        if report is None or peer is None:
+            return self.accept(batch.datagram(at), batch.source(at), now, wall)
+        try:
+            source = batch.source(at) if peer.host.joined else None
+            result = self._judge_report(peer, report, source, now, wall) if peer.may_send(now) else "rate"
+        except ReportError as error:
+            result = error.reason
+        self.counts[result] += 1
+        if result is not ACCEPTED and result is not DUPLICATE:
+            self.rejected.note(result, batch.datagram(at), batch.source(at), wall)
+        return result
 
     def newest_report(self, host: str) -> AcceptedReport | None:
         """Return the newest accepted report of ``host``, or None if there is none."""
         peer = self._peers.get(host)
         return peer.accepted if peer and peer.accepted.seq >= 0 else None
-
-    def members(self) -> Collection[str]:
-        """Return the full names of the members with a reading."""
-        return self._readings.keys()
-
-    def take_failed_servers(self) -> Collection[str]:
-        """Return the members whose agents have reported a failed web server since the last call."""
-        found, self._failed_servers = self._failed_servers, set()
-        return found
 
     @property
     def skews(self) -> dict[str, float]:
@@ -174,12 +162,13 @@ class ReportTable:
             peers[name] = ReportingPeer(hosts[name])
             peers[name].adopt(self._absent.pop(name), math.inf)
         readings = self._readings_of(hosts, self._readings)
-        must_rescore = score != self.score or shadow != self._shadow
-        self.score, self._shadow = score, shadow
-        if must_rescore:
+        if score != self.figures.score or shadow != self.figures.shadow:
+            self.figures = self.figures.using(score, shadow)
             readings = {name: self._rescored(reading) for name, reading in readings.items()}
         self._hosts = hosts
         self._masters = {key.key_id: key for key in keys}
+        if self.keys is not None:
+            self.keys.clear()
         self._peers = peers
         self.rejected.addresses = _addresses(hosts)
         self._changed = self._changed or readings != self._readings
@@ -197,7 +186,18 @@ class ReportTable:
             return "bad_tag"
         if not peer.may_send(now):
             return "rate"
-        report = self.reader.decode(envelope)
+        return self._judge_report(peer, self.reader.decode(envelope), source, now, wall, is_from_bus)
+
+    def _judge_report(
+        self,
+        peer: ReportingPeer,
+        report: Report,
+        source: str | None,
+        now: float,
+        wall: float,
+        is_from_bus: bool = False,
+    ) -> str:
+        """Judge an authentic report. ``source`` may be None unless ``peer`` is a joined host."""
         if abs(report.time - wall) > MAX_SKEW:
             return "clock"
         if peer.has_seen(report, wall):
@@ -206,6 +206,7 @@ class ReportTable:
             peer.note_path(report, is_from_bus)
             return DUPLICATE
         if peer.host.joined and self.joins:
+            assert source is not None, "every report of a joined host comes with its source"
             self._join(self.joins, peer, report, None if is_from_bus else plain_text(source), now)
         if self.bus:
             peer.note_path(report, is_from_bus)
@@ -232,7 +233,11 @@ class ReportTable:
     def _is_authentic(self, envelope: OpenedReport, peer: ReportingPeer, source: str) -> bool:
         """``source`` is empty for a report from a bus, which must be signed, because a bus need not be trusted."""
         if self._masters:
-            return peer.has_signed(envelope, self._masters)
+            if not peer.has_signed(envelope, self._masters):
+                return False
+            if self.keys is not None and self._peers.get(envelope.host) is peer:
+                self.keys.add(envelope.host, envelope.key_id, peer.keys[envelope.key_id].secret)
+            return True
         return source in peer.host.addresses or plain_text(source) in peer.host.addresses
 
     def _join(self, joins: JoinRequests, peer: ReportingPeer, report: Report, source: str | None, now: float) -> None:
@@ -249,64 +254,6 @@ class ReportTable:
         peer.host = ReportingHost((full_name,), frozenset(wanted.addresses), joined=True)
         self._peers[report.host] = peer
         self._absent.pop(report.host, None)
-
-    def _record(self, peer: ReportingPeer, report: Report, now: float) -> None:
-        members, metrics = peer.host.members, report.metrics
-        if self.adaptive and report.kind == "data" and self.adaptive.observe(metrics, report.interval, now):
-            # Applies to reports from now on: after one interval, all members are scored alike again
-            self.score = self.adaptive.score
-        # Of the shortest intervals, not even the number in a second is finite
-        interval = max(MIN_INTERVAL, min(report.interval, self.max_interval))
-        if metrics:
-            assert isinstance(metrics, dict), "the reader has just made it for this report"
-            add_derived_metrics(metrics, peer.capacity.observe(metrics, interval, now), interval)
-        score, shadow = self._scores(metrics)
-        if report.kind == "data":
-            reading = Reading(now, interval, score, metrics, "", False, shadow)
-            for member in members:
-                self._readings[member] = reading
-        else:
-            alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
-            notice = Reading(now, interval, score, metrics, alarm, report.kind == "bye", shadow)
-            self._record_notice(members, notice)
-        self._changed = True
-
-    def _record_notice(self, members: tuple[str, ...], reading: Reading) -> None:
-        """Record an alarm or a "bye". A failed check stays: only a "data" report proves that its result is outdated."""
-        for member in members:
-            if before := self._readings.get(member):
-                kept: dict[str, Any] = {"failed_checks": before.failed_checks}
-                if not reading.metrics:
-                    # This report is about the agent, not about the load: the load known before stays valid
-                    kept |= {"score": before.score, "metrics": before.metrics, "shadow_score": before.shadow_score}
-                self._readings[member] = dataclasses.replace(reading, **kept)
-            else:
-                self._readings[member] = reading
-        if reading.web_server_failed:
-            self._failed_servers.update(members)
-
-    def _scores(self, metrics: Mapping[str, float]) -> tuple[int, int | None]:
-        return self.score.of(metrics), self._shadow.of(metrics) if self._shadow else None
-
-    def _readings_of(self, hosts: Mapping[str, ReportingHost], readings: Mapping[str, Reading]) -> dict[str, Reading]:
-        """Return the ``readings`` that come from reports of ``hosts`` or from checks of agentless members."""
-        members = {member for host in hosts.values() for member in host.members}
-        return {
-            name: reading
-            for name, reading in readings.items()
-            if name in (members if reading.score is not None else self.agentless)
-        }
-
-    def _bounded(self, reading: Reading) -> Reading:
-        if reading.score is None:
-            return reading
-        return dataclasses.replace(reading, interval=min(reading.interval, self.max_interval))
-
-    def _rescored(self, reading: Reading) -> Reading:
-        if reading.score is None:
-            return reading
-        score, shadow = self._scores(reading.metrics)
-        return dataclasses.replace(reading, score=score, shadow_score=shadow)
 
     def records(self, wall: float) -> dict[str, HostRecord]:
         """Return everything that must survive a restart, as plain data keyed by host name.
@@ -343,13 +290,6 @@ class ReportTable:
                 if peer.accepted.gone:
                     self._record_bye(host.members, now - (wall - peer.accepted.received))
         return invalid
-
-    def _record_bye(self, members: tuple[str, ...], received: float) -> None:
-        score, shadow = self._scores({})
-        for member in members:
-            if member not in self._readings:
-                self._readings[member] = Reading(received, 1.0, score, {}, "", True, shadow)
-                self._changed = True
 
     def state(self, now: float) -> dict[str, Any]:
         """Return the table's state as plain data for another process.

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from lbdns.choosing.host_capacity import HostCapacity
 from lbdns.model.farm import ReportingHost
+from lbdns_collector.reports.report_figures import CapacityEstimate
 from lbdns_collector.reports.report_reader import OpenedReport
 from lbdns_shared.keys import MasterKey
 from lbdns_shared.report import AgentKey, Report
@@ -56,7 +56,7 @@ NO_REPORT: Final = AcceptedReport(-1, -1, _LONG_AGO, _LONG_AGO, False)
 
 class ReportingPeer:
     __slots__ = (
-        "accepted", "capacity", "filled", "has_reported", "host", "join_request", "keys", "newest", "replaced", "skew",
+        "accepted", "estimate", "filled", "has_reported", "host", "join_request", "keys", "newest", "replaced", "skew",
         "tokens",
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ class ReportingPeer:
         self.accepted = NO_REPORT
         self.replaced: dict[int, float] = {}  # earlier boots, and until when to remember them, Unix seconds
         self.skew = 0.0  # seconds by which its clock is ahead of the collector's
-        self.capacity = HostCapacity()
+        self.estimate: CapacityEstimate | None = None  # None before the first report with metrics
         self.has_reported = False  # whether ``skew`` is known
         self.tokens = BURST
         self.filled = _LONG_AGO  # when the tokens were counted, monotonic seconds

@@ -160,7 +160,7 @@ def test_any_bytes(data: bytes) -> None:
 @given(st.lists(st.tuples(st.sampled_from(["gandalf", "frodo", "sauron"]), st.integers(1, 4), st.booleans(), reports)))
 def test_tables_with_either_reader_hold_the_same(steps: list[tuple[str, int, bool, Report]]) -> None:
     python, native = make(KEY), make(KEY)
-    native.reader = NativeReportReader()
+    native.use_reader(NativeReportReader())
     for host, seq, ours, report in steps:
         key = (KEY if ours else OTHER_KEY).agent_key(host)
         data = try_to_encode(report._replace(host=host, seq=seq, time=WALL), key)

@@ -15,6 +15,9 @@ from lbdns.model.overrides import SLOTS, Override, Overrides, read_override
 
 Place = tuple[str, str, str]  # slot, member, pool
 GREATEST_VERSION: Final = 2**53
+#: Revisions of orders that the bucket does not hold. A bucket's own revisions begin at 1.
+LOST: Final = 0  # other servers may know the order
+UNSENT: Final = -1  # only this server knows the order
 _PLAIN: Final = re.compile(rb"[a-z0-9_-]")
 _EMPTY: Final = "="  # cannot be confused with an escaped byte, which has two digits after the sign
 
@@ -39,7 +42,7 @@ class SharedOrder:
     """The newest order for one place.
 
     ``version`` counts the orders for the place. It is signed with the record, so a bus that stores an older record
-    again cannot bring it back into force. ``revision`` is the bucket's; 0 means that the bucket does not hold the order.
+    again cannot bring it back into force. ``revision`` is the bucket's, or ``LOST`` or ``UNSENT``.
     """
 
     place: Place
@@ -47,12 +50,12 @@ class SharedOrder:
     server: str  # the name of the server that was given the order
     by: str  # the user who gave the order
     override: Override | None  # None: the override has been ended
-    revision: int = 0
+    revision: int = LOST
 
     @property
     def is_pending(self) -> bool:
         """Return whether the order still has to be sent to the bucket."""
-        return not self.revision
+        return self.revision <= LOST
 
     def body(self) -> dict[str, Any]:
         """Return the record as plain data, without the revision, for a signed message."""
@@ -65,7 +68,7 @@ class SharedOrder:
         }
 
 
-def read_order(body: Mapping[Any, Any], key: str, revision: int = 0) -> SharedOrder:
+def read_order(body: Mapping[Any, Any], key: str, revision: int = LOST) -> SharedOrder:
     """Convert the result of ``SharedOrder.body``, found in the bucket under ``key``, back into an order.
 
     Raises ValueError if the record is invalid or belongs under another key.
@@ -100,16 +103,18 @@ class SharedOrders:
     def give(self, place: Place, override: Override | None, by: str, server: str) -> SharedOrders:
         """Return a copy with a new order for ``place``, which is pending until ``stored`` is called.
 
-        A new order over a pending one keeps its version: the bucket has not seen that one.
+        A new order over an unsent one keeps its version, so that it still loses to an order that another server gave
+        meanwhile.
         """
         old = self.orders.get(place)
-        version = 1 if old is None else old.version + (not old.is_pending)
-        return SharedOrders({**self.orders, place: SharedOrder(place, version, server, by, override)})
+        version = 1 if old is None else old.version + (old.revision != UNSENT)
+        return SharedOrders({**self.orders, place: SharedOrder(place, version, server, by, override, UNSENT)})
 
     def stored(self, sent: SharedOrder, revision: int) -> SharedOrders:
         """Return a copy in which the bucket holds ``sent`` at ``revision``, unless another order has replaced it.
 
-        A pending order that was given meanwhile gets the version after that of ``sent``.
+        A pending order that was given meanwhile gets the version after that of ``sent``. The caller must call this
+        method instead of ``receive`` if the bucket reports ``sent`` before it confirms it.
         """
         present = self.orders.get(sent.place)
         if present is None or not present.is_pending:
@@ -133,13 +138,18 @@ class SharedOrders:
         lost = old if old and old.is_pending and not is_same else None
         return SharedOrders({**self.orders, found.place: found}), lost
 
-    def missing(self, places: Iterable[Place]) -> SharedOrders:
-        """Return a copy in which all orders that the bucket does not hold are pending, after a complete read of it.
+    def reread(self, found: Iterable[SharedOrder]) -> tuple[SharedOrders, list[SharedOrder]]:
+        """Return a copy after a complete read of the bucket, and the orders that lose to those in ``found``.
 
-        ``places`` are those that the bucket holds. A nats-server that has lost its store receives the orders again.
+        Orders that the bucket does not hold become pending, so a nats-server that has lost its store receives them
+        again. Revisions from before the read do not count: a new store begins at 1.
         """
-        held = set(places)
-        return SharedOrders({p: o if p in held else replace(o, revision=0) for p, o in self.orders.items()})
+        state = SharedOrders({p: replace(o, revision=min(o.revision, LOST)) for p, o in self.orders.items()})
+        all_lost = []
+        for order in found:
+            state, lost = state.receive(order)
+            all_lost += [lost] if lost else []
+        return state, all_lost
 
     @property
     def pending(self) -> list[SharedOrder]:

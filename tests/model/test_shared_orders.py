@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.model.overrides import Override
-from lbdns.model.shared_orders import Place, SharedOrder, SharedOrders, bucket_key, read_order
+from lbdns.model.shared_orders import LOST, UNSENT, Place, SharedOrder, SharedOrders, bucket_key, read_order
 
 _PLACES = st.tuples(st.sampled_from(["drain", "force", "weight"]), st.text(min_size=1), st.text())
 _PLACE = ("drain", "a.z", "")
@@ -74,34 +74,60 @@ def test_an_older_record_that_is_stored_again_does_not_count() -> None:
 def test_a_pending_order_loses_to_one_of_the_same_version_and_the_server_learns_it() -> None:
     state = SharedOrders().give(_PLACE, _DRAIN, "root", "ns1")
     state, lost = state.receive(_order(1, 3, "ns2", None))
-    assert lost == _order() and not state.pending
+    assert lost == _order(1, UNSENT)
+    assert not state.pending
 
 
 def test_a_pending_order_wins_over_an_older_one() -> None:
     state, _ = SharedOrders().receive(_order(1, 3, "ns2"))
     state = state.give(_PLACE, None, "root", "ns1")
     assert state.receive(_order(1, 3, "ns2")) == (state, None)
-    assert state.pending == [_order(2, override=None)]
+    assert state.pending == [_order(2, UNSENT, override=None)]
 
 
 def test_the_own_order_from_the_bucket_is_not_lost() -> None:
     state, lost = SharedOrders().give(_PLACE, _DRAIN, "root", "ns1").receive(_order(1, 3))
-    assert lost is None and not state.pending
+    assert lost is None
+    assert not state.pending
 
 
 def test_an_order_given_while_another_is_sent_follows_it() -> None:
     sent = SharedOrders().give(_PLACE, _DRAIN, "root", "ns1")
-    assert sent.stored(_order(), 4).orders[_PLACE] == _order(1, 4)
-    later = sent.give(_PLACE, None, "root", "ns1").stored(_order(), 4)
-    assert later.pending == [_order(2, override=None)]
+    assert sent.stored(_order(1, UNSENT), 4).orders[_PLACE] == _order(1, 4)
+    later = sent.give(_PLACE, None, "root", "ns1").stored(_order(1, UNSENT), 4)
+    assert later.pending == [_order(2, UNSENT, override=None)]
+
+
+def test_orders_given_while_cut_off_lose_to_a_newer_revision() -> None:
+    state, _ = SharedOrders().receive(_order(1, 3))
+    for override in (None, _DRAIN, None):
+        state = state.give(_PLACE, override, "root", "ns1")
+    state, lost = state.reread([_order(2, 4, "ns2")])
+    assert lost == [_order(2, UNSENT, override=None)]
+    assert state.orders[_PLACE] == _order(2, 4, "ns2")
 
 
 def test_a_bucket_that_lost_its_store_receives_the_orders_again() -> None:
     state, _ = SharedOrders().receive(_order(3, 8))
-    assert state.missing([_PLACE]) == state
-    assert state.missing([]).pending == [_order(3)]
+    assert state.reread([_order(3, 8)]) == (state, [])
+    state, lost = state.reread([])
+    assert (state.pending, lost) == ([_order(3, LOST)], [])
+    assert state.give(_PLACE, None, "root", "ns1").pending == [_order(4, UNSENT, override=None)]
+
+
+def test_a_new_store_with_lower_revisions_counts() -> None:
+    state, _ = SharedOrders().receive(_order(3, 8))
+    state, lost = state.reread([_order(3, 2, "ns2")])
+    assert (state.orders[_PLACE], lost) == (_order(3, 2, "ns2"), [_order(3, LOST)])
+
+
+def test_an_old_store_that_returns_receives_the_newer_orders() -> None:
+    state, _ = SharedOrders().receive(_order(3, 8))
+    state, _ = state.reread([_order(2, 7, "ns2")])
+    assert state.pending == [_order(3, LOST)]
 
 
 def test_an_expired_override_is_not_in_force() -> None:
     state = SharedOrders().give(_PLACE, Override("drain", "a.z", until=10), "root", "ns1")
-    assert state.in_force(9).items and not state.in_force(10).items
+    assert state.in_force(9).items
+    assert not state.in_force(10).items

@@ -21,6 +21,15 @@ from tests.end_to_end.process import Program, eventually, running
 from tests.needs import program
 
 COLLECTOR, SERVER, WIDE = "collector", "server", "wide"  # users; the last may publish anything
+#: What a server publishes to share its overrides, as in docs/scale.md
+SHARING = (
+    "$KV.lbdns_overrides.>",
+    "$JS.API.STREAM.INFO.KV_lbdns_overrides",
+    "$JS.API.STREAM.CREATE.KV_lbdns_overrides",
+    "$JS.API.CONSUMER.CREATE.KV_lbdns_overrides",
+    "$JS.API.CONSUMER.INFO.KV_lbdns_overrides.*",
+    "$JS.FC.KV_lbdns_overrides.>",
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,7 @@ class Bus:
     folder: Path
     port: int
     certificate: Path | None = None
+    jetstream: bool = False  # whether the server has JetStream, with its store in ``folder``
 
     def url(self, user: str, password: str = "") -> str:
         scheme = "tls" if self.certificate else "nats"
@@ -40,34 +50,42 @@ class Bus:
         authority = f'tls_ca = "{self.certificate}"\n' if self.certificate else ""
         return f'[bus]\nurl = ["{self.url(user, password)}"]\n{authority}'
 
+    @property
+    def store(self) -> Path:
+        return self.folder / "jetstream"
+
     def write(self, *hosts: str) -> None:
         """Write the server's configuration: each host may publish its own subject alone."""
+        publish = "".join(f', "{subject}"' for subject in SHARING) if self.jetstream else ""
+        inbox = ', "_INBOX.>"' if self.jetstream else ""
         users = [
             f'{{user: "{host}", password: "{host}", permissions: '
             f'{{publish: "{report_subject("web", host)}", subscribe: {{deny: ">"}}}}}}'
             for host in hosts
         ]
         users.append(
-            f'{{user: {COLLECTOR}, password: {COLLECTOR}, permissions: {{publish: "lbdns.snapshot.>", '
-            f'subscribe: ["lbdns.report.>", "lbdns.snapshot.>"]}}}}'
+            f'{{user: {COLLECTOR}, password: {COLLECTOR}, permissions: {{publish: ["lbdns.snapshot.>"{publish}], '
+            f'subscribe: ["lbdns.report.>", "lbdns.snapshot.>"{inbox}]}}}}'
         )
         users.append(
-            f'{{user: {SERVER}, password: {SERVER}, permissions: {{publish: "lbdns.snapshot.request", '
-            f'subscribe: ["lbdns.snapshot.changes", "lbdns.snapshot.reply.>"]}}}}'
+            f'{{user: {SERVER}, password: {SERVER}, permissions: {{publish: ["lbdns.snapshot.request"{publish}], '
+            f'subscribe: ["lbdns.snapshot.changes", "lbdns.snapshot.reply.>"{inbox}]}}}}'
         )
         users.append(f"{{user: {WIDE}, password: {WIDE}}}")
         tls = ""
         if self.certificate:
             tls = f'tls {{cert_file: "{self.certificate}", key_file: "{self.certificate.with_suffix(".key")}"}}\n'
+        if self.jetstream:
+            tls += f'jetstream {{store_dir: "{self.store}"}}\n'
         lines = "\n".join(users)
         (self.folder / "nats.conf").write_text(
             f"listen: 127.0.0.1:{self.port}\n{tls}authorization {{users: [\n{lines}\n]}}\n"
         )
 
 
-def new_bus(folder: Path, *hosts: str, tls: bool = False) -> Bus:
+def new_bus(folder: Path, *hosts: str, tls: bool = False, jetstream: bool = False) -> Bus:
     """Return a bus on a free port for these hosts."""
-    bus = Bus(folder, free_ports(1)[0], self_signed(folder, "localhost")[0] if tls else None)
+    bus = Bus(folder, free_ports(1)[0], self_signed(folder, "localhost")[0] if tls else None, jetstream)
     bus.write(*hosts)
     return bus
 

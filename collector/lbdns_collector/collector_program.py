@@ -63,6 +63,7 @@ class CollectorMembers:
     """
 
     overrides = NO_OVERRIDES
+    shared_overrides = None
 
     def __init__(self, collector: Collector, events: EventLog) -> None:
         self._collector = collector

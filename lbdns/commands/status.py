@@ -21,7 +21,7 @@ from lbdns.commands.terminal.member_order import FULL, QUARANTINED, by_trouble, 
 from lbdns.commands.terminal.printable import STATES, number, percent, printable
 from lbdns.text.counts import counted
 from lbdns.text.suggestions import nearest
-from lbdns.text.times import format_duration
+from lbdns.text.times import format_duration, format_time
 from lbdns_shared.errors import LbdnsError
 
 #: Column heading, metric, decimals. "idle" is CPU idle time, "queue" the number of runnable tasks.
@@ -112,6 +112,7 @@ def print_status(status: Mapping[str, Any], console: Console, top: int = 0, stat
         *_fault(server.get("fault", "")),
         *_history(server.get("history", {})),
         *_bus(status.get("reports", {}).get("bus")),
+        *_sharing(status.get("shared_overrides")),
         Text(),
     ]
     for pool in status["pools"]:
@@ -162,6 +163,16 @@ def _history(history: Mapping[str, Any]) -> Iterator[Text]:
 def _bus(bus: Mapping[str, Any] | None) -> Iterator[Text]:
     if bus and not bus["connected"]:
         yield Text(f"bus: no reports arrive: {printable(bus['problem'])}", "bold red")
+
+
+def _sharing(shared: Mapping[str, Any] | None) -> Iterator[Text]:
+    """Yield a line if the server is cut off from the servers with which it shares overrides."""
+    if shared and not shared["connected"]:
+        since = f" since {format_time(float(shared['cut_off_since']))}" if shared["cut_off_since"] else ""
+        pending = f"; not sent yet: {counted(int(shared['pending']), 'order')}" if shared["pending"] else ""
+        yield Text(
+            f"overrides: cut off from the other servers{since}: {printable(shared['problem'])}{pending}", "bold red"
+        )
 
 
 def _rejected(reports: Mapping[str, Any]) -> Iterator[Text]:

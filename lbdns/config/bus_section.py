@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lbdns.config.collector_section import CollectorConfig
 from lbdns.config.toml_reader import TomlTable
-from lbdns.config.value_readers import distinct, optional_path, read_section, secret_path
+from lbdns.config.value_readers import distinct, flag, optional_path, read_section, secret_path
 from lbdns_shared.bus_url import BusServer, parse_bus_url
 
 
@@ -21,6 +21,9 @@ class BusConfig:
     url: tuple[BusServer, ...] = distinct(parse_bus_url)
     password_file: Path | None = secret_path()  # the password of the user in the URLs, or a token
     tls_ca: Path | None = optional_path()  # certificates of the authorities to trust (PEM)
+    #: Whether servers share their overrides in a bucket of JetStream. Off by default: NATS servers have no JetStream
+    #: unless they are configured so, and a missing permission could not be told from an interruption
+    share_overrides: bool = flag(False)
 
 
 def read_bus(root: TomlTable, collector: CollectorConfig) -> BusConfig:

@@ -39,6 +39,7 @@ class Override:
     since: float = 0.0
     until: float = math.inf
     origin: str = ""  # the URL of the collector that was given the order; empty: this server
+    server: str = ""  # the name of the server that was given the order; empty unless servers share their overrides
 
     @property
     def slot(self) -> str:
@@ -60,7 +61,7 @@ class Override:
         """
         what = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": f"weight {self.factor:g}"}
         by = f" by {self.by}" if self.by else ""
-        by += f" at {self.origin}" if self.origin else ""
+        by += f" at {place}" if (place := self.origin or self.server) else ""
         return f"{what[self.kind]}{until}{by}{': ' + self.reason if self.reason else ''}"
 
     def document(self) -> dict[str, Any]:
@@ -75,6 +76,7 @@ class Override:
             "since": self.since,
             "until": self.until if math.isfinite(self.until) else None,
             "origin": self.origin,
+            "server": self.server,
         }
 
 
@@ -83,17 +85,20 @@ def read_override(value: Any) -> Override:
     try:
         kind = next((known for known in KINDS if known == value["kind"]), None)
         until = value["until"]
-        texts = [*(value[key] for key in ("member", "pool", "by", "reason")), value.get("origin", "")]
+        texts = [
+            *(value[key] for key in ("member", "pool", "by", "reason")),
+            *(value.get(key, "") for key in ("origin", "server")),
+        ]
         factor, since = float(value["factor"]), float(value["since"])
         ends = math.inf if until is None else float(until)
     except (TypeError, KeyError, ValueError, OverflowError, AttributeError) as error:
         raise ValueError(f"not a valid override: {error!r}") from None
-    member, pool, by, reason, origin = texts
+    member, pool, by, reason, origin, server = texts
     if kind is None or not all(isinstance(text, str) for text in texts) or not member:
         raise ValueError(f"not a valid override: {value!r}")
     if not LEAST_FACTOR <= factor <= GREATEST_FACTOR or not math.isfinite(since) or math.isnan(ends):
         raise ValueError(f"not a valid override: factor, since or until is out of range in {value!r}")
-    return Override(kind, member, pool, factor, by, reason, since, ends, origin)
+    return Override(kind, member, pool, factor, by, reason, since, ends, origin, server)
 
 
 def merge_overrides(own: Iterable[Override], followed: Iterable[Override]) -> Overrides:
@@ -138,7 +143,7 @@ class Overrides:
 
     @property
     def own(self) -> tuple[Override, ...]:
-        """Return the overrides that were set on this server."""
+        """Return the overrides that were set on this server, or on one that shares its overrides with this server."""
         return tuple(o for o in self.items if not o.origin)
 
     @property

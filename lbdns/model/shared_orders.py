@@ -67,6 +67,10 @@ class SharedOrder:
             "override": None if self.override is None else self.override.document(),
         }
 
+    def document(self) -> dict[str, Any]:
+        """Return the order as plain data, with the revision, for the override file and a successor process."""
+        return {**self.body(), "revision": self.revision}
+
 
 def read_order(body: Mapping[Any, Any], key: str, revision: int = LOST) -> SharedOrder:
     """Convert the result of ``SharedOrder.body``, found in the bucket under ``key``, back into an order.
@@ -92,6 +96,18 @@ def read_order(body: Mapping[Any, Any], key: str, revision: int = LOST) -> Share
     if expected != key:
         raise ValueError(f"not a valid shared order: the record of {expected} is stored under {key}")
     return SharedOrder((slot, member, pool), version, server, by, override, revision)
+
+
+def read_order_document(value: Any) -> SharedOrder:
+    """Convert the result of ``SharedOrder.document`` back into an order. Raises ValueError if ``value`` is invalid."""
+    try:
+        revision, place = value["revision"], tuple(value["place"])
+        key = bucket_key(place) if len(place) == 3 and all(isinstance(part, str) for part in place) else ""
+    except (TypeError, KeyError, UnicodeEncodeError) as error:
+        raise ValueError(f"not a valid shared order: {error!r}") from None
+    if type(revision) is not int or revision < UNSENT:
+        raise ValueError("not a valid shared order: the revision is not valid")
+    return read_order(value, key, revision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +167,11 @@ class SharedOrders:
             all_lost += [lost] if lost else []
         return state, all_lost
 
+    def missing(self, place: Place) -> SharedOrders:
+        """Return a copy in which the order for ``place`` is pending, because the bucket does not hold it any more."""
+        old = self.orders[place]
+        return SharedOrders({**self.orders, place: replace(old, revision=min(old.revision, LOST))})
+
     @property
     def pending(self) -> list[SharedOrder]:
         return [order for order in self.orders.values() if order.is_pending]
@@ -159,3 +180,6 @@ class SharedOrders:
         """Return the overrides in force at ``now`` (Unix seconds)."""
         found = (order.override for order in self.orders.values())
         return Overrides(tuple(each for each in found if each is not None and each.until > now))
+
+
+NO_ORDERS: Final = SharedOrders()

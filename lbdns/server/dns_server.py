@@ -24,6 +24,7 @@ from lbdns.process.watchdog import Watchdog, start_watchdog
 from lbdns.server.control.control_commands import OverrideSteering, override_commands, server_commands
 from lbdns.server.control.control_socket import ControlCommand, ControlSocket
 from lbdns.server.control.override_manager import OverrideManager
+from lbdns.server.control.override_sharing import OverrideSharing
 from lbdns.server.control.takeover import Predecessor, Successor
 from lbdns.server.dns_service import Answerer, DnsService
 from lbdns.server.followed_members import FollowedMembers
@@ -98,7 +99,9 @@ class DnsServer:
         self._web = WebInterface(self._status)
         self._stat_file = StatFile(self._status.members)
         self._secondaries = Secondaries()
-        self._overrides = OverrideManager(self.farm, self._dns.answerer, self.events)
+        sharing = OverrideSharing(self._bus, configuration.keys, self.events)
+        self._overrides = OverrideManager(self.farm, self._dns.answerer, self.events, sharing=sharing)
+        self._status.members.sharing = self._overrides.sharing_document
         if self._status.counters.follower:
             self._status.counters.follower.on_overrides = self._overrides.follow
         self._status.steering = OverrideSteering(self._overrides)
@@ -233,7 +236,7 @@ class DnsServer:
         web = take_one(inherited, "web", config.web.listen) or (
             open_web_socket(config.web.listen) if config.web.listen else None
         )
-        self._dns.answerer.override(predecessor.overrides)
+        self._overrides.inherit(predecessor.overrides, predecessor.orders)
         self._dns.answerer.deliver(predecessor.snapshot)
         await self._dns.start(self._current.value, inherited)
         await self._drop_root()
@@ -317,7 +320,9 @@ class DnsServer:
     async def _hand_over_to(self, successor: Successor) -> None:
         planner = self._dns.answerer.planner
         secrets = self._dns.secrets(self._current.value)
-        successor.send_state(self._duplicate_sockets(), planner.snapshot, planner.overrides, secrets)
+        successor.send_state(
+            self._duplicate_sockets(), planner.snapshot, planner.overrides, self._overrides.orders, secrets
+        )
         await successor.wait_for("reports")
         reports = None
         if self._collector:

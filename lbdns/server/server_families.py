@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 
@@ -121,6 +121,17 @@ def bus_follower_families(connected: bool, counts: Mapping[str, int]) -> Iterato
     """Yield the metric families of a server that follows the collectors on a bus."""
     yield family("lbdns_bus_connected", "gauge", "1 while this server is connected to the bus", connected)
     yield from snapshot_families(counts)
+
+
+def sharing_families(shared: Mapping[str, Any]) -> Iterator[Metric]:
+    """Yield the metric families of overrides that servers share, given their state in the status document."""
+    text = "1 while this server shares its overrides with the other servers; 0 while it is cut off"
+    yield family("lbdns_shared_overrides_connected", "gauge", text, shared["connected"])
+    text = "Orders that are not stored on the bus yet"
+    yield family("lbdns_shared_overrides_pending", "gauge", text, shared["pending"])
+    rows = [((result,), count) for result, count in shared["counts"].items()]
+    text = "Records of shared overrides, by result"
+    yield from families("lbdns_shared_override_records", "counter", text, ("result",), rows)
 
 
 def follower_families(connected: bool) -> Iterator[Metric]:

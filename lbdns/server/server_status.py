@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,6 +52,8 @@ class ServerMembers:
     def __init__(self, farm: Farm, answerer: Answerer) -> None:
         self.farm = farm
         self.subscribe = answerer.planner.subscribe
+        #: Returns the state of the overrides that servers share; set by the server
+        self.sharing: Callable[[], Mapping[str, Any] | None] = lambda: None
         self._answerer = answerer
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
@@ -73,6 +75,10 @@ class ServerMembers:
     @property
     def overrides(self) -> Overrides:
         return self._answerer.planner.overrides
+
+    @property
+    def shared_overrides(self) -> Mapping[str, Any] | None:
+        return self.sharing()
 
 
 class ServerScoring:
@@ -143,7 +149,7 @@ class ServerCounters:
 
     def metric_families(self) -> Iterable[Metric]:
         # Imported here so that the server answers queries before it loads the metrics library
-        from lbdns.server.server_families import dns_families, follower_families, server_families
+        from lbdns.server.server_families import dns_families, follower_families, server_families, sharing_families
         from lbdns_collector.prometheus.status_families import collector_families, snapshot_families
 
         counters, farm = self.total(), self._members.farm
@@ -155,6 +161,8 @@ class ServerCounters:
             yield from collector_families(self._scoring.collector)
             if self.sender and self._scoring.collector.table.bus:
                 yield from snapshot_families(self.sender.counts)
+        if shared := self._members.shared_overrides:
+            yield from sharing_families(shared)
         if self.follower:
             yield from follower_families(self.follower.connected)
             yield from self.follower.metric_families()

@@ -118,6 +118,7 @@ class FakeSource:
         self.report_table: ReportTable | None = None
         self.events = EventLog()
         self.overrides = NO_OVERRIDES
+        self.shared_overrides: Mapping[str, Any] | None = None
         self.score: Score = THESIS
         self.history: LiveHistory | None = None
         self.carried: dict[str, tuple[Sequence[float], bool]] = {}

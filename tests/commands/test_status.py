@@ -256,6 +256,19 @@ def test_a_server_that_is_not_healthy_says_so_above() -> None:
     assert "healthy" not in "".join(shown(STATUS))
 
 
+def test_a_server_that_is_cut_off_stands_above() -> None:
+    shared = {
+        "connected": False, "server": "ns1", "cut_off_since": 1_800_000_000.0, "problem": "JetStream: no reply",
+        "orders": 3, "pending": 2, "counts": {},
+    }  # fmt: skip
+    line = "overrides: cut off from the other servers since 2027-01-15T08:00:00Z: JetStream: no reply"
+    assert shown({**STATUS, "shared_overrides": shared}, 200)[1] == f"{line}; not sent yet: 2 orders"
+    assert shown({**STATUS, "shared_overrides": {**shared, "pending": 0, "cut_off_since": None}}, 200)[1] == (
+        "overrides: cut off from the other servers: JetStream: no reply"
+    )
+    assert line not in "".join(shown({**STATUS, "shared_overrides": {**shared, "connected": True}}, 200))
+
+
 def test_a_bus_without_a_connection_stands_above() -> None:
     bus = {"connected": False, "server": "", "problem": "nats://10.0.0.5:4222: Connection refused", "counts": {}}
     line = "bus: no reports arrive: nats://10.0.0.5:4222: Connection refused"

@@ -11,11 +11,14 @@ from typing import Any, Final
 
 import pytest
 
+from lbdns.bus.bus_connection import BusConnection
 from lbdns.bus.bus_state import BusState
 from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.events.event_log import EventLog
 from lbdns.model.overrides import KINDS, NO_OVERRIDES, Override
 from lbdns.model.snapshot import FailedCheck, Reading, Snapshot
 from lbdns.scores.thesis import THESIS
+from lbdns.server.control.override_sharing import OverrideSharing
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 from lbdns_collector.reports.bus_status import BusStatus
 from lbdns_collector.reports.rejected_reports import RejectedReports
@@ -27,7 +30,7 @@ from lbdns_collector.status.status_document import (
     build_status,
 )
 from lbdns_collector.status.status_source import status_inputs
-from tests.collector.collector_fixtures import IDLE, WALL, FakeSource, datagram, make_farm
+from tests.collector.collector_fixtures import IDLE, KEY, WALL, FakeSource, datagram, make_farm
 from tests.commands.schema import misfits
 from tests.commands.terminal.documents import override, status
 
@@ -68,6 +71,7 @@ def full(folder: Path) -> StatusInputs:
             "members": ["bilbo", "frodo"], "why": "score", "summary": "score 60", "share": 0.4, "alternatives": [],
         }},
         RejectedStatus(1, {"accepted": 3, "bad_tag": 1}, rejected.documents(WALL + 2), bus.document()),
+        shared_overrides=OverrideSharing(BusConnection(EventLog()), (KEY,), EventLog()).document(),
     )  # fmt: skip
 
 
@@ -88,6 +92,7 @@ def test_every_key_of_the_schema_is_told(tmp_path: Path) -> None:
         "server": document["server"], "adaptive": document["adaptive"],
         "reports": document["reports"], "rejected": document["reports"]["rejected"][0],
         "upcoming": pool["next"]["best"], "bus": document["reports"]["bus"],
+        "shared_overrides": document["shared_overrides"],
     }  # fmt: skip
     assert told.keys() == SCHEMA["$defs"].keys()
     for name, value in told.items():

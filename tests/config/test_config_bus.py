@@ -18,6 +18,12 @@ def test_off_by_default(load: Load) -> None:
         assert load(text).bus.url == ()
 
 
+def test_overrides_are_shared_only_on_request(load: Load) -> None:
+    section = f'{KEYED}[bus]\nurl = ["nats://h"]\n'
+    assert not load(section).bus.share_overrides
+    assert load(section + "share_overrides = true\n").bus.share_overrides
+
+
 def test_on(load: Load, tmp_path: Path) -> None:
     one, two = "nats://collector@10.0.0.5", "tls://nats.example.net:14222"
     config = load(

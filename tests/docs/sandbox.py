@@ -63,7 +63,16 @@ def sandbox(setting: str, folder: Path) -> Iterator[Sandbox]:
     shutil.copytree("/etc", folder / "etc", symlinks=True, ignore_dangling_symlinks=True)
     script = folder / "setting.sh"
     script.write_text(_prepare(setting, folder))
-    unshare = (program("unshare"), "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL")
+    unshare = (
+        program("unshare"),
+        "--net",
+        "--mount",
+        "--uts",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child=SIGKILL",
+    )
     with running(*unshare, "bash", str(script), env=environment(folder)) as program_:
         program_.until((folder / "ready").exists, f"the setting {setting} is ready", seconds=_TIMEOUT)
         (pid,) = _children(program_)

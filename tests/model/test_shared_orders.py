@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.model.overrides import Override
-from lbdns.model.shared_orders import LOST, UNSENT, Place, SharedOrder, SharedOrders, bucket_key, read_order
+from lbdns.model.shared_orders import (
+    LOST,
+    UNSENT,
+    Place,
+    SharedOrder,
+    SharedOrders,
+    bucket_key,
+    read_order,
+    read_order_document,
+)
 
 _PLACES = st.tuples(st.sampled_from(["drain", "force", "weight"]), st.text(min_size=1), st.text())
 _PLACE = ("drain", "a.z", "")
@@ -47,6 +56,35 @@ def test_a_record_is_read_as_it_was_written(place: Place, version: int, server: 
 def test_an_invalid_record(change: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="not a valid"):
         read_order({**_order().body(), **change}, bucket_key(_PLACE))
+
+
+@pytest.mark.parametrize("revision", [UNSENT, LOST, 7])
+def test_a_document_also_has_the_revision(revision: int) -> None:
+    order = _order(3, revision)
+    assert read_order_document(json.loads(json.dumps(order.document()))) == order
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"revision": -2}, {"revision": "7"}, {"revision": True}, {"place": 5}, {"place": ["drain", "a.z"]},
+     {"place": ["drain", 5, ""]}, {"place": ["drain", "\ud800", ""]}, {"version": 0}],
+)  # fmt: skip
+def test_an_invalid_document(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="not a valid"):
+        read_order_document({**_order().document(), **change})
+
+
+@pytest.mark.parametrize("document", [5, None, [], {}])
+def test_something_else_is_not_a_document(document: object) -> None:
+    with pytest.raises(ValueError, match="not a valid"):
+        read_order_document(document)
+
+
+def test_an_order_that_the_bucket_no_longer_holds_is_pending() -> None:
+    state, _ = SharedOrders().receive(_order(3, 8))
+    assert state.missing(_PLACE).pending == [_order(3, LOST)]
+    unsent = SharedOrders().give(_PLACE, _DRAIN, "root", "ns1")
+    assert unsent.missing(_PLACE) == unsent
 
 
 def test_a_record_under_another_key() -> None:

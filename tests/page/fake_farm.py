@@ -36,6 +36,7 @@ class FakeFarm:
     events: list[dict[str, Any]] = field(default_factory=list)
     rejected: list[dict[str, Any]] = field(default_factory=list)  # senders of rejected reports
     bus: dict[str, Any] | None = None  # the connection to a bus
+    shared: dict[str, Any] | None = None  # the state of the overrides that servers share
     has_history: bool = True
     fails_open: bool = False
     answer_length: int = 1  # members that an answer names
@@ -131,6 +132,8 @@ class FakeFarm:
                 "history": {"on": self.has_history, "ok": True, "error": "", "dropped": 0, "bytes": 12_400_000},
             }  # fmt: skip
             document["reports"] = {"counts": {}, "rejected": self.rejected, "bus": self.bus}
+            if self.shared:
+                document["shared_overrides"] = self.shared
         return document
 
     def next_answers(self, pool: str) -> dict[str, dict[str, Any]]:

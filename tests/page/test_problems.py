@@ -83,6 +83,25 @@ async def test_problems_say_what_is_wrong_since_when_and_what_to_do(browser: Bro
         assert page.errors == []
 
 
+async def test_a_server_that_is_cut_off_from_the_others_is_a_problem(browser: Browser) -> None:
+    farm = demo_farm()
+    farm.shared = {
+        "connected": False, "server": "ns1", "cut_off_since": farm.time - 90, "problem": "JetStream: no reply",
+        "orders": 3, "pending": 2, "counts": {},
+    }  # fmt: skip
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(f"!{HIDDEN}")
+        [head] = await page.texts(".problem-head")
+        assert head.startswith("lbdns overrides since ")
+        shown = await page.text("#problems")
+        assert "cut off from the servers that share overrides: JetStream: no reply; orders not sent yet: 2" in shown
+        farm.shared = {**farm.shared, "connected": True, "problem": "", "cut_off_since": None, "pending": 0}
+        await server.send_status()
+        await page.until(HIDDEN)
+        assert page.errors == []
+
+
 async def test_a_bus_without_a_connection_is_a_problem(browser: Browser) -> None:
     farm = demo_farm()
     farm.bus = {"connected": False, "server": "", "problem": "nats://10.0.0.5:4222: Connection refused", "counts": {}}

@@ -12,11 +12,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from lbdns.answering.dns_constants import TCP
+from lbdns.bus.bus_connection import BusConnection
 from lbdns.counting.answer_counters import AnswerCounters, count_answers
 from lbdns.counting.response_times import ResponseTimes
-from lbdns.server.server_families import dns_families, follower_families, server_families
+from lbdns.events.event_log import EventLog
+from lbdns.model.overrides import Override
+from lbdns.model.shared_orders import NO_ORDERS
+from lbdns.server.control.override_sharing import OverrideSharing
+from lbdns.server.server_families import dns_families, follower_families, server_families, sharing_families
 from tests.answering.asking import ask, client, make_query, make_responder
 from tests.answering.farms import hobbit
+from tests.collector.collector_fixtures import KEY
 
 POOLS = [pool.name for pool in hobbit().pools]
 Sample = tuple[str, frozenset[tuple[str, str]]]
@@ -137,6 +143,17 @@ def test_server_figures() -> None:
 def test_following() -> None:
     for connected in (True, False):
         assert scraped(follower_families(connected)) == {sample("lbdns_collector_connected"): connected}
+
+
+def test_shared_overrides() -> None:
+    sharing = OverrideSharing(BusConnection(EventLog()), (KEY,), EventLog())
+    sharing.adopt(NO_ORDERS, [Override("drain", "frodo.hobbit", by="root")])
+    sharing.counts["replay"] += 2
+    found = scraped(sharing_families(sharing.document()))
+    assert found[sample("lbdns_shared_overrides_connected")] == 0
+    assert found[sample("lbdns_shared_overrides_pending")] == 1
+    assert found[sample("lbdns_shared_override_records_total", result="replay")] == 2
+    assert found[sample("lbdns_shared_override_records_total", result="bad_tag")] == 0
 
 
 def test_a_removed_member_has_no_metrics_until_it_comes_back() -> None:

@@ -112,6 +112,7 @@ class StatusInputs:
     upcoming: Callable[[Pool], Mapping[str, Any]] = lambda _: {}  # see ``SelectionSource.upcoming``
     rejected: RejectedStatus | None = None  # None if another program receives the reports
     backups: Mapping[str, BackupUse] = field(default_factory=dict)  # by pool with a backup
+    shared_overrides: Mapping[str, Any] | None = None  # see ``MemberSource.shared_overrides``
 
     def guards_of(self, pool: Pool) -> Sequence[Guard]:
         """Return one guard per member. While a reload is replacing the members, all guards are NO_GUARD."""
@@ -140,6 +141,7 @@ def build_status(inputs: StatusInputs) -> dict[str, Any]:
 def program_document(inputs: StatusInputs) -> dict[str, Any]:
     """Return the part of the status document that describes the program."""
     server, adaptive, reports = inputs.server, {}, {}
+    shared = {} if inputs.shared_overrides is None else {"shared_overrides": inputs.shared_overrides}
     if rejected := inputs.rejected:
         reports["reports"] = {"counts": rejected.counts, "rejected": rejected.senders, "bus": rejected.bus}
     if figures := inputs.adapted:
@@ -162,6 +164,7 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
             "history": server.history or {"on": False, "ok": True, "error": "", "dropped": 0, "bytes": 0},
         },
         **reports,
+        **shared,
         **adaptive,
     }
 
@@ -213,7 +216,8 @@ def change_signature(inputs: StatusInputs) -> tuple[object, float]:
         backup = inputs.backups.get(pool.name)
         signature.append((liveness.states, liveness.fail_open, answers, shadows, guards, backup))
         next_change = min(next_change, liveness.next_change)
-    signature.append((inputs.overrides, inputs.rejected and inputs.rejected.signature))
+    shared = inputs.shared_overrides and (inputs.shared_overrides["problem"], inputs.shared_overrides["pending"])
+    signature.append((inputs.overrides, shared, inputs.rejected and inputs.rejected.signature))
     return signature, next_change
 
 

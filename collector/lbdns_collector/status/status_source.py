@@ -43,6 +43,10 @@ class MemberSource(Protocol):
     @property
     def overrides(self) -> Overrides: ...  # the overrides in force
 
+    @property
+    def shared_overrides(self) -> Mapping[str, Any] | None:
+        """Return the state of the overrides that servers share, as plain data; None if this program shares none."""
+
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` in the event loop whenever the snapshot, overrides or farm changes.
 
@@ -174,6 +178,7 @@ def member_inputs(source: StatusSource) -> StatusInputs:
         snapshot=members.snapshot,
         now=time.monotonic(),
         overrides=members.overrides,
+        shared_overrides=members.shared_overrides,
         answers={},
         server=ProgramStatus(
             __version__,

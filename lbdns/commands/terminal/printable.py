@@ -72,6 +72,7 @@ def override_text(override: Mapping[str, Any], now: float) -> str:
     if kind == "weight":
         what = f"weight {float(override['factor']):g}"
     by = f" by {printable(override['by'])}" if override["by"] else ""
+    by += f" at {printable(server)}" if (server := override.get("server")) else ""  # absent in older servers
     pool = f" in pool {printable(override['pool'])}" if override["pool"] else ""
     ago = f" {format_duration(now - float(override['since']))} ago"
     until = override["until"]

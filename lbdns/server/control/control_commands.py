@@ -58,7 +58,9 @@ def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
     async def show(command: ControlCommand) -> Mapping[str, Any]:
         failure = manager.store.failure
         in_force = [_document(manager, each) for each in manager.overrides.items]
-        return {"in_force": in_force, "kept": not failure, "notes": _not_kept(failure)}
+        then = "overrides of other servers may be missing"
+        cut_off = manager.sharing.cut_off_note(then) if manager.sharing else ""
+        return {"in_force": in_force, "kept": not failure, "notes": [*_not_kept(failure), *filter(None, [cut_off])]}
 
     return {**dict.fromkeys(COMMANDS, change), "overrides": show}
 
@@ -86,14 +88,15 @@ async def change_overrides(manager: OverrideManager, fields: Mapping[str, Any], 
     """
     request = read_override_request(fields)
     targets, ended = await manager.carry_out(request, by)
-    failure = await manager.store.save(manager.overrides)
+    unshared = await manager.sharing.settle(targets.full_names) if manager.sharing else ""
+    failure = await manager.save()
     concerned = [each for each in manager.overrides.items if each.member in targets.full_names]
     return {
         "members": list(targets.full_names),
         "in_force": [_document(manager, each) for each in concerned],
         "ended": [each.document() for each in ended],
         "kept": not failure,
-        "notes": [*_notes(concerned), *_not_joined(targets, request), *_not_kept(failure)],
+        "notes": [*_notes(concerned), *_not_joined(targets, request), *_not_kept(failure), *filter(None, [unshared])],
     }
 
 

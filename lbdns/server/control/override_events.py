@@ -8,6 +8,7 @@ from typing import Final
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm, Member, Pool
 from lbdns.model.overrides import Override
+from lbdns.model.shared_orders import SharedOrder
 from lbdns.server.control.override_request import OverrideRequest
 from lbdns.server.control.override_targets import in_pools
 from lbdns.text.times import format_duration
@@ -49,12 +50,24 @@ class OverrideEvents:
         self._record_for(override, f"{_ended(override)}, by {by}{reason}{_origin(override)}")
 
     def followed(self, override: Override) -> None:
-        """Record that the followed collector has sent a new override."""
+        """Record that the followed collector, or another server that shares its overrides, has sent a new one."""
         self._record_for(override, override.text())
 
     def no_longer_followed(self, override: Override) -> None:
         """Record that the followed collector has ended an override."""
         self._record_for(override, f"{_ended(override)}, at {override.origin}{_origin(override)}")
+
+    def ended_elsewhere(self, override: Override, order: SharedOrder) -> None:
+        """Record that a user has ended a shared override at another server."""
+        self._record_for(override, f"{_ended(override)}, by {order.by} at {order.server}{_origin(override)}")
+
+    def lost(self, order: SharedOrder, newer: SharedOrder) -> None:
+        """Record that an order, which was given while this server was cut off, does not count."""
+        slot, member, pool = order.place
+        what = f"the {'end of a ' if order.override is None else ''}{slot} that {order.by} ordered at {order.server}"
+        why = f"{newer.by} has given a newer order at {newer.server}"
+        where = f" in pool {pool}" if pool else ""
+        self.record(f"{member}{where}: {what} does not count: {why}", level=logging.WARNING, member=member)
 
     def expired(self, override: Override) -> None:
         """Record that an override has expired."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lbdns.model.overrides import NO_OVERRIDES, Override, Overrides, read_override
+from lbdns.model.shared_orders import NO_ORDERS, SharedOrders, read_order_document
 from lbdns.process.atomic_file import replace_file
 from lbdns.server.control.override_events import OverrideEvents
 
@@ -24,29 +25,41 @@ PATIENCE: Final = 5.0  # s that a command waits for the disk
 _ASIDE: Final = 1000  # number of broken files to keep; after that, the last one is replaced
 
 
-def read(path: Path) -> tuple[Overrides, str]:
-    """Return the overrides in the file, and a description of any error in the file (empty if there is none).
+def read(path: Path) -> tuple[Overrides, SharedOrders, str]:
+    """Return the overrides in the file, the shared orders, and a description of any error (empty if there is none).
 
     The function blocks on disk I/O. A file with errors is renamed, so that the next change does not overwrite it. The
     valid overrides in such a file are still returned.
     """
+    nothing = NO_OVERRIDES, NO_ORDERS
     try:
         document = json.loads(path.read_bytes())
-        items = document["overrides"]
-        if not isinstance(items, list):
+        items, shared = document["overrides"], document.get("shared_orders", [])
+        if not isinstance(items, list) or not isinstance(shared, list):
             raise TypeError("must be a list")
     except FileNotFoundError:
-        return NO_OVERRIDES, ""
+        return *nothing, ""
     except NotADirectoryError as error:
-        return NO_OVERRIDES, f"{path}: cannot read the file: {error.strerror}"
+        return *nothing, f"{path}: cannot read the file: {error.strerror}"
     except OSError as error:
-        return NO_OVERRIDES, f"{path}: cannot read the file: {error.strerror}; {_move_aside(path)}"
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return NO_OVERRIDES, f"{path}: not a valid override file; {_move_aside(path)}"
+        return *nothing, f"{path}: cannot read the file: {error.strerror}; {_move_aside(path)}"
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return *nothing, f"{path}: not a valid override file; {_move_aside(path)}"
     found, wrong = _read_items(items)
-    if not wrong:
-        return found, ""
-    return found, f"{path}: {wrong} of {len(items)} overrides are not valid; {_move_aside(path)}"
+    orders, wrong_orders = read_orders(shared)
+    if not wrong and not wrong_orders:
+        return found, orders, ""
+    what, count, of = ("overrides", wrong, items) if wrong else ("shared orders", wrong_orders, shared)
+    return found, orders, f"{path}: {count} of {len(of)} {what} are not valid; {_move_aside(path)}"
+
+
+def read_orders(items: list[Any]) -> tuple[SharedOrders, int]:
+    """Return the orders that are valid, and the number of those that are not."""
+    found = []
+    for item in items:
+        with contextlib.suppress(ValueError):
+            found.append(read_order_document(item))
+    return SharedOrders({order.place: order for order in found}), len(items) - len(found)
 
 
 def _read_items(items: list[Any]) -> tuple[Overrides, int]:
@@ -74,14 +87,16 @@ def _move_aside(path: Path) -> str:
     return f"moved to {aside}"
 
 
-def write(path: Path, overrides: Overrides) -> None:
-    """Replace the file; a missing file is created only if there are overrides.
+def write(path: Path, overrides: Overrides, orders: SharedOrders = NO_ORDERS) -> None:
+    """Replace the file; a missing file is created only if there are overrides or orders.
 
     The function blocks on disk I/O. Raises OSError.
     """
-    if not overrides.items and not os.path.exists(path):  # also False without permission to look
+    if not overrides.items and not orders.orders and not os.path.exists(path):  # also False without permission to look
         return
-    text = json.dumps({"overrides": [override.document() for override in overrides.items]}, indent=1) + "\n"
+    shared = {"shared_orders": [order.document() for order in orders.orders.values()]} if orders.orders else {}
+    document = {"overrides": [override.document() for override in overrides.items], **shared}
+    text = json.dumps(document, indent=1) + "\n"
     path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     replace_file(path, text, MODE, sync=True)
 
@@ -93,39 +108,39 @@ class OverrideStore:
         self.path = path  # may be changed; the file at the old path is removed once the new one is written
         self.failure = ""  # why the newest overrides cannot be written
         self._events = events
-        self._written: tuple[Path, Overrides] | None = None
-        self._wanted: Overrides = NO_OVERRIDES
+        self._written: tuple[Path, Overrides, SharedOrders] | None = None
+        self._wanted: tuple[Overrides, SharedOrders] = NO_OVERRIDES, NO_ORDERS
         self._writing: asyncio.Task[None] | None = None
 
-    async def load(self) -> Overrides:
-        """Return the overrides in the file. If the file contains an error, record an event."""
+    async def load(self) -> tuple[Overrides, SharedOrders]:
+        """Return the overrides and the shared orders in the file. If the file contains an error, record an event."""
         path = self.path
-        found, error = await asyncio.to_thread(read, path)
+        found, orders, error = await asyncio.to_thread(read, path)
         if error:
             self._events.record(error, level=logging.WARNING)
         else:
-            self._written = path, found
-        return found
+            self._written = path, found, orders
+        return found, orders
 
-    def has(self, overrides: Overrides) -> bool:
-        """Return whether these overrides are on disk."""
-        return self._written == (self.path, overrides)
+    def has(self, overrides: Overrides, orders: SharedOrders = NO_ORDERS) -> bool:
+        """Return whether these overrides and orders are on disk."""
+        return self._written == (self.path, overrides, orders)
 
-    def write(self, overrides: Overrides) -> None:
-        """Start writing these overrides, without waiting for the disk."""
-        self._wanted = overrides
+    def write(self, overrides: Overrides, orders: SharedOrders = NO_ORDERS) -> None:
+        """Start writing these overrides and orders, without waiting for the disk."""
+        self._wanted = overrides, orders
         if self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(self._write_all())
 
-    async def save(self, overrides: Overrides) -> str:
-        """Wait up to PATIENCE seconds for the overrides to be written to disk.
+    async def save(self, overrides: Overrides, orders: SharedOrders = NO_ORDERS) -> str:
+        """Wait up to PATIENCE seconds for the overrides and orders to be written to disk.
 
         Return the reason why the overrides have not been written, or an empty string after a successful write.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
-        if self.failure or not self.has(overrides):
-            self.write(overrides)
+        if self.failure or not self.has(overrides, orders):
+            self.write(overrides, orders)
         while self._writing and (left := deadline - loop.time()) > 0:
             await asyncio.wait({self._writing}, timeout=left)
         if self._writing:
@@ -141,8 +156,8 @@ class OverrideStore:
         try:
             # After a failure, write even what was written before: only a write shows that the disk works again
             must_write = bool(self.failure)
-            while must_write or self._written != (self.path, self._wanted):
-                must_write, wanted = False, (self.path, self._wanted)
+            while must_write or self._written != (self.path, *self._wanted):
+                must_write, wanted = False, (self.path, *self._wanted)
                 await asyncio.to_thread(write, *wanted)
                 before, self._written = self._written, wanted
                 if before and before[0] != wanted[0]:

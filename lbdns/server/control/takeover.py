@@ -33,6 +33,7 @@ import msgpack
 
 from lbdns.counting.answer_counters import AnswerCounters, read_counters
 from lbdns.model.overrides import Overrides, read_override
+from lbdns.model.shared_orders import SharedOrders, read_order_document
 from lbdns.model.snapshot import Snapshot, read_reading, write_reading
 from lbdns.server.control.control_socket import ControlCommand, send_line
 from lbdns.server.workers.messages import MessageChannel
@@ -83,11 +84,16 @@ class Successor:
         return cls(command.sock)
 
     def send_state(
-        self, inherited: Sequence[InheritedSocket], snapshot: Snapshot, overrides: Overrides, secrets: Sequence[bytes]
+        self,
+        inherited: Sequence[InheritedSocket],
+        snapshot: Snapshot,
+        overrides: Overrides,
+        orders: SharedOrders,
+        secrets: Sequence[bytes],
     ) -> None:
         """Send everything that the new process needs to start, and close the sockets in ``inherited``.
 
-        ``secrets`` contains the secrets for DNS cookies.
+        ``orders`` contains the orders that servers share, and ``secrets`` contains the secrets for DNS cookies.
         """
         now = time.monotonic()
         state = {
@@ -95,6 +101,7 @@ class Successor:
             "sockets": [[each.purpose, each.asked.host, each.asked.port] for each in inherited],
             "readings": {name: write_reading(reading, now) for name, reading in snapshot.readings.items()},
             "overrides": [override.document() for override in overrides.items],
+            "shared_orders": [order.document() for order in orders.orders.values()],
             "secrets": list(secrets),
         }
         self._channel.send(msgpack.packb(state), [each.sock for each in inherited])
@@ -135,6 +142,8 @@ class Predecessor:
         readings = {str(name): read_reading(value, now) for name, value in held["readings"].items()}
         self.snapshot = Snapshot(1, readings)
         self.overrides = Overrides(tuple(map(read_override, held["overrides"])))
+        orders = map(read_order_document, held.get("shared_orders", ()))  # absent in older servers
+        self.orders = SharedOrders({order.place: order for order in orders})
         self.secrets = tuple(map(bytes, held["secrets"]))
 
     @classmethod

@@ -1,6 +1,7 @@
 # A NATS server and a server that subscribes, with the files of scale.md, and agents that publish, except gandalf's
 source tests/docs/settings/installed.sh
 sed -n '/^cat > .*nats-server.conf/,/^END$/p' docs/scale.md | bash
+hostname ns1  # the sandbox has a host name of its own
 nats-server -c /etc/nats-server.conf --log /dev/null &
 password() { sed -n "s/.*{user: $1, password: \"\([^\"]*\)\".*/\1/p" /etc/nats-server.conf; }
 sed -n '/^\[bus\]/,/^password_file/p' docs/scale.md >> /etc/lbdns/lbdns.toml

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from lbdns.answering.answer_table import AnswerTable
+from lbdns.bus.bus_connection import BusConnection
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm
 from lbdns.server.control.control_commands import override_commands
 from lbdns.server.control.control_socket import ControlCommand
 from lbdns.server.control.override_file import FILE_NAME
 from lbdns.server.control.override_manager import OverrideManager
+from lbdns.server.control.override_sharing import OverrideSharing
 from lbdns.server.local_answerer import LocalAnswerer
 from tests.answering.farms import MEMBERS, hobbit, pool
+from tests.collector.collector_fixtures import KEY
 from tests.server.clients import until
 from tests.server.readings import Readings
 
@@ -34,13 +37,14 @@ def kept_in(folder: Path, farm: Farm) -> Farm:
 class Desk:
     """Carries out override commands for a farm whose members all report."""
 
-    def __init__(self, farm: Farm) -> None:
+    def __init__(self, farm: Farm, bus: BusConnection | None = None) -> None:
         self.ahead = 0.0  # s by which the wall clock has been set forward
         self.farm = farm
         self.events = EventLog()
         self.table = AnswerTable(farm)
         self.answerer = LocalAnswerer(self.table, (b"0123456789abcdef",), events=self.events)
-        self.manager = OverrideManager(farm, self.answerer, self.events, lambda: time.time() + self.ahead)
+        self.sharing = OverrideSharing(bus or BusConnection(self.events), (KEY,), self.events)
+        self.manager = OverrideManager(farm, self.answerer, self.events, lambda: time.time() + self.ahead, self.sharing)
         self.readings = Readings()
         self._sock = socket.socket()
 
@@ -78,9 +82,9 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(folder: Path, farm: Farm | None = None) -> AsyncIterator[Desk]:
-    """Create and start a ``Desk`` as a server would."""
-    taking = Desk(kept_in(folder, farm or hobbit()))
+async def desk(folder: Path, farm: Farm | None = None, bus: BusConnection | None = None) -> AsyncIterator[Desk]:
+    """Create and start a ``Desk`` as a server would. With ``bus``, it shares its overrides if ``farm`` says so."""
+    taking = Desk(kept_in(folder, farm or hobbit()), bus)
     try:
         await taking.manager.restore()
         taking.manager.begin()

@@ -12,6 +12,7 @@ import pytest
 
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.overrides import NO_OVERRIDES, Override, Overrides
+from lbdns.model.shared_orders import SharedOrders
 from lbdns.process.apply_configuration import apply
 from lbdns.server.control import override_file, override_manager
 from lbdns_shared.errors import LbdnsError
@@ -155,9 +156,9 @@ async def test_overrides_that_cannot_be_written_hold_and_the_reply_says_so(
 async def test_a_slow_disk_delays_commands_only_briefly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on, write = threading.Event(), override_file.write
 
-    def slow(path: Path, overrides: Overrides) -> None:
+    def slow(path: Path, overrides: Overrides, orders: SharedOrders) -> None:
         go_on.wait(10)
-        write(path, overrides)
+        write(path, overrides, orders)
 
     monkeypatch.setattr(override_file, "write", slow)
     monkeypatch.setattr(override_file, "PATIENCE", 0.05)
@@ -174,7 +175,24 @@ async def test_a_slow_disk_delays_commands_only_briefly(tmp_path: Path, monkeypa
         assert server.manager.store.failure == ""
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"overrides": {}}', "\xff", "[" * 100_000])
+def test_shared_orders_are_kept_beside_the_overrides(tmp_path: Path) -> None:
+    path = tmp_path / "overrides.json"
+    drain = Override("drain", "frodo.hobbit", by="root", server="ns1")
+    orders = SharedOrders().give(drain.place, drain, "root", "ns1").give(("weight", "frodo.hobbit", ""), None, "a", "b")
+    override_file.write(path, Overrides((drain,)), orders)
+    assert override_file.read(path) == (Overrides((drain,)), orders, "")
+    override_file.write(path, NO_OVERRIDES)
+    assert override_file.read(path) == (NO_OVERRIDES, SharedOrders(), "")
+    document = {"overrides": [], "shared_orders": [orders.orders[drain.place].document(), {"version": 1}]}
+    path.write_text(json.dumps(document))
+    found, valid, trouble = override_file.read(path)
+    assert (found, list(valid.orders)) == (NO_OVERRIDES, [drain.place])
+    assert "1 of 2 shared orders are not valid; moved to" in trouble
+
+
+@pytest.mark.parametrize(
+    "content", ['{"overrides": [], "shared_orders": 5}', "{", "[]", '{"overrides": {}}', "\xff", "[" * 100_000]
+)
 async def test_a_broken_file_is_moved_aside(tmp_path: Path, content: str) -> None:
     (tmp_path / "overrides.json").write_bytes(content.encode("latin-1"))
     async with desk(tmp_path) as server:
@@ -215,7 +233,7 @@ def test_an_inaccessible_folder_is_reported_and_delays_nothing(tmp_path: Path, m
     with monkeypatch.context() as patched:
         for name in ("read_bytes", "exists", "rename"):
             patched.setattr(Path, name, refuse)
-        found, trouble = override_file.read(tmp_path / "overrides.json")
+        found, _, trouble = override_file.read(tmp_path / "overrides.json")
         assert found == NO_OVERRIDES
         assert "cannot read the file: Permission denied; the file could not be renamed: Permission denied" in trouble
         override_file.write(tmp_path / "overrides.json", NO_OVERRIDES)  # nothing to keep: no trouble

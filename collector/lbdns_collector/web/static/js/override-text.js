@@ -9,9 +9,9 @@ export function overrideTitle({ kind, factor }) {
 }
 
 export function overrideDescription(override) {
-  const { by, since, until, reason, origin } = override;
+  const { by, since, until, reason, origin, server } = override;
   return [
-    overrideTitle(override), by && `by ${by}`, origin && `at ${origin}`, typeof since === "number" && `since ${formatTime(since)}`,
+    overrideTitle(override), by && `by ${by}`, (origin || server) && `at ${origin || server}`, typeof since === "number" && `since ${formatTime(since)}`,
     typeof until === "number" ? `until ${formatTime(until)}` : "until removed", reason && `reason: ${reason}`,
   ].filter(Boolean).join(", ");
 }

@@ -38,7 +38,7 @@ export function findProblems(model, events, now) {
   return problems.sort((a, b) => a.isPlanned - b.isPlanned);  // a stable sort
 }
 
-function serverProblems({ server: { fault, history }, bus }) {
+function serverProblems({ server: { fault, history }, bus, shared }) {
   const problems = [];
   if (fault) {
     problems.push({ key: "fault", kind: "server", who: "lbdns", what: fault, since: null, isPlanned: false,
@@ -51,6 +51,13 @@ function serverProblems({ server: { fault, history }, bus }) {
   if (bus && bus.connected === false) {
     problems.push({ key: "bus", kind: "bus", who: "lbdns", what: `no reports arrive from the bus: ${bus.problem}`,
       since: null, isPlanned: false, advice: "Check the NATS server, and the section [bus] of the configuration." });
+  }
+  if (shared && shared.connected === false) {
+    const pending = shared.pending ? `; orders not sent yet: ${shared.pending}` : "";
+    problems.push({ key: "overrides", kind: "overrides", who: "lbdns",
+      what: `cut off from the servers that share overrides: ${shared.problem}${pending}`,
+      since: shared.cut_off_since ?? null, isPlanned: false,
+      advice: "Check the NATS server and its JetStream. Until then, overrides count only on the server where they are set." });
   }
   return problems;
 }

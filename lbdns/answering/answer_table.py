@@ -11,7 +11,7 @@ from typing import Final
 
 from lbdns.answering.cookies import CLIENT, SERVER
 from lbdns.answering.dns_constants import TRANSPORTS, TYPE_NAMES, UDP, Type
-from lbdns.answering.edns import LEAST_PAYLOAD
+from lbdns.answering.edns import LEAST_PAYLOAD, LONGEST_SUBNET
 from lbdns.answering.member_lists import Fragment, ListCursor, ListVariants, ListWriter, longest_addition
 from lbdns.answering.member_selection import FAMILY_TYPES, PlanCursor
 from lbdns.answering.message_writer import (
@@ -236,12 +236,13 @@ class AnswerTable:
 
         ``entry`` must be an entry that the table keeps. If any response may be too long for some client or transport,
         no response of that kind is precompiled. A response with a cookie is precompiled only up to the cookie, which
-        the fast path appends.
+        the fast path appends. A response with an OPT record leaves room for a client subnet.
         """
         has_cookie = kind >= FIRST_COOKIE_KIND
         payload = self.farm.config.server.payload
         variants = [precompiled_variant(body, query.flags, query.edns, has_cookie, payload) for body in entry.bodies]
-        around = 2 + len(query.question) + (CLIENT + SERVER if has_cookie else 0)
+        added = CLIENT + SERVER if has_cookie else LONGEST_SUBNET if query.edns else 0
+        around = 2 + len(query.question) + added
         longest = max(len(head) + len(tail) for head, tail in variants)
         fragments: Sequence[Fragment] = ()
         if entry.lists:

@@ -29,6 +29,7 @@ _FIXED: Final = struct.Struct("!HHBBHH")  # type, payload size, extended RCODE, 
 _OPTION: Final = struct.Struct("!HH")  # code, length
 #: Maximum address length in bytes, by IANA address family number. Family 0 stands for no address at all.
 _FAMILIES: Final = {0: 0, 1: 4, 2: 16}
+LONGEST_SUBNET: Final = 24  # bytes: a client subnet option with a whole IPv6 address
 
 
 class OptionCode(IntEnum):
@@ -100,7 +101,7 @@ def answer_options(
     if OptionCode.NSID in first and identity:
         written += write_option(OptionCode.NSID, identity)
     if OptionCode.SUBNET in first:
-        if not _is_subnet(first[OptionCode.SUBNET]):
+        if not is_client_subnet(first[OptionCode.SUBNET]):
             return EdnsOptions(sound=False)
         subnet = first[OptionCode.SUBNET]
         written += write_option(OptionCode.SUBNET, subnet[:3] + b"\0" + subnet[4:])
@@ -131,8 +132,13 @@ def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes
     return b"\0" + _FIXED.pack(Type.OPT, payload, rcode >> 4, 0, flags, len(options)) + options
 
 
-def _is_subnet(data: bytes) -> bool:
-    """Return whether a query's client subnet option has scope 0 and no bits set beyond its prefix (RFC 7871)."""
+def is_client_subnet(data: bytes) -> bool:
+    """Return whether a query's client subnet option is well-formed (RFC 7871 section 6).
+
+    The scope must be 0, the address must have exactly the bytes of the prefix, and no bits may be set beyond the
+    prefix. Family 0 is accepted without an address: `dig +subnet=0` sends it with prefix length 0, which asks servers
+    not to use the client's address (RFC 7871 section 7.1.2).
+    """
     if len(data) < 4:
         return False
     family, source, scope = struct.unpack_from("!HBB", data)

@@ -2,7 +2,8 @@
 
 The bytes around the question determine whether the response copies RD, has an OPT record, sets DO, and contains a
 cookie. Nothing else depends on these bytes, so there are only a few response kinds. The set of shapes is fixed, so
-clients can't make the server store new shapes.
+clients can't make the server store new shapes. A client subnet adds neither shapes nor kinds: it is copied from the
+query into the OPT record of the response without it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 from lbdns.answering.cookies import CLIENT, SERVER
 from lbdns.answering.dns_constants import RD
-from lbdns.answering.edns import Edns, OptionCode, write_opt, write_option
+from lbdns.answering.edns import Edns, OptionCode, is_client_subnet, write_opt, write_option
 
 #: Payload sizes that resolvers announce, in bytes. Queries with any other size take the slow path.
 USUAL_PAYLOADS: Final = (
@@ -29,6 +30,12 @@ FIRST_COOKIE_KIND: Final = 2 * _COOKIE_FORM  # the kinds from this one up carry 
 COOKIE_AT: Final = 15
 #: Number of bytes after the question if the only option is a cookie: a client cookie, with or without a server cookie.
 COOKIE_ENDS: Final = frozenset((COOKIE_AT + CLIENT, COOKIE_AT + CLIENT + SERVER))
+
+#: Bytes from the root name of an OPT record to the length of its options.
+OPTIONS_LENGTH_AT: Final = 9
+_FIRST_OPTION_AT: Final = OPTIONS_LENGTH_AT + 2
+_SUBNET_CODE: Final = OptionCode.SUBNET.to_bytes(2, "big")
+_NO_OPTIONS: Final = bytes(2)  # the length of the options of an OPT record without options
 
 
 def _flags_and_counts(has_opt: bool) -> Iterator[tuple[bytes, bool]]:
@@ -58,6 +65,25 @@ def _cookie_shapes() -> Iterator[tuple[bytes, int]]:
 QUERY_SHAPES: Final[Mapping[bytes, int]] = dict(_shapes())
 #: The same mapping for queries whose only option is a cookie. The cookie's bytes are left out.
 COOKIE_QUERY_SHAPES: Final[Mapping[bytes, int]] = dict(_cookie_shapes())
+
+
+def subnet_kind(before: bytes, after: bytes) -> int | None:
+    """Return the response kind for a query whose only option is a well-formed client subnet, or None for other queries.
+
+    ``before`` contains the flags and counts. ``after`` contains everything that follows the question. The kind is that
+    of the query without the option. A client subnet has scope 0 in queries, and in responses, because no answer depends
+    on the subnet. The response therefore ends with the bytes from ``OPTIONS_LENGTH_AT`` to the end of the query.
+    """
+    data = after[COOKIE_AT:]
+    option = write_option(OptionCode.SUBNET, data)
+    if after[OPTIONS_LENGTH_AT:] != len(option).to_bytes(2, "big") + option or not is_client_subnet(data):
+        return None
+    return QUERY_SHAPES.get(before + after[:OPTIONS_LENGTH_AT] + _NO_OPTIONS)
+
+
+def has_subnet_first(query: bytes, end: int) -> bool:
+    """Return whether the first option of an OPT record that begins at offset ``end`` of a query is a client subnet."""
+    return query[end + _FIRST_OPTION_AT : end + _FIRST_OPTION_AT + 2] == _SUBNET_CODE
 
 
 def query_parameters(kind: int) -> tuple[int, Edns | None]:

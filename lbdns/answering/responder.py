@@ -41,7 +41,16 @@ from lbdns.answering.message_writer import (
     write_body,
 )  # fmt: skip
 from lbdns.answering.query_reader import Query, read_query
-from lbdns.answering.query_shapes import COOKIE_AT, COOKIE_ENDS, COOKIE_QUERY_SHAPES, FIRST_COOKIE_KIND, QUERY_SHAPES
+from lbdns.answering.query_shapes import (
+    COOKIE_AT,
+    COOKIE_ENDS,
+    COOKIE_QUERY_SHAPES,
+    FIRST_COOKIE_KIND,
+    OPTIONS_LENGTH_AT,
+    QUERY_SHAPES,
+    has_subnet_first,
+    subnet_kind,
+)  # fmt: skip
 from lbdns.answering.relayed_query import AllowedNetworks, RelayedQuery
 from lbdns.answering.tsig import check_signature, rcode_of
 from lbdns.answering.zone_transfer import ZoneTransfer
@@ -138,7 +147,8 @@ class Responder:
         entry = self.table.entries.get(query[12:end].lower())
         if entry is not None:
             kind = QUERY_SHAPES.get(query[2:12] + query[end:])
-            cookie: bytes = b""
+            options: bytes = b""  # what follows the precompiled tail
+            cut: int | None = None  # where the precompiled tail ends
             known: bool | int = transport  # a TCP client can't forge its address
             if kind is None and self.cookies is not None:
                 after = len(query) - end
@@ -146,8 +156,12 @@ class Responder:
                 if after in COOKIE_ENDS and query[end + COOKIE_AT - 1] == after - COOKIE_AT:
                     kind = COOKIE_QUERY_SHAPES.get(query[2:12] + query[end : end + COOKIE_AT])
                     if kind is not None:
-                        cookie, valid = self.cookies.answer(query[end + COOKIE_AT :], client[0], self.wall)
+                        options, valid = self.cookies.answer(query[end + COOKIE_AT :], client[0], self.wall)
                         known = known or valid
+            if kind is None and has_subnet_first(query, end):
+                kind = subnet_kind(query[2:12], query[end:])
+                # In place of the length 0 of the options, at the end of a tail without options
+                cut, options = -2, query[end + OPTIONS_LENGTH_AT :]
             variants = entry.variants[kind] if kind is not None else None
             if variants:
                 if not known and (over := self.limiter.count(client[0], entry.key)):
@@ -157,7 +171,7 @@ class Responder:
                 else:
                     head, tail = variants[self.selector.select(cursor, entry.family, query, client, transport)]
                 entry.queries[transport] += 1
-                return b"".join((query[:2], head, query[12:end], tail, cookie))
+                return b"".join((query[:2], head, query[12:end], tail[:cut], options))
         if self.sheds is not None and transport == UDP and self.sheds():
             return None
         return self.respond_slowly(query, client, transport)
@@ -308,7 +322,7 @@ def response_kind(before: bytes, after: bytes) -> int | None:
     kind = QUERY_SHAPES.get(before + after)
     if kind is None and len(after) in COOKIE_ENDS and after[COOKIE_AT - 1] == len(after) - COOKIE_AT:
         kind = COOKIE_QUERY_SHAPES.get(before + after[:COOKIE_AT])
-    return kind
+    return subnet_kind(before, after) if kind is None else kind
 
 
 def _kind(entry: AnswerEntry) -> bytes:

@@ -85,6 +85,7 @@ def limited(farm: Farm, responses: int, slip: int, exempt: tuple[str, ...] = ())
     return replace(farm, config=replace(farm.config, rate_limit=rules))
 
 
+SUBNET = dns.edns.ECSOption("192.0.2.0", 24)
 COOKIE = dns.edns.GenericOption("COOKIE", b"a client")
 WAYS: list[dict[str, Any]] = [
     {},
@@ -93,6 +94,11 @@ WAYS: list[dict[str, Any]] = [
     {"payload": 512, "dnssec_ok": True, "recurse": True},
     {"payload": 1232, "options": [COOKIE]},
     {"payload": 4096, "dnssec_ok": True, "options": [COOKIE]},
+    {"payload": 1232, "options": [SUBNET]},
+    {"payload": 4096, "dnssec_ok": True, "options": [dns.edns.ECSOption("2001:db8::1", 128)]},
+    {"payload": 1232, "options": [dns.edns.GenericOption("ECS", bytes(4))]},
+    {"payload": 1232, "options": [SUBNET, COOKIE]},
+    {"payload": 1232, "options": [dns.edns.GenericOption("ECS", b"\0\1\x18\x18\xc0\0\2")]},
     {"payload": 1231},
     {"payload": 1232, "options": [dns.edns.GenericOption("NSID", b"")]},
     {"payload": 1232, "version": 1},
@@ -155,7 +161,7 @@ def test_the_second_query_of_a_kind_is_answered_by_the_native_part(
     config: PoolConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with both(hobbit(config)) as (_, fast):
-        usual = [make_query(name, **way) for name in NAMES[:6] for way in WAYS[:6]]
+        usual = [make_query(name, **way) for name in NAMES[:6] for way in WAYS[:9]]
         fast.ask(*usual)
         called: list[bytes] = []
         monkeypatch.setattr(Responder, "respond_slowly", lambda self, message, *_: called.append(message))
@@ -208,9 +214,44 @@ def test_a_member_that_left_the_plan_is_not_repeated() -> None:
             assert b"frodo" in asked.ask(query)[0]
 
 
+def subnet_options(chance: random.Random) -> bytes:
+    """Return options that are often a well-formed client subnet, or one with a mistake."""
+    length = chance.choice([0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 20])
+    source = max(0, 8 * length - chance.randrange(8) + chance.choice([0, 0, 0, 0, 8]))
+    address = bytearray(chance.randbytes(length))
+    if address and source % 8 and chance.random() < 0.8:
+        address[-1] &= 0xFF00 >> source % 8
+    data = bytes((0, chance.choice([0, 1, 1, 2, 2, 3]), source % 256, chance.choice([0, 0, 0, 0, 24]))) + address
+    size = len(data) + chance.choice([0, 0, 0, 0, 0, 1, -1])
+    return b"\0\x08" + size.to_bytes(2, "big") + data
+
+
+@needs(native=True)
+@pytest.mark.parametrize("seed", range(4))
+def test_client_subnets_get_the_same_bytes_on_both_planes(seed: int) -> None:
+    chance = random.Random(seed)
+    plain = make_query("best.hobbit", payload=1232)[:-2]
+    whole = formerr = 0
+    with both(hobbit()) as (python, fast):
+        for asked in (python, fast):
+            asked.ask(plain + b"\0\0")  # precompiles the response without the option
+        for number in range(500):
+            options = subnet_options(chance)
+            size = len(options) + chance.choice([0, 0, 0, 0, 0, 0, 1, -1])
+            query = number.to_bytes(2, "big") + plain[2:] + size.to_bytes(2, "big") + options
+            answers = fast.ask(query)
+            assert answers == python.ask(query)
+            if answers[0][3] & 0xF:
+                formerr += 1
+            else:
+                whole += 1
+                assert answers[0].endswith(options), "the option is repeated with scope 0"
+    assert min(whole, formerr) > 50
+
+
 @needs(native=True)
 @pytest.mark.parametrize("slip", [0, 1, 2, 3])
-@pytest.mark.parametrize("way", [WAYS[0], WAYS[2], WAYS[4]])
+@pytest.mark.parametrize("way", [WAYS[0], WAYS[2], WAYS[4], WAYS[6]])
 def test_limits_are_kept_alike_and_move_no_rotation(slip: int, way: dict[str, Any]) -> None:
     query = make_query("round.robin.hobbit", **way)
     with both(limited(hobbit(), 5, slip)) as (python, fast):
@@ -307,7 +348,7 @@ def test_forgetting_entries_loses_no_count() -> None:
 @needs(native=True, ipv6=True)
 def test_ipv6_too() -> None:
     with both(hobbit(), host="::") as (python, fast):
-        queries = [make_query(name, **way) for name, way in product(NAMES[:4], WAYS[:6])]
+        queries = [make_query(name, **way) for name, way in product(NAMES[:4], WAYS[:9])]
         for _ in range(2):
             assert sorted(fast.ask(*queries)) == sorted(python.ask(*queries))
 

@@ -14,10 +14,12 @@ from lbdns.answering.query_shapes import (
     COOKIE_QUERY_SHAPES,
     FIRST_COOKIE_KIND,
     KINDS,
+    OPTIONS_LENGTH_AT,
     QUERY_SHAPES,
     USUAL_PAYLOADS,
 )
 from lbdns.answering.responder import response_kind
+from tests.answering.test_edns_options import MALFORMED_SUBNETS, SOUND_SUBNETS
 
 QUESTION_LENGTH = 17
 
@@ -118,3 +120,46 @@ def test_other_options_are_unusual(what: str) -> None:
     options += [dns.edns.GenericOption(dns.edns.OptionType.NSID, bytes(12))]
     message.use_edns(0, payload=1232, options=options[: 1 if what == "EXPIRE" else 2])
     assert kind_of(around(message)) is None
+
+
+# With a client subnet and no other option
+
+
+def with_subnet(flags: int, payload: int, dnssec_ok: bool, data: bytes) -> bytes:
+    message = dns.message.make_query("best.hobbit", "A", flags=flags)
+    option = dns.edns.GenericOption(dns.edns.OptionType.ECS, data)
+    message.use_edns(0, ednsflags=dns.flags.DO if dnssec_ok else 0, payload=payload, options=[option])
+    return around(message)
+
+
+def subnet(text: str) -> bytes:
+    address, length = text.split("/")
+    return dns.edns.ECSOption(address, int(length)).to_wire() or b""
+
+
+@pytest.mark.parametrize("data", [*map(subnet, SOUND_SUBNETS), bytes(4)])
+def test_a_query_with_a_client_subnet_has_the_kind_of_the_query_without_it(data: bytes) -> None:
+    bits = [sum(bits) for bits in product((0, dns.flags.RD), (0, dns.flags.AD), (0, dns.flags.CD))]
+    for flags, payload, dnssec_ok in product(bits, USUAL_PAYLOADS, (False, True)):
+        plain = kind_of(around(made(flags, payload, dnssec_ok)))
+        assert plain is not None
+        assert kind_of(with_subnet(flags, payload, dnssec_ok, data)) == plain
+
+
+@pytest.mark.parametrize("data", MALFORMED_SUBNETS.values(), ids=MALFORMED_SUBNETS)
+def test_a_malformed_client_subnet_is_unusual(data: bytes) -> None:
+    assert kind_of(with_subnet(0, 1232, False, data)) is None
+
+
+@pytest.mark.parametrize("changed", [OPTIONS_LENGTH_AT, OPTIONS_LENGTH_AT + 1, COOKIE_AT - 2, COOKIE_AT - 1])
+@pytest.mark.parametrize("octet", [0, 6, 8, 10, 12, 255])
+def test_the_lengths_of_a_client_subnet_have_to_agree(changed: int, octet: int) -> None:
+    sound = with_subnet(0, 1232, False, subnet("192.0.2.0/24"))
+    other = bytearray(sound)
+    other[10 + changed] = octet
+    assert (kind_of(bytes(other)) is None) is (bytes(other) != sound)
+
+
+@pytest.mark.parametrize("ending", [b"\0", bytes(4), b"\0\x03\0\0"])
+def test_a_client_subnet_has_to_end_the_query(ending: bytes) -> None:
+    assert kind_of(with_subnet(0, 1232, False, subnet("192.0.2.0/24")) + ending) is None

@@ -54,15 +54,20 @@ NAMES = [
     *("hobbit", "sub.hobbit", "a.old.hobbit", "odd.hobbit", "big.hobbit", "example.org", "."),
 ]
 TYPES = ["A", "AAAA", "CNAME", "ANY", "MX", "HTTPS", "TXT", "NS", "SOA", "DS", "TYPE97", "TYPE65280", "AXFR", "OPT"]
+SUBNET = dns.edns.ECSOption("192.0.2.0", 24)
 WAYS: list[dict[str, Any]] = [
     {},
     {"recurse": True},
     {"payload": 1232},
     {"payload": 4096, "dnssec_ok": True},
     {"payload": 512, "recurse": True},
+    {"payload": 1232, "options": [SUBNET]},
+    {"payload": 4096, "dnssec_ok": True, "options": [dns.edns.ECSOption("2001:db8::1", 128)]},
     {"payload": 1231},
     {"payload": 0},
     {"payload": 1232, "options": [dns.edns.GenericOption("COOKIE", b"cookie!!")]},
+    {"payload": 1232, "options": [dns.edns.GenericOption("COOKIE", b"cookie!!"), SUBNET]},
+    {"payload": 1232, "options": [dns.edns.GenericOption("ECS", b"\0\1\x18\x18\xc0\0\2")]},
     {"payload": 1232, "version": 1},
 ]
 
@@ -81,7 +86,7 @@ def test_asked_again_it_says_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["best.hobbit", "BEST.hObBiT", "bilbo.hobbit", "robin.hobbit"])
-@pytest.mark.parametrize("way", WAYS[:5])
+@pytest.mark.parametrize("way", WAYS[:7])
 def test_what_is_usual_takes_the_short_way_from_the_second_time_on(
     name: str, way: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,8 +104,27 @@ def test_what_is_usual_takes_the_short_way_from_the_second_time_on(
         responder.respond(make_query(name, "A", payload=1231), client())
 
 
+def test_a_client_subnet_makes_no_response_longer_than_the_client_accepts() -> None:
+    texts = {length: f't{length} TXT "{"a" * 200}" "{"b" * length}"\n' for length in range(220, 250)}
+    farm = hobbit(more="".join(texts.values()))
+    warm = make_responder(farm)
+    options: list[dns.edns.Option] = [dns.edns.ECSOption("2001:db8::1", 128)]
+    sizes = set()
+    for length in texts:
+        plain = make_query(f"t{length}.hobbit", "TXT", payload=512)
+        subnet = make_query(f"t{length}.hobbit", "TXT", payload=512, options=options)
+        warm.respond(plain, client())  # precompiles the response without the option
+        for _ in range(2):
+            response = warm.respond(subnet, client())
+            assert response == make_responder(farm).respond(subnet, client())
+            assert isinstance(response, bytes)
+            sizes.add(len(response))
+    assert max(sizes) == 512
+    assert read(response).flags & dns.flags.TC, "the longest response is truncated"
+
+
 GOOD = [make_query(name, rtype, **way) for name in ("best.hobbit", "bilbo.hobbit", "big.hobbit", "nowhere.hobbit")
-        for rtype in ("A", "HTTPS", "TXT") for way in WAYS[:6]]  # fmt: skip
+        for rtype in ("A", "HTTPS", "TXT") for way in WAYS[:8]]  # fmt: skip
 
 
 @st.composite

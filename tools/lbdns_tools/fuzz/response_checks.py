@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 from unittest import mock
 
@@ -36,7 +37,20 @@ def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dn
         assert not [*message.answer, *message.authority], "a truncated response contains records"
     assert len(response) <= (MAX_TCP if tcp else allowed_over_udp(query, message, payload)), "too long"
     assert message.edns < 0 or query[10:12] != b"\0\0", "the response has an OPT record, but the query has none"
+    check_subnet(query, message)
     return message
+
+
+def check_subnet(query: bytes, response: dns.message.Message) -> None:
+    """Check that a client subnet in the response is one that the query contains. Raises AssertionError.
+
+    The scope is 0 in every query, and in our responses, so the option is the same in both (RFC 7871 section 7.2.1).
+    """
+    for option in response.options:
+        if option.otype == dns.edns.OptionType.ECS:
+            data = option.to_wire() or b""
+            assert data[3:4] == b"\0", "a client subnet with a scope other than 0"
+            assert struct.pack("!HH", option.otype, len(data)) + data in query, "another client subnet"
 
 
 def allowed_over_udp(query: bytes, response: dns.message.Message, payload: int) -> int:

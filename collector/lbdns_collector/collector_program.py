@@ -64,6 +64,7 @@ class CollectorMembers:
 
     overrides = NO_OVERRIDES
     shared_overrides = None
+    shared_answers = None
 
     def __init__(self, collector: Collector, events: EventLog) -> None:
         self._collector = collector

@@ -106,6 +106,23 @@ class Chooser:
         """Add ``count`` answers, which this server's other processes have sent under ``policy`` since the last call."""
         self._tally.answers(policy).add(now, count)
 
+    def hear(self, servers: frozenset[int]) -> None:
+        """Record which other DNS servers are heard now."""
+        self._tally.others.hear(servers)
+
+    def count_others(self, server: int, policy: str, counts: Mapping[str, int], seconds: float, now: float) -> None:
+        """Add answers that another DNS server has sent under ``policy`` in the last ``seconds`` seconds.
+
+        ``counts`` is keyed by the full names of members; other names do not count.
+        """
+        named = [counts.get(member, 0) for member in self.members]
+        if any(named):
+            self._tally.add_others(server, policy, named, seconds, self.pool.reported, now)
+
+    def unheard_factor(self, now: float) -> float:
+        """Return the number of DNS servers, divided by the number of those whose answers are counted."""
+        return self._tally.unheard_factor(now)
+
     def count_selections(self, counts: Sequence[int], now: float) -> None:
         """Add ``counts``: how many times all processes together have selected each member since the last call.
 

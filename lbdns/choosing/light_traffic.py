@@ -20,18 +20,19 @@ WEAKEST: Final = 0.25  # share of the median capacity: a member that claims less
 FOLLOWED: Final = 0.5  # ... and more than this share of the requests went where the answers pointed
 
 
-def answers_allowed(answered: int, span: float, interval: float, servers: int) -> int:
+def answers_allowed(answered: float, span: float, interval: float, servers: int) -> int:
     """Return the number of answers that this server can still send before the next plan while its traffic counts as
     light.
 
-    ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
+    ``answered`` is the number of answers in the last ``span`` seconds (if several servers' answers are known, their
+    mean); ``interval`` is the report interval in seconds.
     If ``answered`` is within the limit for ``span`` seconds, at least as many answers as one report interval permits
     may follow, because old answers leave the averaging window while new answers enter it.
     """
     limit = LIGHT * span / interval / servers
     if answered > limit:
         return 0
-    return int(limit) - answered + math.ceil(LIGHT / servers)
+    return int(int(limit) - answered) + math.ceil(LIGHT / servers)
 
 
 def brings_crowds(

@@ -132,6 +132,11 @@ class ObservedPool:
         return [member.reading for member in self.members]
 
     @property
+    def reported(self) -> list[float]:
+        """Return when each member's newest reading arrived, in monotonic seconds (-inf if there is none)."""
+        return [member.reading.received if member.reading else -math.inf for member in self.members]
+
+    @property
     def interval(self) -> float:
         """Return the median of the intervals between members' reports, in seconds; 1 if no member has an agent.
 

@@ -32,6 +32,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     overdue, ramps = frozenset(candidates.overdue(now)), candidates.ramps(now)
     scores = pool.weighted_scores(_scores(pool, usable))
     interval = pool.interval
+    charges = tally.all_charges(capacity, pool.reported, candidates.liveness.candidates, now)
     in_progress = [member.in_progress.value for i, member in enumerate(pool.members) if i in usable]
     rates = [rate for rate in pool.request_rates(observed) if rate is not None]
     return PoolView(
@@ -44,7 +45,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
                 capacity=capacity[i],
                 proven_capacity=proven[i],
                 cores=cores[i],
-                charge=tally.charges[i],
+                charge=charges[i],
                 available_share=member.contention.available_share(cores[i]),
                 alarmed=candidates.liveness.states[i] == "alarm",
                 ramp=ramps.get(i, 1.0),
@@ -84,7 +85,8 @@ def _answers_allowed(
     capacity: Sequence[float],
     now: float,
 ) -> int:
-    allowed = answers_allowed(tally.answers(policy).count(now), AVERAGE, interval, tally.servers)
+    answered = tally.answers(policy).count(now) / (1 + tally.others.number(now))
+    allowed = answers_allowed(answered, AVERAGE, interval, tally.servers_known(now))
     if not allowed or not pool.measured:
         return allowed
     usable = candidates.liveness.candidates

@@ -113,6 +113,7 @@ def print_status(status: Mapping[str, Any], console: Console, top: int = 0, stat
         *_history(server.get("history", {})),
         *_bus(status.get("reports", {}).get("bus")),
         *_sharing(status.get("shared_overrides")),
+        *_answer_sharing(status.get("shared_answers"), status.get("reports", {}).get("bus")),
         Text(),
     ]
     for pool in status["pools"]:
@@ -173,6 +174,12 @@ def _sharing(shared: Mapping[str, Any] | None) -> Iterator[Text]:
         yield Text(
             f"overrides: cut off from the other servers{since}: {printable(shared['problem'])}{pending}", "bold red"
         )
+
+
+def _answer_sharing(shared: Mapping[str, Any] | None, bus: Mapping[str, Any] | None) -> Iterator[Text]:
+    """Yield a line if the server does not share its answers, unless the bus itself is the reason."""
+    if shared and shared["problem"] and (bus is None or bus["connected"]):
+        yield Text(f"answers: not shared with the other servers: {printable(shared['problem'])}", "bold red")
 
 
 def _rejected(reports: Mapping[str, Any]) -> Iterator[Text]:

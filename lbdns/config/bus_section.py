@@ -24,6 +24,8 @@ class BusConfig:
     #: Whether servers share their overrides in a bucket of JetStream. Off by default: NATS servers have no JetStream
     #: unless they are configured so, and a missing permission could not be told from an interruption
     share_overrides: bool = flag(False)
+    #: Whether servers share how many answers they have sent. On by default: it costs little, and does nothing alone
+    share_answers: bool = flag(True)
 
 
 def read_bus(root: TomlTable, collector: CollectorConfig) -> BusConfig:

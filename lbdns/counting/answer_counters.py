@@ -132,11 +132,7 @@ def count_answers(
     table: AnswerTable, response_times: ResponseTimes, named: Mapping[str, int], levels: Mapping[str, int] | None = None
 ) -> AnswerCounters:
     """Return the counters of one answering process, including the given counters ``named`` and ``levels``."""
-    answers: dict[tuple[str, str, str], int] = {}
-    pools = {pool.name: pool for pool in table.farm.pools}
-    for (pool, policy), cursor in table.cursors.items():
-        for member, count in zip(pools[pool].selectable, cursor.totals(), strict=True):
-            answers[pool, policy, member.full_name] = count
+    answers = count_selections(table)
     return AnswerCounters(
         table.queries(),
         tuple(response_times.counts),
@@ -145,6 +141,16 @@ def count_answers(
         dict(named),
         levels=dict(levels or {}),
     )
+
+
+def count_selections(table: AnswerTable) -> dict[tuple[str, str, str], int]:
+    """Return how many times each policy has selected each member, keyed by pool, policy and full name."""
+    answers: dict[tuple[str, str, str], int] = {}
+    pools = {pool.name: pool for pool in table.farm.pools}
+    for (pool, policy), cursor in table.cursors.items():
+        for member, count in zip(pools[pool].selectable, cursor.totals(), strict=True):
+            answers[pool, policy, member.full_name] = count
+    return answers
 
 
 def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[Counter[str], Counter[str]]:

@@ -112,7 +112,7 @@ def explain(
         "measured": view.measured,
         "interval_s": round(view.interval, 3),
         # The chooser does not count the selections from the current plan until it makes the next plan
-        "answers_per_s": round(view.answers_per_s + taken * chooser.servers / AVERAGE, 3),
+        "answers_per_s": round(view.answers_per_s + taken * chooser.unheard_factor(now) / AVERAGE, 3),
         "requests_per_s": round(view.requests_per_s, 3) if view.requests_per_s < math.inf else None,
         "answers_allowed": _allowed(plan, taken, view),
         "plan": {

@@ -14,6 +14,7 @@ from lbdns.answering.member_selection import PlanCursor
 from lbdns.choosing.chooser import Chooser
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import Liveness
+from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot
 from lbdns.planning.backup_plans import BackupPlans
@@ -113,6 +114,17 @@ class FarmPlans:
         for (pool, policy), cursor in self.cursors.items():
             self._count_by_pool(found, pool, policy, cursor.counts())
         return found
+
+    def count_others(self, answers: OtherAnswers, now: float) -> None:
+        """Count the answers of another DNS server. Those that name a backup's members count as answers of the
+        backup."""
+        for chooser in self.choosers.values():
+            chooser.hear(answers.heard)
+        for (pool, policy), counts in answers.counts.items():
+            backup = self.backups.get(pool)
+            for name in (pool, *([backup.backup] if backup else [])):
+                if (serving := self.choosers.get(name)) is not None:
+                    serving.count_others(answers.server, policy, counts, answers.seconds, now)
 
     def fails_open(self, pool: str) -> bool:
         """Return whether a pool fails open. A pool whose backup stands in for it does not."""

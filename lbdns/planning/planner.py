@@ -13,6 +13,7 @@ from lbdns.choosing.spillover import BackupUse
 from lbdns.counting.answer_counters import AnswerCounters
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm, Pool
+from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import NO_OVERRIDES, Overrides
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.explanation import ScoreParts, explain, upcoming
@@ -113,6 +114,10 @@ class Planner:
             self._elsewhere[pool, policy] = total
             if pool in self._plans.choosers:
                 self._plans.choosers[pool].count_elsewhere(policy, count, self._loop.time())
+
+    def count_others(self, answers: OtherAnswers) -> None:
+        """Record what another DNS server has answered, and which servers are heard."""
+        self._plans.count_others(answers, self._loop.time())
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` after any change to the snapshot, states or farm. Return a function that unsubscribes."""

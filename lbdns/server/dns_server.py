@@ -21,6 +21,7 @@ from lbdns.process.background_tasks import end_task
 from lbdns.process.state_format import record_state_format
 from lbdns.process.state_lock import StateLock
 from lbdns.process.watchdog import Watchdog, start_watchdog
+from lbdns.server.answer_sharing.answer_exchange import AnswerExchange
 from lbdns.server.control.control_commands import OverrideSteering, override_commands, server_commands
 from lbdns.server.control.control_socket import ControlCommand, ControlSocket
 from lbdns.server.control.override_manager import OverrideManager
@@ -102,6 +103,8 @@ class DnsServer:
         sharing = OverrideSharing(self._bus, configuration.keys, self.events)
         self._overrides = OverrideManager(self.farm, self._dns.answerer, self.events, sharing=sharing)
         self._status.members.sharing = self._overrides.sharing_document
+        self._exchange = AnswerExchange(self._bus, self._dns.answerer, self.farm.config, configuration.keys)
+        self._status.members.answer_sharing = self._exchange.document
         if self._status.counters.follower:
             self._status.counters.follower.on_overrides = self._overrides.follow
         self._status.steering = OverrideSteering(self._overrides)
@@ -125,6 +128,7 @@ class DnsServer:
             self._feed,
             *([self._sender] if self._sender else []),
             self._overrides,
+            self._exchange,
             self._history,
             self._secondaries,
         )
@@ -196,6 +200,7 @@ class DnsServer:
             self._collector.start_saving()
         if self._sender:
             self._sender.start()
+        self._exchange.start()
         self._membership.start()
         self._stat_file.start()
         self._secondaries.start(self._current.value)
@@ -378,6 +383,7 @@ class DnsServer:
     async def _end(self) -> None:
         """Answer the queries that have been read, and then close everything except the control socket."""
         await self._overrides.stop()
+        await self._exchange.stop()
         await self._membership.stop()
         if self._watchdog:
             self._watchdog.stop()

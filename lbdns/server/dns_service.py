@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.counting.answer_counters import AnswerCounters
 from lbdns.model.farm import Farm, Pool
+from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot
 from lbdns.planning.planner import Planner
@@ -84,6 +85,15 @@ class Answerer(Protocol):
 
     def asked(self) -> Mapping[tuple[str, int, str, int], int]:
         """Return the number of queries answered so far, keyed by (zone, type, transport, RCODE)."""
+
+    def count_others(self, answers: OtherAnswers) -> None:
+        """Count the answers of another DNS server in all further planning."""
+
+    def answers_by_policy(self) -> Mapping[tuple[str, str, str], int]:
+        """Return how many times each policy has selected each member, keyed by pool, policy and full name.
+
+        Several processes may report their selections up to a second late. The totals include processes that have ended.
+        """
 
     def answers(self, pool: str) -> Counter[str]:
         """Return how many times each member of a pool has been selected, keyed by full name.

@@ -10,12 +10,13 @@ from typing import Any
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.answering.relayed_query import RelayedQuery
 from lbdns.answering.responder import DeferredAnswer, Responder
-from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, added, count_answers
+from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, added, count_answers, count_selections
 from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import build_score
 from lbdns.model.farm import Pool
+from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot
 from lbdns.planning.explanation import full_owner
@@ -121,6 +122,9 @@ class LocalAnswerer:
     def override(self, overrides: Overrides) -> None:
         self.planner.override(overrides)
 
+    def count_others(self, answers: OtherAnswers) -> None:
+        self.planner.count_others(answers)
+
     async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
         if (found := self.explain_now(pool, owner)) is None:
             raise LbdnsError(f"{full_owner(pool, owner)}: a reload is in progress; try again")
@@ -156,6 +160,9 @@ class LocalAnswerer:
             if name == pool:
                 answers.update(dict(zip(names, handout.totals(), strict=True)))
         return answers
+
+    def answers_by_policy(self) -> Mapping[tuple[str, str, str], int]:
+        return count_selections(self.responder.table)
 
     def shadow_counters(self) -> AnswerCounters:
         return self.planner.shadow_counters() + self._past

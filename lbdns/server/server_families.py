@@ -134,6 +134,17 @@ def sharing_families(shared: Mapping[str, Any]) -> Iterator[Metric]:
     yield from families("lbdns_shared_override_records", "counter", text, ("result",), rows)
 
 
+def answer_sharing_families(shared: Mapping[str, Any]) -> Iterator[Metric]:
+    """Yield the metric families of answers that servers share, given their state in the status document."""
+    text = "1 while this server shares its answers with the other servers; 0 while it is cut off"
+    yield family("lbdns_shared_answers_connected", "gauge", text, shared["connected"])
+    text = "Other servers whose answers are counted"
+    yield family("lbdns_shared_answers_servers", "gauge", text, len(shared["servers"]))
+    rows = [((result,), count) for result, count in shared["counts"].items()]
+    text = "Messages about the answers of other servers, by result"
+    yield from families("lbdns_shared_answers_messages", "counter", text, ("result",), rows)
+
+
 def follower_families(connected: bool) -> Iterator[Metric]:
     """Yield the metric family for the state of the connection to another collector."""
     text = "1 while this server is connected to the collector that it follows"

@@ -54,6 +54,8 @@ class ServerMembers:
         self.subscribe = answerer.planner.subscribe
         #: Returns the state of the overrides that servers share; set by the server
         self.sharing: Callable[[], Mapping[str, Any] | None] = lambda: None
+        #: Returns the state of the answers that servers share; set by the server
+        self.answer_sharing: Callable[[], Mapping[str, Any] | None] = lambda: None
         self._answerer = answerer
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
@@ -79,6 +81,10 @@ class ServerMembers:
     @property
     def shared_overrides(self) -> Mapping[str, Any] | None:
         return self.sharing()
+
+    @property
+    def shared_answers(self) -> Mapping[str, Any] | None:
+        return self.answer_sharing()
 
 
 class ServerScoring:
@@ -149,7 +155,13 @@ class ServerCounters:
 
     def metric_families(self) -> Iterable[Metric]:
         # Imported here so that the server answers queries before it loads the metrics library
-        from lbdns.server.server_families import dns_families, follower_families, server_families, sharing_families
+        from lbdns.server.server_families import (
+            answer_sharing_families,
+            dns_families,
+            follower_families,
+            server_families,
+            sharing_families,
+        )
         from lbdns_collector.prometheus.status_families import collector_families, snapshot_families
 
         counters, farm = self.total(), self._members.farm
@@ -163,6 +175,8 @@ class ServerCounters:
                 yield from snapshot_families(self.sender.counts)
         if shared := self._members.shared_overrides:
             yield from sharing_families(shared)
+        if answers := self._members.shared_answers:
+            yield from answer_sharing_families(answers)
         if self.follower:
             yield from follower_families(self.follower.connected)
             yield from self.follower.metric_families()

@@ -119,6 +119,7 @@ class FakeSource:
         self.events = EventLog()
         self.overrides = NO_OVERRIDES
         self.shared_overrides: Mapping[str, Any] | None = None
+        self.shared_answers: Mapping[str, Any] | None = None
         self.score: Score = THESIS
         self.history: LiveHistory | None = None
         self.carried: dict[str, tuple[Sequence[float], bool]] = {}

@@ -269,6 +269,16 @@ def test_a_server_that_is_cut_off_stands_above() -> None:
     assert line not in "".join(shown({**STATUS, "shared_overrides": {**shared, "connected": True}}, 200))
 
 
+def test_answers_that_are_not_shared_stand_above() -> None:
+    shared = {"connected": False, "problem": "permissions violation", "servers": [], "counts": {}}
+    line = "answers: not shared with the other servers: permissions violation"
+    assert shown({**STATUS, "shared_answers": shared}, 200)[1] == line
+    assert line not in "".join(shown({**STATUS, "shared_answers": {**shared, "problem": ""}}, 200))
+    bus = {"connected": False, "server": "", "problem": "Connection refused", "counts": {}}
+    cut_off = {**STATUS, "shared_answers": shared, "reports": {"counts": {}, "rejected": [], "bus": bus}}
+    assert line not in "".join(shown(cut_off, 200)), "the line about the bus gives the reason"
+
+
 def test_a_bus_without_a_connection_stands_above() -> None:
     bus = {"connected": False, "server": "", "problem": "nats://10.0.0.5:4222: Connection refused", "counts": {}}
     line = "bus: no reports arrive: nats://10.0.0.5:4222: Connection refused"

@@ -71,6 +71,9 @@ def full(folder: Path) -> StatusInputs:
             "members": ["bilbo", "frodo"], "why": "score", "summary": "score 60", "share": 0.4, "alternatives": [],
         }},
         RejectedStatus(1, {"accepted": 3, "bad_tag": 1}, rejected.documents(WALL + 2), bus.document()),
+        shared_answers={
+            "connected": True, "problem": "", "servers": [{"name": "ns2", "age_s": 0.1, "answers": 3}], "counts": {},
+        },
         shared_overrides=OverrideSharing(BusConnection(EventLog()), (KEY,), EventLog()).document(),
     )  # fmt: skip
 
@@ -93,6 +96,7 @@ def test_every_key_of_the_schema_is_told(tmp_path: Path) -> None:
         "reports": document["reports"], "rejected": document["reports"]["rejected"][0],
         "upcoming": pool["next"]["best"], "bus": document["reports"]["bus"],
         "shared_overrides": document["shared_overrides"],
+        "shared_answers": document["shared_answers"], "other_server": document["shared_answers"]["servers"][0],
     }  # fmt: skip
     assert told.keys() == SCHEMA["$defs"].keys()
     for name, value in told.items():

@@ -24,6 +24,12 @@ def test_overrides_are_shared_only_on_request(load: Load) -> None:
     assert load(section + "share_overrides = true\n").bus.share_overrides
 
 
+def test_answers_are_shared_unless_it_is_turned_off(load: Load) -> None:
+    section = f'{KEYED}[bus]\nurl = ["nats://h"]\n'
+    assert load(section).bus.share_answers
+    assert not load(section + "share_answers = false\n").bus.share_answers
+
+
 def test_on(load: Load, tmp_path: Path) -> None:
     one, two = "nats://collector@10.0.0.5", "tls://nats.example.net:14222"
     config = load(

@@ -40,6 +40,7 @@ class Bus:
     port: int
     certificate: Path | None = None
     jetstream: bool = False  # whether the server has JetStream, with its store in ``folder``
+    answers: str = "lbdns.answers"  # the subject for answers that the users of servers may use
 
     def url(self, user: str, password: str = "") -> str:
         scheme = "tls" if self.certificate else "nats"
@@ -56,7 +57,7 @@ class Bus:
 
     def write(self, *hosts: str) -> None:
         """Write the server's configuration: each host may publish its own subject alone."""
-        publish = "".join(f', "{subject}"' for subject in SHARING) if self.jetstream else ""
+        publish = "".join(f', "{subject}"' for subject in (self.answers, *(SHARING if self.jetstream else ())))
         inbox = ', "_INBOX.>"' if self.jetstream else ""
         users = [
             f'{{user: "{host}", password: "{host}", permissions: '
@@ -65,11 +66,11 @@ class Bus:
         ]
         users.append(
             f'{{user: {COLLECTOR}, password: {COLLECTOR}, permissions: {{publish: ["lbdns.snapshot.>"{publish}], '
-            f'subscribe: ["lbdns.report.>", "lbdns.snapshot.>"{inbox}]}}}}'
+            f'subscribe: ["{self.answers}", "lbdns.report.>", "lbdns.snapshot.>"{inbox}]}}}}'
         )
         users.append(
             f'{{user: {SERVER}, password: {SERVER}, permissions: {{publish: ["lbdns.snapshot.request"{publish}], '
-            f'subscribe: ["lbdns.snapshot.changes", "lbdns.snapshot.reply.>"{inbox}]}}}}'
+            f'subscribe: ["{self.answers}", "lbdns.snapshot.changes", "lbdns.snapshot.reply.>"{inbox}]}}}}'
         )
         users.append(f"{{user: {WIDE}, password: {WIDE}}}")
         tls = ""

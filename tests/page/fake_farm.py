@@ -37,6 +37,7 @@ class FakeFarm:
     rejected: list[dict[str, Any]] = field(default_factory=list)  # senders of rejected reports
     bus: dict[str, Any] | None = None  # the connection to a bus
     shared: dict[str, Any] | None = None  # the state of the overrides that servers share
+    shared_answers: dict[str, Any] | None = None  # the state of the answers that servers share
     has_history: bool = True
     fails_open: bool = False
     answer_length: int = 1  # members that an answer names
@@ -134,6 +135,8 @@ class FakeFarm:
             document["reports"] = {"counts": {}, "rejected": self.rejected, "bus": self.bus}
             if self.shared:
                 document["shared_overrides"] = self.shared
+            if self.shared_answers:
+                document["shared_answers"] = self.shared_answers
         return document
 
     def next_answers(self, pool: str) -> dict[str, dict[str, Any]]:

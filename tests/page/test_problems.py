@@ -102,6 +102,20 @@ async def test_a_server_that_is_cut_off_from_the_others_is_a_problem(browser: Br
         assert page.errors == []
 
 
+async def test_answers_that_are_not_shared_are_a_problem(browser: Browser) -> None:
+    farm = demo_farm()
+    farm.shared_answers = {"connected": False, "problem": "permissions violation", "servers": [], "counts": {}}
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until(f"!{HIDDEN}")
+        shown = await page.text("#problems")
+        assert "answers are not shared with the other servers: permissions violation" in shown
+        farm.shared_answers = {**farm.shared_answers, "connected": True, "problem": ""}
+        await server.send_status()
+        await page.until(HIDDEN)
+        assert page.errors == []
+
+
 async def test_a_bus_without_a_connection_is_a_problem(browser: Browser) -> None:
     farm = demo_farm()
     farm.bus = {"connected": False, "server": "", "problem": "nats://10.0.0.5:4222: Connection refused", "counts": {}}

@@ -13,13 +13,22 @@ from prometheus_client.registry import Collector
 
 from lbdns.answering.dns_constants import TCP
 from lbdns.bus.bus_connection import BusConnection
+from lbdns.bus.signed_message import MessageKeys
 from lbdns.counting.answer_counters import AnswerCounters, count_answers
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.events.event_log import EventLog
 from lbdns.model.overrides import Override
 from lbdns.model.shared_orders import NO_ORDERS
+from lbdns.server.answer_sharing.answer_messages import PURPOSE
+from lbdns.server.answer_sharing.heard_servers import RESULTS, HeardServers
 from lbdns.server.control.override_sharing import OverrideSharing
-from lbdns.server.server_families import dns_families, follower_families, server_families, sharing_families
+from lbdns.server.server_families import (
+    answer_sharing_families,
+    dns_families,
+    follower_families,
+    server_families,
+    sharing_families,
+)
 from tests.answering.asking import ask, client, make_query, make_responder
 from tests.answering.farms import hobbit
 from tests.collector.collector_fixtures import KEY
@@ -154,6 +163,18 @@ def test_shared_overrides() -> None:
     assert found[sample("lbdns_shared_overrides_pending")] == 1
     assert found[sample("lbdns_shared_override_records_total", result="replay")] == 2
     assert found[sample("lbdns_shared_override_records_total", result="bad_tag")] == 0
+
+
+def test_shared_answers() -> None:
+    servers = HeardServers(MessageKeys((KEY,), PURPOSE), 1)
+    servers.counts["replay"] += 2
+    document = {"connected": True, "problem": "", "servers": [{}, {}], "counts": servers.counts}
+    assert scraped(answer_sharing_families(document)) == {
+        sample("lbdns_shared_answers_connected"): 1,
+        sample("lbdns_shared_answers_servers"): 2,
+        **{sample("lbdns_shared_answers_messages_total", result=result): 0 for result in RESULTS},
+        sample("lbdns_shared_answers_messages_total", result="replay"): 2,
+    }
 
 
 def test_a_removed_member_has_no_metrics_until_it_comes_back() -> None:

@@ -113,6 +113,7 @@ class StatusInputs:
     rejected: RejectedStatus | None = None  # None if another program receives the reports
     backups: Mapping[str, BackupUse] = field(default_factory=dict)  # by pool with a backup
     shared_overrides: Mapping[str, Any] | None = None  # see ``MemberSource.shared_overrides``
+    shared_answers: Mapping[str, Any] | None = None  # see ``MemberSource.shared_answers``
 
     def guards_of(self, pool: Pool) -> Sequence[Guard]:
         """Return one guard per member. While a reload is replacing the members, all guards are NO_GUARD."""
@@ -142,6 +143,8 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
     """Return the part of the status document that describes the program."""
     server, adaptive, reports = inputs.server, {}, {}
     shared = {} if inputs.shared_overrides is None else {"shared_overrides": inputs.shared_overrides}
+    if inputs.shared_answers is not None:
+        shared["shared_answers"] = inputs.shared_answers
     if rejected := inputs.rejected:
         reports["reports"] = {"counts": rejected.counts, "rejected": rejected.senders, "bus": rejected.bus}
     if figures := inputs.adapted:
@@ -217,7 +220,9 @@ def change_signature(inputs: StatusInputs) -> tuple[object, float]:
         signature.append((liveness.states, liveness.fail_open, answers, shadows, guards, backup))
         next_change = min(next_change, liveness.next_change)
     shared = inputs.shared_overrides and (inputs.shared_overrides["problem"], inputs.shared_overrides["pending"])
-    signature.append((inputs.overrides, shared, inputs.rejected and inputs.rejected.signature))
+    others = inputs.shared_answers
+    heard = others and (others["problem"], tuple(server["name"] for server in others["servers"]))
+    signature.append((inputs.overrides, shared, heard, inputs.rejected and inputs.rejected.signature))
     return signature, next_change
 
 

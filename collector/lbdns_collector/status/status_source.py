@@ -47,6 +47,10 @@ class MemberSource(Protocol):
     def shared_overrides(self) -> Mapping[str, Any] | None:
         """Return the state of the overrides that servers share, as plain data; None if this program shares none."""
 
+    @property
+    def shared_answers(self) -> Mapping[str, Any] | None:
+        """Return the state of the answers that servers share, as plain data; None if this program shares none."""
+
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` in the event loop whenever the snapshot, overrides or farm changes.
 
@@ -179,6 +183,7 @@ def member_inputs(source: StatusSource) -> StatusInputs:
         now=time.monotonic(),
         overrides=members.overrides,
         shared_overrides=members.shared_overrides,
+        shared_answers=members.shared_answers,
         answers={},
         server=ProgramStatus(
             __version__,

@@ -7,6 +7,7 @@ The main process sends pickled messages: an ``Assignment``, or a tuple of a keyw
     "discard", generation   drop the prepared assignment
     "snapshot", delta       see ``snapshot_delta``
     "overrides", Overrides
+    "others", OtherAnswers  the answers of another DNS server
     "other_answers", counts of the answers of other workers, by pool and policy
     "counters", request     reply with "counters" and the number of the request (0 in counters sent without a request)
     "explain", (request, pool, owner name)    reply with "explain", the request, and the explanation
@@ -32,6 +33,7 @@ from typing import Any, Final
 import msgpack
 
 from lbdns.answering.answer_table import AnswerTable
+from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import NO_OVERRIDES, Overrides
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.process.duty_cycle import DutyCycle
@@ -132,17 +134,25 @@ class _Worker:
             self._overrides = value
             if self._answerer:
                 self._answerer.override(value)
-        elif what == "other_answers":
-            assert self._answerer is not None, (
-                "a worker must switch to an assignment before it receives other workers' answers"
-            )
-            self._answerer.planner.count_elsewhere(value)
+        elif what in ("others", "other_answers"):
+            self._count(value)
         elif what == "counters":
             self._send_counters(value)
         elif what in ("explain", "upcoming"):
             request, *named = value
             self._reply(what, request, self._explain(*named) if what == "explain" else self._upcoming(*named))
         return what != "end"
+
+    def _count(self, value: OtherAnswers | Mapping[tuple[str, str], int]) -> None:
+        """Count the answers of another server, or of this server's other workers."""
+        if isinstance(value, OtherAnswers):
+            if self._answerer:
+                self._answerer.count_others(value)
+            return
+        assert self._answerer is not None, (
+            "a worker must switch to an assignment before it receives other workers' answers"
+        )
+        self._answerer.planner.count_elsewhere(value)
 
     async def _prepare(self, assignment: Assignment, descriptors: Sequence[int]) -> _Prepared:
         fresh = {number: adopt(descriptor) for number, descriptor in zip(assignment.fresh, descriptors, strict=True)}

@@ -17,6 +17,7 @@ from lbdns.counting.answer_counters import AnswerCounters, read_counters
 from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm, Pool
+from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot
 from lbdns.planning.explanation import full_owner
@@ -248,6 +249,11 @@ class WorkerPool:
             worker.send(("overrides", overrides))
         self.planner.override(overrides)
 
+    def count_others(self, answers: OtherAnswers) -> None:
+        for worker in self._workers:
+            if not worker.is_behind:  # a worker that is behind counts fewer answers than there were
+                worker.send(("others", answers))
+
     async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
         name = full_owner(pool, owner)
         # Ask two workers and use the first reply, since one of them may hang
@@ -291,6 +297,9 @@ class WorkerPool:
 
     def answers(self, pool: str) -> Counter[str]:
         return self._counters.answers(pool)
+
+    def answers_by_policy(self) -> Mapping[tuple[str, str, str], int]:
+        return self._counters.sum().answers
 
     def shadow_counters(self) -> AnswerCounters:
         return self._counters.sum()

@@ -38,7 +38,7 @@ export function findProblems(model, events, now) {
   return problems.sort((a, b) => a.isPlanned - b.isPlanned);  // a stable sort
 }
 
-function serverProblems({ server: { fault, history }, bus, shared }) {
+function serverProblems({ server: { fault, history }, bus, shared, sharedAnswers }) {
   const problems = [];
   if (fault) {
     problems.push({ key: "fault", kind: "server", who: "lbdns", what: fault, since: null, isPlanned: false,
@@ -51,6 +51,11 @@ function serverProblems({ server: { fault, history }, bus, shared }) {
   if (bus && bus.connected === false) {
     problems.push({ key: "bus", kind: "bus", who: "lbdns", what: `no reports arrive from the bus: ${bus.problem}`,
       since: null, isPlanned: false, advice: "Check the NATS server, and the section [bus] of the configuration." });
+  }
+  if (sharedAnswers?.problem && bus?.connected !== false) {
+    problems.push({ key: "answers", kind: "answers", who: "lbdns",
+      what: `answers are not shared with the other servers: ${sharedAnswers.problem}`, since: null, isPlanned: false,
+      advice: "Permit the subject lbdns.answers on the NATS server, or set share_answers = false." });
   }
   if (shared && shared.connected === false) {
     const pending = shared.pending ? `; orders not sent yet: ${shared.pending}` : "";

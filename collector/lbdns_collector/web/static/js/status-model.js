@@ -34,6 +34,7 @@ export class StatusModel {
     this.adaptive = null;
     this.rejected = [];  // senders of rejected reports
     this.shared = null;  // the state of the overrides that servers share, or null
+    this.sharedAnswers = null;  // the state of the answers that servers share, or null
     this.bus = null;  // the connection to a bus from which reports come, or null
     this.receivedAt = 0;  // milliseconds, performance.now(); 0 before the first status
     this.rates = { queries: null, types: {}, rcodes: {} };  // per second
@@ -64,6 +65,7 @@ export class StatusModel {
     this.rejected = asList(asObject(status.reports).rejected);
     this.bus = asObject(status.reports).bus ?? null;
     this.shared = status.shared_overrides ?? null;
+    this.sharedAnswers = status.shared_answers ?? null;
     this.updateRates();
     for (const pool of this.pools) addTotals(pool);
   }

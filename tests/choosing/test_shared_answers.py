@@ -39,10 +39,10 @@ class Process:
         self.count += count
         self.last = order[-1] if order else self.last
 
-    def report(self, snapshot: Snapshot, now: float) -> None:
+    def report(self, snapshot: Snapshot, now: float, policy: str = "best") -> None:
         self.chooser.observe(snapshot, NO_POOL_OVERRIDES, now)
         before = handed(self.plan, self.count, self.last) if self.plan else None
-        self.plan, self.count = self.chooser.plan("best", before, now), 0
+        self.plan, self.count = self.chooser.plan(policy, before, now), 0
 
 
 def snapshot(now: float) -> Snapshot:
@@ -176,3 +176,42 @@ def test_what_was_answered_and_charged_survives_another_configuration() -> None:
     assert before.multiplier == after.multiplier == 1.0
     assert sum(member.charge for member in before.members) == 40
     assert [member.charge for member in reversed(after.members)] == [member.charge for member in before.members]
+
+
+def tell_others(servers: list[Process], number: int, policy: str, counts: dict[str, int], now: float) -> None:
+    """Pass the answers of one server to all others, as a message does."""
+    for other in servers:
+        if other is not servers[number]:
+            other.chooser.count_others(number, policy, counts, STEP, now)
+
+
+def run_servers(rates: tuple[int, ...], seconds: int, policy: str) -> list[Process]:
+    """Return servers that have received these queries/s, and have counted each other's answers by member."""
+    servers = [Process(Chooser(NAMES, 3.0, 0.5, Random(1))) for _ in rates]
+    for server in servers:
+        server.chooser.hear(frozenset(range(len(rates))))
+    for step in range(int(seconds / STEP)):
+        now = 100 + step * STEP
+        if step * STEP % 1 == 0:
+            for server in servers:
+                server.report(snapshot(now), now, policy)
+        if now == WARM:
+            for server in servers:
+                server.handed.clear()
+        before = [server.handed.copy() for server in servers]
+        for server, rate in zip(servers, rates, strict=True):
+            server.answer(int(rate * STEP))
+        for number, (server, had) in enumerate(zip(servers, before, strict=True)):
+            counts = {NAMES[i]: count for i, count in (server.handed - had).items()}
+            tell_others(servers, number, policy, counts, now)
+    return servers
+
+
+@pytest.mark.parametrize("policy", ["best", "weighted", "least_charged"])
+@pytest.mark.parametrize("rates", [(700, 500, 350), (2000, 400, 400), (520, 500, 480)])
+def test_servers_that_count_each_others_answers_select_alike(rates: tuple[int, ...], policy: str) -> None:
+    servers = run_servers(rates, 2 + 10_000 // min(rates), policy)
+    shares = [total([server]) for server in servers]
+    for i in range(len(NAMES)):
+        column = [share[i] for share in shares]
+        assert max(column) - min(column) < 0.02

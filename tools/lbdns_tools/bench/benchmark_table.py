@@ -45,6 +45,11 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("CPU", "% of a core", ("agent", "cpu_percent"), 0.3),
         Headline("memory", "MB", ("agent", "rss_mb"), 0.1),
     ),
+    "agreement": Benchmark(
+        "agreement", "differences between the answers of servers that share their counts over a bus",
+        "--answers 1000 --cases same_reports",
+        Headline("best, largest difference", "of 1", ("cases", "same_reports", "difference", "best"), 2.0),
+    ),
     "collector_cost": Benchmark(
         "collector_cost", "CPU and memory use of a collector that receives reports from many agents",
         "--agents 2000 --seconds 8 --follow",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -44,12 +45,43 @@ async def test_a_state_is_said_once(browser: Browser) -> None:
         states = {name: (await page.run(cells_script(name)))["State"] for name in farm.pools["web"]}
         assert states == {
             "bilbo": "◌ drained by root: new kernel", "frodo": "▲ alarm disk full", "gandalf": "▼ forced down by root",
-            "sam": "✕ silent no report for 14 s", "pippin": "● usable",
+            "sam": "✕ silent", "pippin": "● usable",
         }  # fmt: skip
         opacity = (
             "[...document.querySelectorAll('.members tbody .bar.share')].map(bar => getComputedStyle(bar).opacity)"
         )
         assert await page.run(opacity) == ["1", "1", "1", "1", "0.35"], "only the silent member is dimmed"
+        assert page.errors == []
+
+
+@pytest.mark.parametrize("reason, cause", [
+    ("no report for 14 s", ""),
+    ("the checks fail; no report for 14 s", "the checks fail"),
+    ("its agent stopped 14 s ago", "its agent stopped"),
+    ("refused; no check passed for 14 s", "refused; no check passed"),
+])  # fmt: skip
+async def test_a_row_states_the_age_of_the_report_once(browser: Browser, reason: str, cause: str) -> None:
+    """The status is older than the page's clock: two places with the age of the report would show different values."""
+    farm = FakeFarm({"web": ["bilbo", "frodo", "gandalf"]}, silent={"frodo"})
+    farm.replaced["frodo"] = {"reason": reason}
+    age = r"\d+ s"
+    said = re.escape(reason).replace(r"14\ s", age)
+    async with fake_server(farm, 60) as server, browser.page(width=1400) as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        await page.until(f"parseInt({cells_script('frodo')}['Report age']) > 15")  # the page counts on
+        cells = await page.run(cells_script("frodo"))
+        assert cells["State"] == f"✕ silent {cause}".strip()
+        await page.run("[...document.querySelectorAll('.opener')][1].click()")
+        assert await page.text(".why-state") == (f"silent: {cause}" if cause else "silent")
+        await page.click(".chooser summary")
+        await page.click("[data-column=age]")
+        state = (await page.run(cells_script("frodo")))["State"]
+        assert re.fullmatch(f"✕ silent {said}", state), "the column of the age is hidden"
+        assert "14 s" not in state
+        await page.click("[data-column=age]")
+        await page.emulate(390, 900)
+        assert re.fullmatch(f"✕ silent {said}", (await page.run(cells_script("frodo")))["State"])
         assert page.errors == []
 
 

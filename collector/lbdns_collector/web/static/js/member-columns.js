@@ -41,7 +41,8 @@ export const NAME_COLUMN = { key: "name", title: "Member", sort: member => membe
 
 /** ``sort`` returns the value to sort by (null: the column can't be sorted). With ``down``, the first click on the heading
  * sorts from high to low. ``scale`` returns the text below the title, which states the scale of the bars. ``build`` fills
- * a new cell and returns its ``update(cell, member, pool)``. */
+ * a new cell and returns its ``update(cell, member, pool)``, and ``tick`` with the same arguments if the cell shows the age
+ * of the report, which grows between two statuses. */
 export const COLUMNS = [
   {
     key: "state", title: "State", sort: member => {
@@ -51,7 +52,10 @@ export const COLUMNS = [
     },
     build(cell) {
       const stateCell = new MemberStateCell(cell);
-      return { update: (_, member) => stateCell.update(member) };
+      return {
+        update: (_, member, { statusAge }) => stateCell.update(member, statusAge),
+        tick: (_, member, { statusAge }) => stateCell.tick(member, statusAge),
+      };
     },
   },
   { key: "score", title: "Score", right: true, down: true, sort: m => m.score, build: textCell(m => formatNumber(m.score)) },
@@ -65,7 +69,10 @@ export const COLUMNS = [
   },
   {
     key: "age", title: "Report", note: "age", right: true, down: true, sort: m => m.age_s,
-    build: textCell((m, { statusAge }) => (m.age_s === null ? NO_VALUE : formatDuration(m.age_s + statusAge))),
+    build() {
+      const { update } = textCell((m, { statusAge }) => (m.age_s === null ? NO_VALUE : formatDuration(m.age_s + statusAge)))();
+      return { update, tick: update };
+    },
   },
   {
     key: "share", title: "Share, last minute", down: true, sort: m => m.minuteShare,

@@ -2,7 +2,7 @@
 
 import { make, setAttribute, setClass, setText } from "./dom-elements.js";
 import { overrideDescription, overrideTitle } from "./override-text.js";
-import { displayState, stateReason, stateText, whyFull } from "./status-model.js";
+import { displayState, silenceText, stateReason, stateText, whyFull } from "./status-model.js";
 
 /** A sign for each state, so that no state is shown by colour alone. */
 const SIGNS = {
@@ -16,27 +16,35 @@ export class MemberStateCell {
     this.sign.setAttribute("aria-hidden", "true");
     this.word = make("span", "word");
     this.badges = make("span", "badges");
-    this.reason = make("span", "reason");
+    this.why = make("span");
+    this.silence = make("span", "silence");  // only shown where the column with the age of the report is not
+    this.reason = make("span", "reason", this.why, this.silence);
     this.cell = cell;
     this.baseClass = cell.className;
     this.shownOverrides = "";  // as JSON
     cell.append(make("span", "state-line", this.sign, this.word, this.badges), this.reason);
   }
 
-  update(member) {
+  update(member, statusAge) {
     const state = displayState(member);
     const reason = stateReason(member);
     setClass(this.cell, `${this.baseClass} state ${state.replace(" ", "-")}`);
     setText(this.sign, SIGNS[state] ?? "?");
     setText(this.word, stateText(member));
     setAttribute(this.word, "title", state === "full" ? whyFull(member) : null);  // a line of its own would come and go
-    setText(this.reason, reason);
+    setText(this.why, reason);
     setAttribute(this.reason, "title", reason || null);
+    this.tick(member, statusAge);
     const others = member.overrides.filter(override => overrideTitle(override) !== state);  // the state says the rest
     const overrides = others.length ? JSON.stringify(others) : "";
     if (overrides === this.shownOverrides) return;
     this.shownOverrides = overrides;
     this.badges.replaceChildren(...others.map(makeBadge));
+  }
+
+  /** Update the age of a silent member's report, which grows between two statuses. */
+  tick(member, statusAge) {
+    setText(this.silence, silenceText(member, statusAge));
   }
 }
 

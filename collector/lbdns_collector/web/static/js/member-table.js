@@ -169,11 +169,10 @@ export class MemberTable {
 
   /** Update the ages of the reports, which grow between two statuses, and the sparklines. */
   tick(pool, sparklineValues, now) {
-    const ageColumn = COLUMNS.findIndex(({ key }) => key === "age");
     const shown = [...this.rows.values()].filter(row => row.element.isConnected);
     if (shown.length) sparklineValues.request(pool.name, shown.map(({ name }) => name), shown[0].lineMetrics(), now);
     for (const row of shown) {
-      row.cells[ageColumn].update(row.cells[ageColumn].cell, row.member, pool);
+      for (const { cell, tick } of row.cells) tick?.(cell, row.member, pool);
       row.drawLines(sparklineValues, now);
     }
   }

@@ -84,8 +84,8 @@ function memberProblem(pool, member, starts, now) {
   };
 }
 
-/** Return a reason without its last part, which states how long the problem has lasted. */
-const withoutAge = reason => reason.replace(/^no report for [\d.]+ \w+$|, for [\d.]+ \w+$/, "");
+/** Return a guard's reason without its last part, which states how long the problem has lasted. */
+const withoutAge = reason => reason.replace(/, for [\d.]+ \w+$/, "");
 
 const isGuard = kind => kind === "quarantined" || kind === "held back";
 

@@ -1,6 +1,8 @@
 // The newest status of the server, completed for display: rates computed from counters, totals for each pool.
 // Fields that older servers don't send get defaults here, so that no other file has to check for them.
 
+import { formatDuration } from "./value-format.js";
+
 const RATE_WINDOW = 3;  // seconds over which rates are computed; with a shorter window, rates would flicker
 const MIN_COUNTER_GAP = 0.9;  // seconds between two kept sets of counters
 
@@ -128,13 +130,26 @@ function addTotals(pool) {
   pool.parts = parts;
 }
 
-/** Return why a member is in its state, without the words that the state itself says; "" for no reason. */
+/** The end of a silent member's reason: how old its last report was at the time of the status. */
+const SILENCE = /(?:(^|; )no report)?( for)? [\d.]+ s( ago)?$/;
+
+/** Return why a member is in its state, without the words that the state itself says, and without the age of its last
+ * report; "" for no reason. */
 export function stateReason(member) {
   const state = displayState(member);
   const found = (state === "quarantined" || state === "held back" ? member.guard : member.reason) || member.guard;
+  if (state === "silent") return found.replace(SILENCE, "");
   const reason = found.replace(/^ramp (\d+)%$/, "slow start, $1 % of its share");
   for (const prefix of [`${state}: `, `${state} `]) if (reason.startsWith(prefix)) return reason.slice(prefix.length);
   return reason === state ? "" : reason;
+}
+
+/** Return how old a silent member's last report is, as the end of its reason; "" for other members. ``statusAge`` is in
+ * seconds. */
+export function silenceText(member, statusAge) {
+  const [found, before, preposition = "", ago = ""] = (member.state === "silent" && member.reason.match(SILENCE)) || [];
+  if (found === undefined || typeof member.age_s !== "number") return "";
+  return `${before === undefined ? "" : `${before}no report`}${preposition} ${formatDuration(member.age_s + statusAge)}${ago}`;
 }
 
 /** Return a member's state as the page shows it: a member that an operator has forced down, a usable member that a guard

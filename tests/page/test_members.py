@@ -54,7 +54,7 @@ async def test_a_state_is_said_once(browser: Browser) -> None:
         assert page.errors == []
 
 
-@pytest.mark.parametrize("reason, cause", [
+@pytest.mark.parametrize(("reason", "cause"), [
     ("no report for 14 s", ""),
     ("the checks fail; no report for 14 s", "the checks fail"),
     ("its agent stopped 14 s ago", "its agent stopped"),

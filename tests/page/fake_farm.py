@@ -38,6 +38,7 @@ class FakeFarm:
     bus: dict[str, Any] | None = None  # the connection to a bus
     shared: dict[str, Any] | None = None  # the state of the overrides that servers share
     shared_answers: dict[str, Any] | None = None  # the state of the answers that servers share
+    backups: dict[str, dict[str, Any]] = field(default_factory=dict)  # pool -> how it uses its backup
     has_history: bool = True
     fails_open: bool = False
     answer_length: int = 1  # members that an answer names
@@ -126,6 +127,7 @@ class FakeFarm:
         if self.is_current:
             for pool in document["pools"]:
                 pool["measured"] = True
+                pool["backup"] = self.backups.get(pool["name"])
                 pool["next"] = self.next_answers(pool["name"])
             document["server"] |= {
                 "started": self.started, "types": self.counts(uptime, A=25, AAAA=14, HTTPS=2),

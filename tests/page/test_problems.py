@@ -132,6 +132,48 @@ async def test_a_bus_without_a_connection_is_a_problem(browser: Browser) -> None
         assert page.errors == []
 
 
+async def test_a_pool_that_uses_its_backup_says_so(browser: Browser) -> None:
+    """The answer panel and the problems state which share of the answers the backup gets, why, and since when."""
+    farm = FakeFarm({"web": ["bilbo", "frodo", "gandalf"], "spare": ["sam"]})
+    text = "pool web: has no usable member; all answers name members of its backup spare"
+    logged(farm, 5000, "backup", "warning", text)
+    logged(farm, 4900, "backup", "info", "pool web: no longer sends clients to its backup spare")
+    logged(farm, 600, "backup", "warning", "pool web: is full; some answers name members of its backup spare")
+    logged(farm, 60, "backup", "warning", text)
+    use = "document.querySelector('.uses-backup:not([hidden])')"
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        farm.backups["web"] = {"pool": "spare", "share": 0.0, "why": ""}
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelectorAll('.members tbody tr').length === 4")
+        assert await page.run(f"{use} === null")
+        for share, why, said in (
+            (0.234, "is full", "23 % of the answers name members of pool spare, because pool web is full"),
+            (1.0, "has no usable member", "All answers name members of pool spare, because pool web has no usable"),
+        ):
+            farm.backups["web"] = {"pool": "spare", "share": share, "why": why}
+            await server.send_status()
+            await page.until(f"{use}?.textContent.startsWith('{said}')")
+            assert "(backup in use since " in await page.text(".uses-backup")
+            problem = await page.text(".problems .trouble")
+            assert re.match(r"web uses its backup since \d\d:\d\d:\d\d, for 1\d min\n", problem), problem
+            assert f"{why}: {said[0].lower()}{said[1:]}".split(", because")[0] in problem
+        farm.backups["web"] = {"pool": "spare", "share": 0.4, "why": "takes its clients back"}
+        await server.send_status()
+        await page.until(
+            f"{use}?.textContent.startsWith('40 % of the answers name members of pool spare, while pool web takes')"
+        )
+        assert "No action is needed" in await page.text(".problems .planned")
+        farm.backups["web"] = {"pool": "spare", "share": 0.0, "why": ""}
+        await server.send_event(
+            kind="backup", level="info", text="pool web: no longer sends clients to its backup spare", pool="web"
+        )
+        await server.send_status()
+        await page.until(f"{use} === null")
+        await page.until("document.querySelector('.problems .ended')?.innerText.startsWith('web uses its backup')")
+        assert "is full; some answers" in await page.text(".problems .ended")
+        assert page.errors == []
+
+
 async def test_a_broken_member_that_the_pool_needs_is_a_problem(browser: Browser) -> None:
     """A member in slow start needs no help; a member that serves no requests does, although answers still name it."""
     farm = demo_farm()
@@ -235,7 +277,7 @@ async def test_many_events_do_not_hide_since_when_a_pool_fails_open(browser: Bro
         await page.open(f"{server.url}/")
         await page.until("document.querySelector('.problem-head')?.innerText.includes('fail open since')")
         head = await page.text(".problem-head")
-        assert re.fullmatch(r"web fail open since [\d:]+, for 10 min", head), head
+        assert re.fullmatch(r"web fail open since [\d:]+, for 1\d min", head), head
         assert page.errors == []
 
 

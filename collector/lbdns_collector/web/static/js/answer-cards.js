@@ -1,6 +1,7 @@
 // The answer cards, at the top of the page: which member each name of a pool leads to now, and why; and which members the
 // answers of the last minute named, compared with the members' capacity.
 
+import { backupSentence } from "./backup-use.js";
 import { make, setAttribute, setChildren, setClass, setHidden, setStyle, setText } from "./dom-elements.js";
 import { COLOURS } from "./plotted-members.js";
 import { domainName, formatNumber, formatPercent, NO_VALUE, pluralize } from "./value-format.js";
@@ -12,12 +13,12 @@ export class AnswerCards {
     this.cards = new Map();
   }
 
-  /** Show a card for each of ``pools``. */
-  update(pools) {
+  /** Show a card for each of ``pools``. ``backupStarts`` maps pools that use their backup to Unix seconds. */
+  update(pools, backupStarts) {
     const cards = pools.map(pool => {
       let card = this.cards.get(pool.name);
       if (!card) this.cards.set(pool.name, card = new AnswerCard(pool.name, this.explain));
-      card.update(pool, this.plottedMembers.poolState(pool.name).slots);
+      card.update(pool, this.plottedMembers.poolState(pool.name).slots, backupStarts.get(pool.name));
       return card.element;
     });
     setChildren(this.container, cards);
@@ -44,16 +45,20 @@ class AnswerCard {
     const title = make("h2", "unseen", `Answers of pool ${pool}`);
     title.id = `answers-${pool}`;
     this.list = make("ul", "next-answers");
+    this.backup = make("p", "uses-backup");
     this.strip = new AnswerStrip();
-    this.element = make("section", "panel answer", title, this.list, this.strip.element);
+    this.element = make("section", "panel answer", title, this.list, this.backup, this.strip.element);
     setAttribute(this.element, "aria-labelledby", title.id);
   }
 
-  update(pool, slots) {
+  update(pool, slots, backupSince) {
     const names = namesOf(pool);
     while (this.rows.length < names.length) this.rows.push(new NextAnswer(this.explain));
     names.forEach(({ owner, policy }, i) => this.rows[i].update(domainName(owner, pool.zone), policy, pool));
     setChildren(this.list, this.rows.slice(0, names.length).map(row => row.element));
+    const usesBackup = backupSentence(pool, backupSince);
+    setText(this.backup, usesBackup);
+    setHidden(this.backup, !usesBackup);
     this.strip.update(pool, slots);
   }
 }

@@ -5,7 +5,7 @@ import { foldProblems } from "./folded-problems.js";
 export const HOUR = 3600;  // seconds
 
 /** Kinds of event that begin a problem, which lasts until an event of level info ends it. */
-const LASTING = new Set(["state", "guard", "fail_open", "collector", "history"]);
+const LASTING = new Set(["state", "guard", "fail_open", "backup", "collector", "history"]);
 /** What events of other kinds report lasts only for a moment. An operator's overrides are no problems. */
 const NO_PROBLEMS = new Set(["override"]);
 
@@ -50,5 +50,6 @@ function describe({ kind, pool, member, text }) {
     return { who: member, kind: word, what, pool, likeness: `${word}\n${pool}\n${what}`, isPlanned: reason.startsWith("forced down") };
   }
   if (kind === "fail_open") return { who: pool, kind: "fail open", what: withoutPool.replace(/^fails open: ([^;]*).*$/, "$1") };
+  if (kind === "backup") return { who: pool, kind: "uses its backup", what: withoutPool };
   return { who: member || pool || "lbdns", kind: kind.replaceAll("_", " "), what: withoutPool };
 }

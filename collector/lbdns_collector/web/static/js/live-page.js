@@ -1,6 +1,7 @@
 // Entry point of the live page: connects the event stream to the status model and to all panels.
 
 import { AnswerCards, leadingAnswer } from "./answer-cards.js";
+import { backupStarts } from "./backup-use.js";
 import { setHidden, setText } from "./dom-elements.js";
 import { HOUR, findEndedProblems } from "./ended-problems.js";
 import { EventLog } from "./event-log.js";
@@ -55,7 +56,7 @@ function refresh() {
 }
 
 function updateAnswers() {
-  answerCards.update(poolList.shownPools);
+  answerCards.update(poolList.shownPools, backupStarts(eventLog.events));
   tabSign.setAnswer(poolList.shownPools.length ? leadingAnswer(poolList.shownPools[0]) : null);
   const isMissing = alone !== "" && !model.pools.length;
   setHidden(byId("no-pool"), !isMissing);

@@ -1,5 +1,6 @@
 // Finds the problems in a status: what is wrong, since when, and what to do. The result is empty when all is well.
 
+import { backupProblems } from "./backup-use.js";
 import { foldProblems } from "./folded-problems.js";
 import { displayState, stateReason } from "./status-model.js";
 import { domainName } from "./value-format.js";
@@ -34,7 +35,8 @@ export function findProblems(model, events, now) {
   }));
   const members = model.pools.flatMap(pool => pool.members.map(member => memberProblem(pool, member, starts, now)).filter(Boolean));
   members.sort((a, b) => STATE_ORDER.indexOf(a.kind) - STATE_ORDER.indexOf(b.kind));
-  const problems = [...serverProblems(model), ...pools, ...foldProblems(members, "since"), ...rejectedProblem(model.rejected)];
+  const backups = backupProblems(model.pools, events);
+  const problems = [...serverProblems(model), ...pools, ...backups, ...foldProblems(members, "since"), ...rejectedProblem(model.rejected)];
   return problems.sort((a, b) => a.isPlanned - b.isPlanned);  // a stable sort
 }
 

@@ -24,7 +24,7 @@ function completeMember(member) {
 }
 
 function completePool(pool) {
-  return { ...pool, members: asList(pool.members).map(completeMember), policies: asObject(pool.policies), next: asObject(pool.next), shadow: asList(pool.shadow) };
+  return { ...pool, members: asList(pool.members).map(completeMember), policies: asObject(pool.policies), next: asObject(pool.next), backup: pool.backup ?? null, shadow: asList(pool.shadow) };
 }
 
 export class StatusModel {

@@ -72,6 +72,10 @@ async def test_a_row_states_the_age_of_the_report_once(browser: Browser, reason:
         await page.until(f"parseInt({cells_script('frodo')}['Report age']) > 15")  # the page counts on
         cells = await page.run(cells_script("frodo"))
         assert cells["State"] == f"✕ silent {cause}".strip()
+        await page.until("document.querySelector('.why tbody tr.excluded, .why tbody .silent')")
+        assert await page.run(
+            "document.querySelector('.why tbody .silent').innerText.replace(/\\s+/g, ' ').trim()"
+        ) == (f"✕ silent {cause}".strip())
         await page.run("[...document.querySelectorAll('.opener')][1].click()")
         assert await page.text(".why-state") == (f"silent: {cause}" if cause else "silent")
         await page.click(".chooser summary")

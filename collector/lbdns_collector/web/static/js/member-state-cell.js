@@ -25,7 +25,8 @@ export class MemberStateCell {
     cell.append(make("span", "state-line", this.sign, this.word, this.badges), this.reason);
   }
 
-  update(member, statusAge) {
+  /** Show a member's state. Without ``statusAge`` (seconds), the table always shows the age of the report elsewhere. */
+  update(member, statusAge = null) {
     const state = displayState(member);
     const reason = stateReason(member);
     setClass(this.cell, `${this.baseClass} state ${state.replace(" ", "-")}`);
@@ -44,7 +45,7 @@ export class MemberStateCell {
 
   /** Update the age of a silent member's report, which grows between two statuses. */
   tick(member, statusAge) {
-    setText(this.silence, silenceText(member, statusAge));
+    setText(this.silence, statusAge === null ? "" : silenceText(member, statusAge));
   }
 }
 

@@ -14,7 +14,7 @@ CASES = FOLDER / "alerts-test.yml"
 CONFIG = FOLDER / "prometheus.yml"
 DASHBOARD = FOLDER / "grafana-dashboard.json"
 #: The beginnings of the names of metrics that only servers with a bus, or pools with a backup, export
-OPTIONAL = ("lbdns_bus_", "lbdns_pool_backup_")
+OPTIONAL = ("lbdns_bus_", "lbdns_shared_", "lbdns_pool_backup_")
 #: Values such as Grafana substitutes for its variables
 _VARIABLES = {"$__rate_interval": "1m", "$instance": ".*", "$pool": ".*"}
 

@@ -86,14 +86,6 @@ def test_documented_metrics_are_on_the_dashboard() -> None:
     manual = (ROOT / "docs" / "reference" / "prometheus.md").read_text()
     rows = set(re.findall(r"^\| `(lbdns_\w+)` \|", manual, re.MULTILINE))
     shown = DASHBOARD.read_text()
-<<<<<<< HEAD
-    rare = {
-        name
-        for name in rows
-        if name.startswith(("lbdns_dns_forward_", "lbdns_bus_", "lbdns_shared_", "lbdns_pool_backup_"))
-    }
-=======
-    rare = {name for name in rows if name.startswith("lbdns_dns_forward_")}
->>>>>>> e3e13caa (Page: the explanation's rows of silent members leave the age to its column; tests of the backup and bus panels)
+    rare = {name for name in rows if name.startswith(("lbdns_dns_forward_", "lbdns_shared_"))}
     redundant = {"lbdns_shadow_answers_total"}
     assert sorted(name for name in rows - rare - redundant if name not in shown) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 from pathlib import Path
@@ -15,6 +16,7 @@ from lbdns_agent.missing_values import MissingValueError
 from lbdns_agent.webserver.haproxy_workers import HaproxyWorkers, haproxy_status
 from lbdns_agent.webserver.status_page import parse_page_url
 from lbdns_agent.webserver.worker_status import WorkerStatus
+from lbdns_tools.free_ports import free_port
 from tests.agent.waiting import run_to_end, until
 from tests.agent.web import ForkingServer, answer, web_server
 from tests.agent.web_programs import get, haproxy, open_request
@@ -127,6 +129,25 @@ def test_requests_in_progress_and_in_the_queue(tmp_path: Path) -> None:
             assert (status.busy, status.idle) == (3.0, 0.0), (
                 "the request in progress, the one in the queue, and the agent's own"
             )
+
+
+@needs(programs=("haproxy",))
+def test_a_wrong_path_at_a_real_haproxy(tmp_path: Path) -> None:
+    advice = "check that the path is that of 'stats uri', followed by ';csv'"
+    with haproxy(tmp_path, free_port()) as (_, csv):
+        for path, what in (("/stats", "not a table of HAProxy's statistics"), ("/other;csv", "HTTP status 503")):
+            url = parse_page_url(f"http://127.0.0.1:{csv}{path}", "")
+            with pytest.raises(MissingValueError, match=f"^{re.escape(f'{url}: {what}; {advice}')}$"):
+                run_to_end(HaproxyWorkers(url).read())
+
+
+@needs(programs=("haproxy",))
+def test_a_long_table_of_a_real_haproxy(tmp_path: Path) -> None:
+    """HAProxy sends a long table in chunks, and in parts over its socket."""
+    servers = "".join(f"    server s{number} 127.0.0.1:9 maxconn 5\n" for number in range(1000))
+    with haproxy(tmp_path, free_port(), f"maxconn 5\n{servers}") as (_, csv):
+        for place in (parse_page_url(f"http://127.0.0.1:{csv}/stats;csv", ""), str(tmp_path / "stats.sock")):
+            assert run_to_end(HaproxyWorkers(place).read()).idle == 5.0 * 1001
 
 
 def test_sockets_that_cannot_be_read(tmp_path: Path) -> None:

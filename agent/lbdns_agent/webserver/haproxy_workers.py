@@ -14,10 +14,12 @@ from lbdns_shared.haproxy_statistics import StatisticsRow, parse_statistics
 
 LARGEST: Final = 4 * 1024 * 1024  # bytes: 1,000 servers take about 0.5 MB
 _FRONT_END, _BACK_END, _SERVER = "0", "1", "2"  # column 'type'
+_PATH_ADVICE: Final = "check that the path is that of 'stats uri', followed by ';csv'"
 _ADVICE: Final[Mapping[int, str]] = {
     401: "the page must not require a password ('stats auth')",
     403: "allow this host to read the page",
-    404: "check that the path is that of 'stats uri', followed by ';csv'",
+    404: _PATH_ADVICE,
+    503: _PATH_ADVICE,  # HAProxy's status for a path that no back end serves
 }
 
 
@@ -48,7 +50,8 @@ class HaproxyWorkers:
             rows = parse_statistics(text.decode("utf-8", "replace"))
             return haproxy_status(rows, self._proxies, self._workers, self._own)
         except ValueError as error:
-            raise MissingValueError(f"{self._place}: {error}") from None
+            hint = "" if self._page is None or ";csv" in self._page.url.target else f"; {_PATH_ADVICE}"
+            raise MissingValueError(f"{self._place}: {error}{hint}") from None
 
 
 def haproxy_status(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Final
 
 from lbdns_packaging.archives import repack_tar_gz
-from lbdns_packaging.program_runs import run_program
+from lbdns_packaging.program_runs import run_program, temporary_folder
 
 #: Distribution -> its folder
 PYTHON_DISTRIBUTIONS: Final = {"lbdns-agent": "agent", "lbdns": ".", "lbdns-tools": "tools"}
@@ -32,9 +33,11 @@ def build_python_wheels(source: Path, out: Path, epoch: int) -> list[Path]:
 def build_distribution(folder: Path, out: Path, kind: str, epoch: int) -> Path:
     """Build the ``kind`` ("wheel" or "sdist") of the distribution in ``folder``, and return the file in ``out``."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
-    before = set(out.iterdir())
-    run_program([sys.executable, "-c", _BUILD, kind, str(out)], folder=folder, environment=environment, check=True)
-    (built,) = set(out.iterdir()) - before
-    if kind == "sdist":
-        repack_tar_gz(built, epoch)
-    return built
+    # In a folder of its own, since an earlier build may have left a file with the same name in 'out'
+    with temporary_folder() as temporary:
+        command = [sys.executable, "-c", _BUILD, kind, str(temporary)]
+        run_program(command, folder=folder, environment=environment, check=True)
+        (built,) = temporary.iterdir()
+        if kind == "sdist":
+            repack_tar_gz(built, epoch)
+        return Path(shutil.copy(built, out))

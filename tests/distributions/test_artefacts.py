@@ -63,6 +63,13 @@ def lines(*command: str | Path) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
+def test_a_build_replaces_the_artefact_of_an_earlier_one(source: Path, tmp_path: Path) -> None:
+    before = tmp_path / f"lbdns_agent-{VERSION}-py3-none-any.whl"
+    before.write_bytes(b"of an earlier build")
+    assert build_distribution(source / PYTHON_DISTRIBUTIONS["lbdns-agent"], tmp_path, "wheel", 0) == before
+    assert zipfile.is_zipfile(before)
+
+
 def test_all_artefacts_are_built(built: Path) -> None:
     assert {path.name for path in built.iterdir()} == {
         "lbdns-agent.pyz",

@@ -52,3 +52,14 @@ def test_clients_do_not_make_up_for_a_pause() -> None:
         assert load._sending_time(10.5) == pytest.approx(0.6), "50 queries were sent before a pause of ten seconds"
         load.tally.sent = 60
         assert load._sending_time(10.6) == pytest.approx(0.7)
+
+
+def test_answers_that_the_client_has_no_room_for_are_counted() -> None:
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as server:
+        server.bind(("127.0.0.1", 0))
+        load = WindowedLoad(server.getsockname()[1], 0, rate=0)
+        client = next(iter(load._sockets.values()))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)  # Linux's minimum
+        for _ in range(100):
+            server.sendto(bytes(512), client.getsockname())
+        assert load.run().overflows > 0

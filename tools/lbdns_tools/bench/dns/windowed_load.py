@@ -10,12 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from lbdns.sockets.binding import enlarge, overflows
 from lbdns_tools.bench.dns.latency_prober import query_wire
 
 PORTS: Final = 32  # of the client; the kernel distributes them among the workers' sockets
 WINDOW: Final = 8  # queries in flight from each port
 BEHIND: Final = 0.1  # seconds; after a pause, clients make up for no more than the queries of this time
 GIVE_UP: Final = 10.0  # seconds without an answer after which a query is lost; a busy server may take several
+_RECEIVE_BUFFER: Final = 4 * 1024 * 1024  # bytes for each port; after a restart, many answers arrive at once
 QUERY: Final = query_wire("round.robin.bench", edns=False)
 _NO_ANSWER_RECORDS: Final = b"\0\0"  # their number in the header, for example that of a truncated response
 
@@ -28,6 +30,7 @@ class QueryTally:
     answered: int = 0
     lost: int = 0
     unexpected: int = 0  # datagrams other than an answer with a record to a query in flight
+    overflows: int = 0  # datagrams that the receive buffers of the client's own ports had no room for
     longest: float = 0.0  # seconds from a query to its answer
     seconds: float = 0.0
     disruptions: list[str] = field(default_factory=list)  # a description of each disruption
@@ -54,6 +57,7 @@ class WindowedLoad:
         for _ in range(PORTS):
             sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             sock.setblocking(False)
+            enlarge(sock, _RECEIVE_BUFFER)
             sock.connect((host, port))
             self._sockets[sock.fileno()] = sock
         self._in_flight: dict[int, dict[bytes, float]] = {descriptor: {} for descriptor in self._sockets}
@@ -76,6 +80,7 @@ class WindowedLoad:
                 self._sweep(now)
         self.tally.seconds = time.monotonic() - began
         for sock in self._sockets.values():
+            self.tally.overflows += overflows(sock)
             sock.close()
         return self.tally
 
@@ -98,13 +103,16 @@ class WindowedLoad:
         while len(in_flight) < self._window and self._has_more():
             if self._rate and tally.sent > self._rate * elapsed:
                 return
-            tally.sent += 1
-            number = (tally.sent & 0xFFFF).to_bytes(2, "big")
+            number = (tally.sent + 1 & 0xFFFF).to_bytes(2, "big")
             try:
                 sock.send(number + self._query)
+            except BlockingIOError:
+                return  # the port's send buffer is full: the query has not been sent
             except OSError:
                 tally.lost += 1  # refused: no socket is bound to the port
+                tally.sent += 1
                 continue
+            tally.sent += 1
             in_flight[number] = now
 
     def _receive(self, descriptor: int) -> None:

@@ -32,7 +32,7 @@ TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format venv native install lock lab-quick faults faults-quick soak \
-	dist packages packages-check machines machines-quick machines-upgrades machines-cgroups deps-debian deps-lab deps-packaging debian-packages check-python clean
+	dist packages packages-check image-check machines machines-quick machines-upgrades machines-cgroups deps-debian deps-lab deps-packaging debian-packages check-python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -171,6 +171,9 @@ packages: dist ## build packages of Debian and RPM into dist/, after dist (as ro
 
 packages-check: packages ## install and run each artefact in new root file systems of Debian 11, 12 and 13 (as root)
 	$(PACKAGING) check
+
+image-check: packages ## build and run the Containerfile's image with podman and crun, under a minute (as root)
+	$(PACKAGING) image
 
 machines: packages ## install the packages on machines booted with systemd, and use them; about 15 minutes (as root)
 	$(MACHINES) full

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lbdns_packaging.agent_zipapp import build_agent_zipapp
 from lbdns_packaging.arm64_check import check_arm64
+from lbdns_packaging.container_check import check_container
 from lbdns_packaging.debian_releases import SERVER_RELEASES
 from lbdns_packaging.empty_native_wheel import build_empty_native_wheel
 from lbdns_packaging.install_checks import CHECKS, run_check
@@ -64,16 +65,29 @@ def check_artefacts(out: Path) -> list[Path]:
     return []
 
 
+def check_image(out: Path) -> list[Path]:
+    """Build the Containerfile's image from the package in ``out``, and run it. Needs root."""
+    began = time.monotonic()
+    check_container(out, WORK, version())
+    print(f"image: good, {time.monotonic() - began:.0f} s")
+    return []
+
+
 #: Downloads and root file systems, which later runs reuse, and what is being built
 WORK = ROOT / "build" / "packaging"
-PARTS = {"wheels": build_wheels, "native": build_native, "packages": build_packages, "check": check_artefacts}
+PARTS = {
+    "wheels": build_wheels, "native": build_native, "packages": build_packages, "check": check_artefacts,
+    "image": check_image,
+}  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m lbdns_packaging", description=__doc__)
     parser.add_argument(
-        "part", choices=sorted(PARTS), help="what to build, or 'check' to install and run the artefacts"
+        "part",
+        choices=sorted(PARTS),
+        help="what to build, 'check' to install and run the artefacts, or 'image' to build and run the container image",
     )
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder for the artefacts (default: dist)")
     options = parser.parse_args(arguments)

@@ -95,6 +95,23 @@ class DatagramBatch:
     @staticmethod
     def reply(fd: int, peer: Peer, response: bytes) -> bool: ...
 
+def operating_point(
+    capacities: Sequence[float],
+    cores: Sequence[float],
+    rate: float,
+    in_progress: float,
+    max_utilisation: float,
+    accuracy: float,
+    steps: int,
+) -> tuple[list[float], list[float]]: ...
+def variance_between(
+    speeds: Sequence[float], variances: Sequence[float], inner: Sequence[float], steps: int
+) -> float: ...
+def fill_to_level(
+    loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
+) -> list[float]: ...
+def smooth_order(weights: Sequence[float], credits: Sequence[float], length: int) -> list[int]: ...
+
 @final
 class ReportEnvelope:
     @property

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS: Final = (
     "lbdns_shared",
     "lbdns_agent",
+    "lbdns.native_extension",
     "lbdns.text",
     "lbdns.policies",
     "lbdns.scores",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from lbdns import native_extension
 from lbdns.answering.cookies import ServerCookies
 from lbdns.answering.member_lists import ListCursor
 from lbdns.answering.member_selection import FamilyAffinity, MemberSelector, PlanCursor, RetransmissionCache
@@ -20,16 +21,12 @@ from lbdns.config.server_section import PlaneName
 from lbdns.policies.plan import Plan
 from lbdns_shared.errors import LbdnsError
 
-try:
+if native_extension.AVAILABLE:
     import lbdns_native
-except ImportError:  # the Python plane does not need the native extension
-    lbdns_native = None  # type: ignore[assignment]
 
-#: The version of the interface to the native extension, which is built and upgraded separately
-INTERFACE: Final = 4
-#: Whether the extension was built for another version of lbdns
-STALE: Final = lbdns_native is not None and getattr(lbdns_native, "INTERFACE", 1) != INTERFACE
-AVAILABLE: Final = lbdns_native is not None and not STALE
+INTERFACE: Final = native_extension.INTERFACE
+STALE: Final = native_extension.STALE
+AVAILABLE: Final = native_extension.AVAILABLE
 
 
 class Plane:

@@ -15,6 +15,10 @@ from typing import Final
 from lbdns.choosing.request_cost import ENOUGH, MIN_CPU, RequestCost
 from lbdns.choosing.robust_estimates import robust_mean, winsorised
 from lbdns.config.pool_section import MAX_SPEED_GAIN
+from lbdns.native_extension import AVAILABLE
+
+if AVAILABLE:
+    import lbdns_native
 
 PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior belief that all CPUs are equal
 UNLIKELY: Final = 5.0  # standard deviations by which the cost of a member's requests has changed if not by chance
@@ -84,7 +88,7 @@ def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list
     if not known:
         return list(speeds)
     inner = winsorised([speed for speed, _ in known])
-    between = _variance_between_members(known, inner)
+    between = variance_between_members(known, inner)
     mean = _mean_speed(known, inner, between)
     return [
         speed if variance == math.inf else mean + (speed - mean) * between / (between + max(variance, MIN_VARIANCE))
@@ -92,14 +96,21 @@ def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list
     ]
 
 
-def _variance_between_members(known: Sequence[tuple[float, float]], inner: Sequence[float]) -> float:
+def variance_between_members(known: Sequence[tuple[float, float]], inner: Sequence[float]) -> float:
     """Return the relative variance of the members' true speeds, by the method of Paule and Mandel (1982).
 
     ``known`` lists (speed, relative variance) pairs; ``inner`` lists the winsorised speeds. With this variance, the
     expected differences between members equal the observed differences. False reports from one member can only make
     this variance too large. In that case, the other members' estimates stay close to their observed speeds.
     """
+    if not AVAILABLE:
+        return python_variance_between_members(known, inner)
+    speeds, variances = [speed for speed, _ in known], [variance for _, variance in known]
+    return lbdns_native.variance_between(speeds, variances, inner, _STEPS)
 
+
+def python_variance_between_members(known: Sequence[tuple[float, float]], inner: Sequence[float]) -> float:
+    """Return the same variance as ``variance_between_members``, without the native extension."""
     speeds, variances = [speed for speed, _ in known], [variance for _, variance in known]
 
     def differences(between: float) -> float:

@@ -18,11 +18,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from lbdns.native_extension import AVAILABLE
 from lbdns.policies.highest_scores import fastest, nearly_highest, why_fastest
 from lbdns.policies.operating_point import operating_point
 from lbdns.policies.plan import MemberView, Plan, PolicySpec, PoolView, Selections, rotation
 from lbdns.policies.ranking import as_best
 from lbdns.policies.weighted import MAX_LENGTH, MIN_LENGTH, carried_credits, smooth_order, smooth_plan
+
+if AVAILABLE:
+    import lbdns_native
 
 if TYPE_CHECKING:
     from random import Random
@@ -159,6 +163,15 @@ def fill_to_level(
     If ``amount`` exceeds the sum of the limits, all parts exceed their limits by the same factor. All ``widths`` and
     ``limits`` are positive.
     """
+    if not AVAILABLE:
+        return python_fill_to_level(loads, widths, limits, amount)
+    return lbdns_native.fill_to_level(loads, widths, limits, amount)
+
+
+def python_fill_to_level(
+    loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
+) -> list[float]:
+    """Return the same parts as ``fill_to_level``, without the native extension."""
     parts = [0.0] * len(loads)
     unlimited, rest = list(range(len(loads))), amount
     while unlimited and rest > 0:

@@ -18,6 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lbdns.native_extension import AVAILABLE
+
+if AVAILABLE:
+    import lbdns_native
+
 MAX_UTILISATION: Final = 0.98  # above this utilisation the shares hardly change, but the search takes longer
 _ACCURACY: Final = 1e-3  # relative to the wanted rate or load
 _STEPS: Final = 60  # of the bisection, at most
@@ -41,6 +46,18 @@ def operating_point(
     serve. ``in_progress`` is the maximum number of requests in progress in the whole pool. There is such a maximum if
     each client waits for a response before its next request.
     """
+    if not AVAILABLE:
+        return python_operating_point(capacities, cores, rate, in_progress)
+    rates, loads = lbdns_native.operating_point(
+        capacities, cores, rate, in_progress, MAX_UTILISATION, _ACCURACY, _STEPS
+    )
+    return OperatingPoint(tuple(rates), tuple(loads))
+
+
+def python_operating_point(
+    capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
+) -> OperatingPoint:
+    """Return the same numbers as ``operating_point``, without the native extension."""
     servers = [_server(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
     if wanted <= 0:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from lbdns.native_extension import AVAILABLE
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
 from lbdns.policies.ranking import by_capacity
+
+if AVAILABLE:
+    import lbdns_native
 
 if TYPE_CHECKING:
     from random import Random
@@ -39,6 +43,13 @@ def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections |
 
 def smooth_order(weights: Sequence[float], credits: Sequence[float], length: int) -> tuple[int, ...]:
     """Return the first ``length`` selections of members with the given shares and credits (see ``smooth_plan``)."""
+    if not AVAILABLE:
+        return python_smooth_order(weights, credits, length)
+    return tuple(lbdns_native.smooth_order(weights, credits, length))
+
+
+def python_smooth_order(weights: Sequence[float], credits: Sequence[float], length: int) -> tuple[int, ...]:
+    """Return the same selections as ``smooth_order``, without the native extension."""
     shares = enumerate(zip(weights, credits, strict=True))
     first = [((0.5 - credit) * (1 / weight), i) for i, (weight, credit) in shares if weight > 0]
     if len(first) > length:

@@ -11,13 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::datagram_binding::{DatagramBatch, Peer};
+use crate::planning_binding;
 use crate::report_batch_binding::{ReportBatch, ReportKeys};
 use crate::report_binding::ReportEnvelope;
 use crate::report_figures_binding::{HostCapacity, ReportScore};
 use crate::{answer_table, cookies, datagram_batch, family_affinity, rate_limiter, retransmission_cache, siphash};
 
 /// The version of the interface to Python; `lbdns.answering.plane` rejects extensions with another version.
-const INTERFACE: u32 = 4;
+const INTERFACE: u32 = 5;
 
 type Parts = (Vec<u8>, Vec<u8>);
 
@@ -329,5 +330,6 @@ fn lbdns_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ReportKeys>()?;
     module.add_class::<ReportBatch>()?;
     module.add_class::<ReportScore>()?;
-    module.add_class::<HostCapacity>()
+    module.add_class::<HostCapacity>()?;
+    planning_binding::add_functions(module)
 }

@@ -17,6 +17,8 @@
 //!   report_batch             recvmmsg; report_envelope then reads each datagram
 //! report_figures_binding     the Python classes for capacity, derived metrics and scores: type conversions only
 //!   report_figures           computes them from a report's metrics
+//! planning_binding           the Python functions for planning: type conversions only
+//!   planning_arithmetic      the arithmetic that takes longest when a large pool is planned
 //! ```
 //!
 //! This crate is optional, because lbdns has the same fast paths in Python. All other queries take the slow path,
@@ -30,6 +32,8 @@ mod datagram_binding;
 pub mod family_affinity;
 pub mod fast_path;
 pub mod member_lists;
+pub mod planning_arithmetic;
+mod planning_binding;
 pub mod query_sampler;
 pub mod rate_limiter;
 pub mod report_batch;

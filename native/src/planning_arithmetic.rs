@@ -1,0 +1,255 @@
+//! The arithmetic that takes longest when a large pool is planned.
+//!
+//! The Python code in `lbdns/policies/` and `lbdns/choosing/capacity_estimate.py` computes the same numbers in the same
+//! order of operations, and explains them. It also owns the constants, which it passes as arguments.
+
+use std::cmp::Ordering;
+
+/// How Python adds the items of a list: since Python 3.12, `sum` compensates for rounding errors.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Adding {
+    Plain,
+    Compensated,
+}
+
+impl Adding {
+    pub fn sum(self, values: impl Iterator<Item = f64>) -> f64 {
+        if self == Adding::Plain {
+            return values.fold(0.0, |total, value| total + value);
+        }
+        let (mut total, mut lost) = (0.0_f64, 0.0_f64);
+        for value in values {
+            let next = total + value;
+            lost += if total.abs() >= value.abs() { (total - next) + value } else { (value - next) + total };
+            total = next;
+        }
+        if lost != 0.0 && lost.is_finite() {
+            total + lost
+        } else {
+            total
+        }
+    }
+}
+
+/// A member as the search for the operating point sees it.
+struct Server {
+    capacity: f64,
+    parallel: f64, // m
+    extra: f64,    // (m - 1) / 2
+    exponent: f64, // 1 / m
+}
+
+/// Each member's requests/s, the requests in progress, and the sums of both.
+struct Split {
+    rates: Vec<f64>,
+    loads: Vec<f64>,
+    rate: f64,
+    load: f64,
+}
+
+impl Split {
+    /// Return the split at which one more request/s costs `cost` seconds at every member.
+    fn at(servers: &[Server], cost: f64, adding: Adding) -> Split {
+        let (mut rates, mut loads) = (Vec::with_capacity(servers.len()), Vec::with_capacity(servers.len()));
+        for server in servers {
+            let times = cost * server.capacity / server.parallel;
+            if times <= 1.0 {
+                rates.push(0.0);
+                loads.push(0.0);
+                continue;
+            }
+            let half = times + server.extra;
+            let x = (times - 1.0) / (half + (half * half - times * (times - 1.0)).sqrt());
+            let utilisation = x.powf(server.exponent);
+            rates.push(server.capacity * utilisation);
+            loads.push(server.parallel * utilisation / (1.0 - x));
+        }
+        let (rate, load) = (adding.sum(rates.iter().copied()), adding.sum(loads.iter().copied()));
+        Split { rates, loads, rate, load }
+    }
+
+    fn missing(&self, wanted: f64, in_progress: f64) -> f64 {
+        let (by_rate, by_load) = (1.0 - self.rate / wanted, 1.0 - self.load / in_progress);
+        if by_load < by_rate {
+            by_load
+        } else {
+            by_rate
+        }
+    }
+}
+
+/// The limits of the search for the operating point.
+pub struct SearchLimits {
+    pub max_utilisation: f64,
+    pub accuracy: f64,
+    pub steps: u32,
+}
+
+/// Return each member's ideal requests/s, and the resulting requests in progress. All capacities are above 0.
+pub fn operating_point(
+    capacities: &[f64],
+    cores: &[f64],
+    rate: f64,
+    in_progress: f64,
+    limits: &SearchLimits,
+    adding: Adding,
+) -> (Vec<f64>, Vec<f64>) {
+    let servers: Vec<Server> = capacities
+        .iter()
+        .zip(cores)
+        .map(|(&capacity, &cores)| {
+            let rounded = cores.round_ties_even();
+            let parallel = if rounded > 1.0 { rounded } else { 1.0 };
+            Server { capacity, parallel, extra: (parallel - 1.0) / 2.0, exponent: 1.0 / parallel }
+        })
+        .collect();
+    let most = limits.max_utilisation * adding.sum(capacities.iter().copied());
+    let wanted = if most < rate { most } else { rate };
+    let in_progress = if in_progress > 1.0 { in_progress } else { 1.0 };
+    if wanted <= 0.0 {
+        return (vec![0.0; servers.len()], vec![0.0; servers.len()]);
+    }
+    let first = servers.iter().map(|server| server.parallel / server.capacity).fold(f64::INFINITY, f64::min);
+    let mut low = first * (1.0 - 1e-9);
+    let mut high = 4.0 * low;
+    let (mut below, mut above) = (Split::at(&servers, low, adding), Split::at(&servers, high, adding));
+    while above.missing(wanted, in_progress) > 0.0 {
+        (low, high) = (high, 4.0 * high);
+        (below, above) = (above, Split::at(&servers, high, adding));
+    }
+    for _ in 0..limits.steps {
+        let middle = (low * high).sqrt();
+        let tried = Split::at(&servers, middle, adding);
+        let missing = tried.missing(wanted, in_progress);
+        if missing > 0.0 {
+            (low, below) = (middle, tried);
+        } else {
+            (high, above) = (middle, tried);
+        }
+        if missing.abs() <= limits.accuracy {
+            break;
+        }
+    }
+    let (lacks, exceeds) = (below.missing(wanted, in_progress), -above.missing(wanted, in_progress));
+    let part = if lacks > 0.0 { lacks / (lacks + exceeds) } else { 0.0 };
+    let between = |below: &[f64], above: &[f64]| -> Vec<f64> {
+        below.iter().zip(above).map(|(one, other)| one + part * (other - one)).collect()
+    };
+    let (rates, loads) = (between(&below.rates, &above.rates), between(&below.loads, &above.loads));
+    let total = adding.sum(rates.iter().copied());
+    let scale = if total > 0.0 { rate / total } else { 0.0 };
+    (rates.into_iter().map(|rate| rate * scale).collect(), loads)
+}
+
+/// Observed speeds, their relative variances, and the winsorised speeds.
+pub struct Speeds<'a> {
+    pub speeds: &'a [f64],
+    pub variances: &'a [f64],
+    pub inner: &'a [f64],
+    pub adding: Adding,
+}
+
+impl Speeds<'_> {
+    /// Return the mean of the speeds, weighting each by the inverse of its total variance.
+    fn mean(&self, between: f64) -> f64 {
+        let weight = |variance: &f64| 1.0 / (variance + between);
+        let total = self.adding.sum(self.variances.iter().zip(self.inner).map(|(v, inner)| weight(v) * inner));
+        total / self.adding.sum(self.variances.iter().map(weight))
+    }
+
+    fn differences(&self, between: f64) -> f64 {
+        let mean = self.mean(between);
+        self.adding.sum(self.speeds.iter().zip(self.variances).map(|(speed, variance)| {
+            let gap = speed / mean - 1.0;
+            gap * gap / (variance + between)
+        }))
+    }
+
+    /// Return the relative variance of the members' true speeds.
+    pub fn variance_between(&self, steps: u32) -> f64 {
+        let expected = self.speeds.len() as f64 - 1.0;
+        let (mut low, mut high) = (0.0, self.speeds.len() as f64);
+        if self.differences(low) <= expected {
+            return 0.0;
+        }
+        while self.differences(high) > expected {
+            high *= 4.0;
+        }
+        for _ in 0..steps {
+            let middle = (low + high) / 2.0;
+            if self.differences(middle) > expected {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
+}
+
+fn ordered(one: f64, other: f64) -> Ordering {
+    one.partial_cmp(&other).unwrap_or(Ordering::Equal)
+}
+
+/// Return the level L (load per width) that solves `sum(max(0, L * width - load)) = amount`.
+fn water_level(members: &mut [(f64, f64, f64)], amount: f64) -> f64 {
+    members.sort_by(|a, b| ordered(a.0, b.0).then(ordered(a.1, b.1)).then(ordered(a.2, b.2)));
+    let (mut total_load, mut total_width, mut level) = (0.0, 0.0, 0.0);
+    for &(own_level, load, width) in members.iter() {
+        if total_width != 0.0 && level <= own_level {
+            break;
+        }
+        total_load += load;
+        total_width += width;
+        level = (amount + total_load) / total_width;
+    }
+    level
+}
+
+/// Split `amount` into parts, each within its limit, that bring all members to the same level.
+pub fn fill_to_level(loads: &[f64], widths: &[f64], limits: &[f64], amount: f64, adding: Adding) -> Vec<f64> {
+    let mut parts = vec![0.0; loads.len()];
+    let (mut unlimited, mut rest): (Vec<usize>, f64) = ((0..loads.len()).collect(), amount);
+    while !unlimited.is_empty() && rest > 0.0 {
+        let mut members: Vec<_> = unlimited.iter().map(|&i| (loads[i] / widths[i], loads[i], widths[i])).collect();
+        let level = water_level(&mut members, rest);
+        let (full, others): (Vec<usize>, Vec<usize>) =
+            unlimited.iter().partition(|&&i| level * widths[i] - loads[i] >= limits[i]);
+        if full.is_empty() {
+            for i in others {
+                let part = level * widths[i] - loads[i];
+                parts[i] = if part > 0.0 { part } else { 0.0 };
+            }
+            return parts;
+        }
+        for i in full {
+            parts[i] = limits[i];
+        }
+        rest = amount - adding.sum(parts.iter().copied());
+        unlimited = others;
+    }
+    let total = adding.sum(parts.iter().copied());
+    parts.into_iter().map(|part| part * amount / total).collect()
+}
+
+/// Return the first `length` selections of members with the given shares and credits.
+pub fn smooth_order(weights: &[f64], credits: &[f64], length: usize) -> Vec<usize> {
+    let by_time = |a: &(f64, usize), b: &(f64, usize)| ordered(a.0, b.0).then(a.1.cmp(&b.1));
+    let mut first: Vec<(f64, usize)> = (weights.iter().zip(credits).enumerate())
+        .filter(|(_, (weight, _))| **weight > 0.0)
+        .map(|(i, (weight, credit))| ((0.5 - credit) * (1.0 / weight), i))
+        .collect();
+    if first.len() > length {
+        first.sort_by(by_time);
+        first.truncate(length);
+    }
+    let mut due = Vec::with_capacity(2 * length + first.len());
+    for (_, i) in first {
+        let (step, credit) = (1.0 / weights[i], credits[i]);
+        let last = (length as f64 * weights[i] + credit) as i64 + 2;
+        due.extend((1..=last).map(|k| ((k as f64 - 0.5 - credit) * step, i)));
+    }
+    due.sort_by(by_time);
+    due.truncate(length);
+    due.into_iter().map(|(_, i)| i).collect()
+}

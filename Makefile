@@ -47,7 +47,7 @@ lab-quick: $(VENV)/.dev ## run the shortest lab study, about 4 minutes on an oth
 	rm -rf build/lab
 	$(BIN)/lbdns-lab webstone --quick --out build/lab
 
-faults: $(VENV)/.dev ## inject every fault into a running lbdns; updates docs/reliability.md; about 25 minutes (as root)
+faults: $(VENV)/.dev ## inject every fault into a running lbdns; updates docs/reliability.md; about 30 minutes (as root)
 	@mkdir -p build/faults
 	$(BIN)/python -m lbdns_tools.faults run --update --json build/faults.json --logs build/faults
 

@@ -56,6 +56,8 @@ class BusBucket:
         self.on_record: Callable[[BucketRecord], None] = lambda _: None
         #: Called when ``problem`` has changed
         self.on_change: Callable[[], None] = lambda: None
+        #: The number of servers that store the bucket, if this program creates it
+        self.copies = 1
         #: Why the bucket is not followed; empty while it is
         self.problem = NOT_READ
         self._bus, self._name = bus, name
@@ -177,7 +179,7 @@ class BusBucket:
         try:
             return await stream.key_value(self._name)
         except BucketNotFoundError:
-            return await stream.create_key_value(bucket=self._name)
+            return await stream.create_key_value(bucket=self._name, replicas=self.copies)
 
     def _text(self, error: BaseException) -> str:
         """Return why JetStream does not do what is asked of it."""

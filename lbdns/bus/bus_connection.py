@@ -35,6 +35,9 @@ log = logging.getLogger("lbdns.bus")
 LONGEST_START: Final = 5.0  # seconds until a server has accepted the connection and the subscriptions
 LONGEST_PAUSE: Final = 1.0  # seconds between two rounds of attempts; the actual pause is random
 AFTER_LOSS: Final = 0.5  # seconds: the maximum random pause after a connection was lost
+MOST_WAITING: Final = (
+    16 * 2**20
+)  # bytes of a subscription that wait; more than the parts of a snapshot that arrive at once
 LONGEST_END: Final = 1.0  # seconds for closing a connection
 
 
@@ -209,7 +212,7 @@ class BusConnection:
             async with asyncio.timeout(LONGEST_START):
                 await client.open(LONGEST_START)
                 for subscription in tuple(self._subscriptions):
-                    subscription.inner = await client.subscribe(subscription.subject, cb=subscription.receive)
+                    subscription.inner = await _subscribe(client, subscription)
                 await client.flush()  # after this, errors about the subscriptions have arrived
         except TimeoutError:
             raise BusError(client.reason("the server did not accept the connection in time")) from None
@@ -230,7 +233,7 @@ class BusConnection:
     async def _subscribe_now(self, client: NatsClient, subscription: BusSubscription) -> None:
         """Make ``subscription``, which is new, on the present connection."""
         try:
-            inner = await client.subscribe(subscription.subject, cb=subscription.receive)
+            inner = await _subscribe(client, subscription)
             if subscription not in self._subscriptions:  # it has ended meanwhile
                 await inner.unsubscribe()
                 return
@@ -267,6 +270,10 @@ class BusConnection:
 
     def _record(self, text: str, level: int = logging.WARNING) -> None:
         self._events.record("reports", text, level=level, logger=log.name)
+
+
+async def _subscribe(client: NatsClient, subscription: BusSubscription) -> Subscription:
+    return await client.subscribe(subscription.subject, cb=subscription.receive, pending_bytes_limit=MOST_WAITING)
 
 
 async def _unsubscribe(inner: Subscription) -> None:

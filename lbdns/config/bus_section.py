@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lbdns.config.collector_section import CollectorConfig
 from lbdns.config.toml_reader import TomlTable
-from lbdns.config.value_readers import distinct, flag, optional_path, read_section, secret_path
+from lbdns.config.value_readers import distinct, flag, integer, optional_path, read_section, secret_path
 from lbdns_shared.bus_url import BusServer, parse_bus_url
 
 
@@ -26,6 +26,7 @@ class BusConfig:
     share_overrides: bool = flag(False)
     #: Whether servers share how many answers they have sent. On by default: it costs little, and does nothing alone
     share_answers: bool = flag(True)
+    override_copies: int = integer(1, 1, 5)  # servers of the bus that store the bucket, if lbdns creates it
 
 
 def read_bus(root: TomlTable, collector: CollectorConfig) -> BusConfig:

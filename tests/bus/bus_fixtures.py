@@ -10,7 +10,8 @@ from lbdns.bus.bus_connection import BusConnection
 from lbdns.events.event_log import EventLog
 from lbdns.secrets.bus_access import BusAccess
 from lbdns_shared.bus_url import parse_bus_url
-from tests.end_to_end.nats_bus import WIDE, Bus
+from lbdns_tools.nats_servers import WIDE
+from tests.end_to_end.nats_bus import Bus
 
 
 def access(bus: Bus, user: str = WIDE, password: str = "") -> BusAccess:

@@ -12,8 +12,9 @@ import pytest
 
 from lbdns.bus.bus_bucket import BucketChangedError, BucketRecord, BusBucket
 from lbdns.bus.bus_connection import BusConnection, BusError
+from lbdns_tools.nats_servers import SERVER, WIDE
 from tests.bus.bus_fixtures import connected, until
-from tests.end_to_end.nats_bus import SERVER, WIDE, Bus, new_bus, serving_bus
+from tests.end_to_end.nats_bus import Bus, new_bus, serving_bus
 from tests.needs import needs
 
 pytestmark = needs(programs=("nats-server",))

@@ -15,8 +15,9 @@ from lbdns.events.event_log import EventLog
 from lbdns.secrets.bus_access import BusAccess
 from lbdns_shared.bus_url import parse_bus_url
 from lbdns_tools.free_ports import free_ports
+from lbdns_tools.nats_servers import COLLECTOR
 from tests.bus.bus_fixtures import access, connected, until
-from tests.end_to_end.nats_bus import COLLECTOR, new_bus, serving_bus
+from tests.end_to_end.nats_bus import new_bus, serving_bus
 from tests.needs import needs
 
 if TYPE_CHECKING:

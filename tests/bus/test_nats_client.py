@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from nats import errors
 
 from lbdns.bus.nats_client import NatsClient
 from lbdns_shared.bus_url import BusServer, parse_bus_url
+from lbdns_tools.nats_servers import COLLECTOR
 from tests.bus.bus_fixtures import access, until
-from tests.end_to_end.nats_bus import COLLECTOR, new_bus, serving_bus
+from tests.end_to_end.nats_bus import new_bus, serving_bus
 from tests.needs import needs
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
 
 pytestmark = needs(programs=("nats-server",))
 
@@ -41,6 +46,32 @@ async def test_refusals_are_kept_and_told_once(tmp_path: Path) -> None:
         assert [refused for refused, _ in told] == [server]
         await client.end(30.0)
         assert client.over.is_set()
+
+
+async def test_dropped_messages_are_told_once(tmp_path: Path) -> None:
+    """A program that is too slow keeps the connection, and messages that wait take limited memory."""
+    bus = new_bus(tmp_path)
+    told: list[str] = []
+    with serving_bus(bus):
+        [server] = access(bus).servers
+        client = NatsClient(access(bus), server, lambda _, reason: told.append(reason))
+        await client.open(30.0)
+        may_go_on = asyncio.Event()
+
+        async def wait(_: Msg) -> None:
+            await may_go_on.wait()
+
+        await client.subscribe("subject", cb=wait, pending_bytes_limit=100)
+        for _ in range(20):
+            await client.publish("subject", b"x" * 50)
+        await client.flush()
+        await until(lambda: told, "messages are dropped")
+        await client.flush()
+        assert told == ["messages arrive faster than lbdns processes them; some are dropped"]
+        assert client.reason("none") == "none"
+        assert not client.over.is_set()
+        may_go_on.set()
+        await client.end(30.0)
 
 
 async def test_a_connection_is_over_even_if_it_cannot_be_closed(

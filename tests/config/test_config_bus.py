@@ -22,6 +22,10 @@ def test_overrides_are_shared_only_on_request(load: Load) -> None:
     section = f'{KEYED}[bus]\nurl = ["nats://h"]\n'
     assert not load(section).bus.share_overrides
     assert load(section + "share_overrides = true\n").bus.share_overrides
+    assert load(section).bus.override_copies == 1
+    assert load(section + "override_copies = 3\n").bus.override_copies == 3
+    with pytest.raises(ConfigError, match=r"\[bus\] override_copies"):
+        load(section + "override_copies = 0\n")
 
 
 def test_answers_are_shared_unless_it_is_turned_off(load: Load) -> None:

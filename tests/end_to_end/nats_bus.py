@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,21 +14,11 @@ from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_shared.bus_subject import report_subject
 from lbdns_shared.bus_url import parse_bus_url
 from lbdns_tools.free_ports import free_ports
+from lbdns_tools.nats_servers import COLLECTOR, answers, users_text
 from tests.certificates import self_signed
 from tests.end_to_end.harness import FakeAgent, Site
 from tests.end_to_end.process import Program, eventually, running
 from tests.needs import program
-
-COLLECTOR, SERVER, WIDE = "collector", "server", "wide"  # users; the last may publish anything
-#: What a server publishes to share its overrides, as in docs/scale.md
-SHARING = (
-    "$KV.lbdns_overrides.>",
-    "$JS.API.STREAM.INFO.KV_lbdns_overrides",
-    "$JS.API.STREAM.CREATE.KV_lbdns_overrides",
-    "$JS.API.CONSUMER.CREATE.KV_lbdns_overrides",
-    "$JS.API.CONSUMER.INFO.KV_lbdns_overrides.*",
-    "$JS.FC.KV_lbdns_overrides.>",
-)
 
 
 @dataclass(frozen=True)
@@ -57,31 +46,13 @@ class Bus:
 
     def write(self, *hosts: str) -> None:
         """Write the server's configuration: each host may publish its own subject alone."""
-        publish = "".join(f', "{subject}"' for subject in (self.answers, *(SHARING if self.jetstream else ())))
-        inbox = ', "_INBOX.>"' if self.jetstream else ""
-        users = [
-            f'{{user: "{host}", password: "{host}", permissions: '
-            f'{{publish: "{report_subject("web", host)}", subscribe: {{deny: ">"}}}}}}'
-            for host in hosts
-        ]
-        users.append(
-            f'{{user: {COLLECTOR}, password: {COLLECTOR}, permissions: {{publish: ["lbdns.snapshot.>"{publish}], '
-            f'subscribe: ["{self.answers}", "lbdns.report.>", "lbdns.snapshot.>"{inbox}]}}}}'
-        )
-        users.append(
-            f'{{user: {SERVER}, password: {SERVER}, permissions: {{publish: ["lbdns.snapshot.request"{publish}], '
-            f'subscribe: ["{self.answers}", "lbdns.snapshot.changes", "lbdns.snapshot.reply.>"{inbox}]}}}}'
-        )
-        users.append(f"{{user: {WIDE}, password: {WIDE}}}")
         tls = ""
         if self.certificate:
             tls = f'tls {{cert_file: "{self.certificate}", key_file: "{self.certificate.with_suffix(".key")}"}}\n'
         if self.jetstream:
             tls += f'jetstream {{store_dir: "{self.store}"}}\n'
-        lines = "\n".join(users)
-        (self.folder / "nats.conf").write_text(
-            f"listen: 127.0.0.1:{self.port}\n{tls}authorization {{users: [\n{lines}\n]}}\n"
-        )
+        text = f"listen: 127.0.0.1:{self.port}\n{tls}{users_text(hosts, self.jetstream, answer_subject=self.answers)}"
+        (self.folder / "nats.conf").write_text(text)
 
 
 def new_bus(folder: Path, *hosts: str, tls: bool = False, jetstream: bool = False) -> Bus:
@@ -95,16 +66,8 @@ def new_bus(folder: Path, *hosts: str, tls: bool = False, jetstream: bool = Fals
 def serving_bus(bus: Bus) -> Iterator[Program]:
     """Run the server, and yield it once it accepts connections."""
     with running(program("nats-server"), "-c", str(bus.folder / "nats.conf")) as server:
-        server.until(lambda: _answers(bus.port), "nats-server accepts connections")
+        server.until(lambda: answers(bus.port), "nats-server accepts connections")
         yield server
-
-
-def _answers(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), 1) as connection:
-            return connection.recv(4) == b"INFO"
-    except OSError:
-        return False
 
 
 class PublishingAgent(FakeAgent):

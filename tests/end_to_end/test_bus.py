@@ -12,8 +12,9 @@ import pytest
 
 from lbdns_shared.report import Report, encode
 from lbdns_tools.free_ports import free_ports
+from lbdns_tools.nats_servers import COLLECTOR, WIDE
 from tests.end_to_end.harness import IDLE, Site, best, new_site, serving
-from tests.end_to_end.nats_bus import COLLECTOR, WIDE, Bus, PublishingAgent, new_bus, serving_bus
+from tests.end_to_end.nats_bus import Bus, PublishingAgent, new_bus, serving_bus
 from tests.end_to_end.process import Program, eventually, python, running
 from tests.needs import needs
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbdns_collector.snapshots.snapshot_messages import CHANGES
+from lbdns_tools.nats_servers import SERVER
 from tests.bus.bus_fixtures import connected, until
 from tests.end_to_end.harness import Site, best, new_site, serving
-from tests.end_to_end.nats_bus import SERVER, Bus, new_bus, serving_bus
+from tests.end_to_end.nats_bus import Bus, new_bus, serving_bus
 from tests.end_to_end.process import Program, eventually, python, running
 from tests.end_to_end.test_bus import is_connected, publishing
 from tests.needs import needs

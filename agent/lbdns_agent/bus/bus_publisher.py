@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     import ssl
 
 LONGEST_START: Final = 3.0  # seconds from the start of a connection until the server has accepted the credentials
-LONGEST_REPLY: Final = 2.0  # seconds that a server may take to read a report or to answer a PING
-PING_INTERVAL: Final = 5.0  # seconds between two PINGs, which show that the server still reads and accepts reports
+#: Seconds that a server may take to read a report or to answer a PING. With the pause after a loss, a report is at most
+#: 2 s late if its server dies
+LONGEST_REPLY: Final = 1.0
+#: The minimum seconds between two PINGs, which show that the server still reads and accepts reports. With the usual
+#: interval of 1 s, a PING follows each report
+PING_INTERVAL: Final = 0.8
 LONGEST_KEPT: Final = 10.0  # seconds that the newest report waits for a connection; older ones are of no use
 NAME_PAUSE: Final = 0.1  # seconds until the next look whether the first lookup of a name has finished
 
@@ -50,6 +54,7 @@ class BusPublisher:
         self._give_up_at = math.inf  # when the server is too slow
         self._ping_at = 0.0
         self._newest: tuple[bytes, float] | None = None  # the newest report, if it has not been sent, and its time
+        self._unconfirmed: tuple[bytes, float] | None = None  # the newest report, if it has been sent without a reply
         self._problems: dict[int, str] = {}  # the last logged problem by the server's place
         self._is_refused = False  # whether the server refuses this agent's reports
         self._logged_connection = ""
@@ -152,6 +157,7 @@ class BusPublisher:
             self._newest = None
             if now - at <= LONGEST_KEPT:
                 session.publish(self.subject, datagram)
+                self._unconfirmed = datagram, at
                 if now >= self._ping_at:
                     session.ping()
                     self._ping_at = now + PING_INTERVAL
@@ -165,6 +171,8 @@ class BusPublisher:
 
     def _note(self, events: list[SessionEvent]) -> None:
         for event in events:
+            if self._connection and not self._connection.session.has_unconfirmed:
+                self._unconfirmed = None
             if event == "ready":
                 self._pause.succeeded()
                 self._give_up_at, self._ping_at, self._is_refused = math.inf, 0.0, False
@@ -185,6 +193,8 @@ class BusPublisher:
         """Close the connection, and plan the next attempt, with the next server."""
         was_ready = self._connection is not None and self._connection.session.is_ready
         self._disconnect()
+        self._newest = self._newest or self._unconfirmed  # the server may not have passed it on
+        self._unconfirmed = None
         self._warn(str(error))
         self._servers[self._turn % len(self._servers)][1].refresh()
         self._turn += 1

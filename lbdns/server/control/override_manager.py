@@ -111,7 +111,7 @@ class OverrideManager:
     def begin(self) -> None:
         """Start carrying out requests. After this call, no other process may write the override file."""
         if self.sharing:
-            self.sharing.start()
+            self.sharing.start(self._farm.config.bus.override_copies)
         self._begun.set()
         self._check()
 
@@ -154,7 +154,7 @@ class OverrideManager:
             if was_sharing and not self.sharing:
                 await was_sharing.stop()
             elif self.sharing and self._begun.is_set():
-                self.sharing.start()
+                self.sharing.start(self._farm.config.bus.override_copies)
 
         return PreparedChange("overrides", commit, finish)
 

@@ -67,8 +67,12 @@ class OverrideSharing:
         """Return why this server is cut off from the others, or an empty string if it is not."""
         return self._bucket.problem or self._refusal
 
-    def start(self) -> None:
-        """Follow the bucket, and store pending orders in it."""
+    def start(self, copies: int = 1) -> None:
+        """Follow the bucket, and store pending orders in it.
+
+        ``copies`` is the number of servers of the bus that store the bucket, if it must be created.
+        """
+        self._bucket.copies = copies
         if not self.is_on:
             self.is_on, self.cut_off_since = True, self._clock()
             self._recorded = self._refusal = ""

@@ -119,6 +119,20 @@ def test_a_lost_connection(bench: Bench, nats: FakeNats, caplog: pytest.LogCaptu
     ]
 
 
+def test_a_report_that_the_server_may_not_have_passed_on_is_sent_again(bench: Bench, nats: FakeNats) -> None:
+    bench.publisher.publish(b"one")
+    bench.until(lambda: bench.has(b"one") and bench.is_quiet())
+    nats.answers_pings = False
+    bench.publisher.publish(b"two")
+    bench.until(lambda: bench.has(b"one", b"two"))
+    nats.disconnect()
+    nats.answers_pings = True
+    bench.until(lambda: nats.connections == 2 and bench.has(b"two") and bench.is_quiet())
+    nats.disconnect()
+    bench.until(lambda: nats.connections == 3 and bench.is_quiet())
+    assert bench.has(), "the report has been confirmed"
+
+
 def test_refused_reports_are_logged_once(
     bench: Bench, nats: FakeNats, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

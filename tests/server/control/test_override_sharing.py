@@ -22,10 +22,11 @@ from lbdns.model.overrides import Override
 from lbdns.process.apply_configuration import apply
 from lbdns.server.control.override_sharing import BUCKET, OverrideSharing
 from lbdns_shared.errors import LbdnsError
+from lbdns_tools.nats_servers import SERVER
 from tests.answering.farms import hobbit
 from tests.bus.bus_fixtures import access, connected, until
 from tests.collector.collector_fixtures import KEY, OTHER_KEY
-from tests.end_to_end.nats_bus import SERVER, Bus, new_bus, serving_bus
+from tests.end_to_end.nats_bus import Bus, new_bus, serving_bus
 from tests.needs import needs
 from tests.server.control.desk import Desk, desk, kept_in
 

@@ -85,6 +85,7 @@ class FaultFarm:
         self.control_path = folder / "control.sock"
         self.keys: list[MasterKey] = [write_key(folder)]
         self.agent_port = self.report_port  # a relay may stand between the agents and the server
+        self.bus = ""  # the section [bus], in configurations that are written from now on
         self.agents: dict[str, LabProgram] = {}
         self.web_servers: dict[str, LabProgram] = {}
         self.prefix: Sequence[str] = ()
@@ -128,7 +129,7 @@ class FaultFarm:
             f'[collector]\nlisten = ["127.0.0.1:{self.report_port}"]\nkey_file = "report.key"\n{plan.collector}'
             f'[web]\nlisten = "127.0.0.1:{self.http_port}"\n{plan.web}'
             '[[zone]]\nname = "hobbit"\nfile = "hobbit.zone"\n'
-            f"{pool_table('web', 'hobbit', plan.members)}{check}{plan.pool}{plan.tables}"
+            f"{pool_table('web', 'hobbit', plan.members)}{check}{plan.pool}{plan.tables}{self.bus}"
         )
 
     def start_server(
@@ -153,20 +154,24 @@ class FaultFarm:
         """Start another program, which logs to NAME.log, and stop it on exit."""
         return self._programs.start(name, command, env=environment)
 
-    def start_agent(self, name: str, program: Sequence[str] = (), **options: str) -> LabProgram:
-        """Start the real agent of a member; ``program`` replaces ``python -m lbdns_agent``."""
+    def start_agent(self, name: str, program: Sequence[str] = (), **options: str | Sequence[str]) -> LabProgram:
+        """Start the real agent of a member; ``program`` replaces ``python -m lbdns_agent``.
+
+        ``options`` replace and add options of the agent: one value, or one for each repetition.
+        """
         key_file = self.folder / f"{name}.key"
         key_file.touch(mode=0o600)
         key_file.write_text(agent_line(self.keys[0].agent_key(name)) + "\n")
         site = f"http://{MEMBERS[name]}:{self.site_port}/server-status?auto" if self.plan.web_servers else "off"
-        words = {
+        words: dict[str, str | Sequence[str]] = {
             "collector": f"127.0.0.1:{self.agent_port}", "name": name, "key-file": str(key_file),
             "interval": f"{self.plan.interval:g}", "server-status": site, "gateway": "off", "cgroup": "off",
             "alarm": "off", **options,
         }  # fmt: skip
         command = [*(program or (sys.executable, "-m", "lbdns_agent"))]
-        for option, value in words.items():
-            command += [f"--{option}", value]
+        for option, values in words.items():
+            for value in (values,) if isinstance(values, str) else values:
+                command += [f"--{option}", value]
         self.agents[name] = self._programs.start(f"agent-{name}", command, env=self.agent_environment)
         return self.agents[name]
 

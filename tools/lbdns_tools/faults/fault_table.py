@@ -9,6 +9,7 @@ from typing import Final
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.faults.families import (
+    bus_faults,
     clock_faults,
     connection_faults,
     event_faults,
@@ -29,6 +30,7 @@ from lbdns_tools.faults.fault import Fault
 FAMILIES: Final = (
     process_faults, host_faults, log_faults, storage_faults, clock_faults, report_faults, reload_faults,
     connection_faults, event_faults, flood_faults, memory_faults, sharing_faults, version_faults, liar_faults,
+    bus_faults,
 )  # fmt: skip
 FAULTS: Final[tuple[Fault, ...]] = tuple(fault for family in FAMILIES for fault in family.FAULTS)
 

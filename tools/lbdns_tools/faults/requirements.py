@@ -10,6 +10,8 @@ from typing import Final
 
 from lbdns_tools.faults import old_version
 from lbdns_tools.faults.isolation import is_inside
+from lbdns_tools.installed_programs import is_there
+from lbdns_tools.nats_servers import PROGRAM as NATS
 
 #: Where Debian and others install the library; LBDNS_FAKETIME names another place
 _FAKETIME: Final = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib*/faketime/libfaketime.so.1",
@@ -43,9 +45,13 @@ def _lacks_descriptors() -> str:
     return ""
 
 
+def _lacks_nats() -> str:
+    return "" if is_there(NATS) else f"{NATS} is not installed; run `make deps-debian` as root"
+
+
 _CHECKS: Final[Mapping[str, Callable[[], str]]] = {
     "faketime": _lacks_faketime, "mounts": _lacks_mounts, "root": _lacks_root, "descriptors": _lacks_descriptors,
-    "old version": old_version.why_unavailable,
+    NATS: _lacks_nats, "old version": old_version.why_unavailable,
 }  # fmt: skip
 
 

@@ -34,10 +34,7 @@ FORGET_S: Final = 1  # s between two PINGs on a route; after two without a reply
 
 
 def users_text(
-    hosts: Sequence[str],
-    jetstream: bool,
-    logins: Mapping[str, str] | None = None,
-    answer_subject: str = SUBJECT,
+    hosts: Sequence[str], jetstream: bool, logins: Mapping[str, str] | None = None, answer_subject: str = SUBJECT
 ) -> str:
     """Return the block ``authorization`` of a server's configuration: each host may publish its own subject alone.
 

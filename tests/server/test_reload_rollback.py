@@ -22,7 +22,7 @@ from tests.server.test_dns_server import free_endpoint, get, listen_on, server_o
 QUERY: Final = make_query("round.robin.hobbit")
 PARTS: Final = (
     "configuration", "status", "web", "control", "answers", "bus", "collector", "snapshots on the bus", "overrides",
-    "history", "secondaries",
+    "shared answers", "history", "secondaries",
 )  # fmt: skip
 
 

@@ -82,7 +82,8 @@ async def test_requests_are_answered_with_everything(tmp_path: Path) -> None:
             assert (listener.messages[0].overrides, listener.messages[0].joined) == ((), ())
             assert "gandalf" in {name for message in listener.messages for name in message.records}
             await until(lambda: sharer.sender.counts["replay"] == 1, "the repeated request is refused")
-            assert sharer.sender.counts["answered"] == 1
+            # An answer is counted after its last part has been sent
+            await until(lambda: sharer.sender.counts["answered"] == 1, "one request is answered")
 
 
 @pytest.mark.parametrize(

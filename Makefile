@@ -53,7 +53,7 @@ faults: $(VENV)/.dev ## inject every fault into a running lbdns; updates docs/re
 
 faults-quick: $(VENV)/.dev ## inject the most important faults, about 3 minutes (as root)
 	@mkdir -p build/faults-quick
-	$(BIN)/python -m lbdns_tools.faults run --quick --json build/faults-quick.json --logs build/faults-quick
+	$(BIN)/python -m lbdns_tools.faults run --quick --retry --json build/faults-quick.json --logs build/faults-quick
 
 MINUTES ?= 60
 soak: $(VENV)/.dev ## half the maximum load for MINUTES=60 with random faults; updates docs/reliability.md (as root)

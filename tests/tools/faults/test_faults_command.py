@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from lbdns_tools.faults import faults_command, isolation, reliability_page
-from lbdns_tools.faults.fault import FaultOutcome
+from lbdns_tools.faults.fault import FaultOutcome, Verdict
 from lbdns_tools.faults.fault_table import FAULTS
 from lbdns_tools.faults.faults_command import command, lines, soak_lines
 from lbdns_tools.faults.soak import SoakOutcome
@@ -45,6 +45,29 @@ def test_the_exit_status_tells_whether_a_fault_failed(outcomes: dict[str, FaultO
     assert "    it died" in output
     assert "0 held, 1 failed, 0 skipped" in output
     assert '"it died"' in (tmp_path / "json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "verdicts", "status", "last"),
+    [
+        ((), ["FAILED", "held"], 1, "0 held, 1 failed, 0 skipped"),
+        (("--retry",), ["held", "FAILED"], 0, "1 held, 0 failed, 0 skipped"),
+        (("--retry",), ["FAILED", "held"], 0, "1 held, 0 failed, 0 skipped"),
+        (("--retry",), ["FAILED", "FAILED", "held"], 1, "0 held, 1 failed, 0 skipped"),
+    ],
+)
+def test_retry_repeats_a_failed_fault_once(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], verdicts: list[Verdict], status: int, last: str
+) -> None:
+    coming = iter([FaultOutcome("a.b", "", "", verdict, ["it died"]) for verdict in verdicts])
+    monkeypatch.setattr(isolation, "enter", lambda *_: True)
+    monkeypatch.setattr(faults_command, "run_fault", lambda *_: next(coming))
+    found, output = invoke("run", "--only", "process.worker-killed", *words)
+    assert found == status
+    assert output.splitlines()[-1] == last
+    failures = verdicts[: 2 if words else 1].count("FAILED") if verdicts[0] == "FAILED" else 0
+    assert output.count("failed: a.b\n    it died\n") == failures
+    assert ("a.b failed at first and held" in output) == (failures == 1 and status == 0)
 
 
 def test_a_skipped_fault_is_shown_with_its_reason(outcomes: dict[str, FaultOutcome]) -> None:

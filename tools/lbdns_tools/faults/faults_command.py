@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -45,7 +46,8 @@ For each fault, the command starts a separate farm on the loopback interface of 
 root privileges, faults that need mounts are skipped; with CI=true
 in the environment, such faults fail. docs/reliability.md explains the table.
 
-Exit status: 0 if all expectations held, 1 if an expectation failed, 2 on invalid arguments."""
+Exit status: 0 if all expectations held (with --retry, in the first or the second run of each fault), 1 if an
+expectation failed, 2 on invalid arguments."""
 
 
 @click.group(cls=SuggestingGroup, context_settings=CONTEXT)
@@ -60,12 +62,13 @@ def command() -> None:
 @click.option("--quick", is_flag=True, help="Run only the quick faults, with shorter periods.")
 @click.option("--list", "is_list", is_flag=True, help="List the faults with their expectations, without running any.")
 @click.option("--update", is_flag=True, help="Write the table to docs/reliability.md.")
+@click.option("--retry", is_flag=True, help="Run a fault again if it fails; a fault has failed if it fails twice.")
 @JSON_OPTION
 @LOGS_OPTION
 @SEED_OPTION
 def run(
-    only: tuple[str, ...], quick: bool, is_list: bool, update: bool, json_path: Path | None, logs: Path | None,
-    seed: int,
+    only: tuple[str, ...], quick: bool, is_list: bool, update: bool, retry: bool, json_path: Path | None,
+    logs: Path | None, seed: int,
 ) -> int:  # fmt: skip
     """Run the faults one after another, and print the cost of each fault."""
     faults = select(only, quick)
@@ -74,16 +77,16 @@ def run(
             click.echo(f"{fault.name:28} {'quick' if fault.quick else '':6} {fault.done}: {fault.holds}")
         return 0
     _prepare(logs)
-    outcomes = _run_all(faults, seed, quick, logs)
+    attempts = _run_all(faults, seed, quick, logs, 2 if retry else 1)
+    outcomes = [each[-1] for each in attempts]
     if json_path:
         json_path.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
     if update:
         path = reliability_page.write(outcomes)
         click.echo(f"{path}: {len(outcomes)} rows written")
-    failed = [outcome for outcome in outcomes if outcome.verdict == "FAILED"]
-    skipped = [outcome for outcome in outcomes if outcome.verdict == "skipped"]
-    click.echo(f"{len(outcomes) - len(failed) - len(skipped)} held, {len(failed)} failed, {len(skipped)} skipped")
-    return 1 if failed else 0
+    for line in summary(attempts):
+        click.echo(line)
+    return 1 if any(outcome.verdict == "FAILED" for outcome in outcomes) else 0
 
 
 @command.command(context_settings=CONTEXT)
@@ -155,16 +158,34 @@ def _end(number: int, _: object) -> None:
     raise SystemExit(128 + number)
 
 
-def _run_all(faults: Sequence[Fault], seed: int, quick: bool, logs: Path | None) -> list[FaultOutcome]:
-    outcomes = []
+def _run_all(
+    faults: Sequence[Fault], seed: int, quick: bool, logs: Path | None, limit: int
+) -> list[list[FaultOutcome]]:
+    """Run each fault until it does not fail, at most ``limit`` times; return the outcomes of each fault's runs."""
+    attempts: list[list[FaultOutcome]] = []
     with count_bar(len(faults), "faults") as advance:
         for fault in faults:
-            outcome = run_fault(fault, seed, quick, logs)
-            outcomes.append(outcome)
-            for line in lines(outcome):
-                click.echo(line)
+            attempts.append([])
+            while len(attempts[-1]) < limit and all(earlier.verdict == "FAILED" for earlier in attempts[-1]):
+                attempts[-1].append(outcome := run_fault(fault, seed, quick, logs))
+                for line in lines(outcome):
+                    click.echo(line)
             advance(fault.name)
-    return outcomes
+    return attempts
+
+
+def summary(attempts: Sequence[Sequence[FaultOutcome]]) -> list[str]:
+    """Return the last lines of a run, which repeat all failures. An element of ``attempts`` is the runs of a fault."""
+    verdicts = Counter(each[-1].verdict for each in attempts)
+    found = []
+    for outcome in (outcome for each in attempts for outcome in each if outcome.verdict == "FAILED"):
+        found += [f"failed: {outcome.name}", *(f"    {problem}" for problem in outcome.problems)]
+    found += [
+        f"{each[-1].name} failed at first and held when it was repeated; find the cause"
+        for each in attempts
+        if len(each) > 1 and each[-1].verdict == "held"
+    ]
+    return [*found, f"{verdicts['held']} held, {verdicts['FAILED']} failed, {verdicts['skipped']} skipped"]
 
 
 def lines(outcome: FaultOutcome) -> list[str]:

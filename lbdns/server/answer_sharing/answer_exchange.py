@@ -138,15 +138,17 @@ class AnswerExchange:
             return
         counts = {key: count - had for key, count in totals.items() if count > (had := before.get(key, 0))}
         heard = self.servers.sending(now)
-        try:
-            for part in in_messages(counts):
-                self._seq += 1  # even if the message cannot be published: the receivers then notice that one was lost
-                message = AnswerMessage(self._name, self.servers.boot, self._seq, time.time(), now - since, heard, part)
+        for part in in_messages(counts):
+            self._seq += 1  # even if the message cannot be published: the receivers then notice that one was lost
+            message = AnswerMessage(self._name, self.servers.boot, self._seq, time.time(), now - since, heard, part)
+            try:
                 await self._bus.publish(SUBJECT, self._keys.seal(message.body()))
-        except BusError as error:
-            log.debug("bus: the answers cannot be published: %s", error)
-        else:
-            self._published = totals, now
+            except BusError as error:
+                log.debug("bus: the answers cannot be published: %s", error)
+                return
+            before = {**before, **{key: totals[key] for key in part}}
+            self._published = before, since  # a part that has been published must not be part of a later message
+        self._published = totals, now
 
     async def _receive(self, message: Msg) -> None:
         found = self.servers.take(message.data, time.monotonic(), time.time())

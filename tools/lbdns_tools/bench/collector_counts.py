@@ -12,7 +12,7 @@ from lbdns.client.http_client import HttpLocation, fetch
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench.measured_processes import BenchmarkError
 
-POLL: Final = 0.25  # seconds between two looks
+POLL: Final = 0.25  # seconds between two requests
 QUIET: Final = 2.0  # seconds without a report after which a report that is still missing counts as lost
 PATIENCE: Final = 60.0  # seconds that a program may take to respond; a saturated one may take long
 STEADY: Final = 180.0  # seconds until all members must have reported
@@ -68,10 +68,7 @@ def metrics_text(web: HttpLocation) -> str:
 
 def is_steady(text: str, members: int) -> bool:
     """Return whether ``members`` members have reported, and the changes of their states have been announced."""
-    states = dict.fromkeys(("unknown", "usable"), 0.0)
-    for state, count in samples(text, "lbdns_pool_members"):
-        states[state] = states.get(state, 0.0) + count
-    reported = sum(states.values()) - states["unknown"]
+    reported = sum(count for state, count in samples(text, "lbdns_pool_members") if state != "unknown")
     # The family's last label is the level
     announced = re.findall(r'^lbdns_events_total{kind="state",[^}]*} (\S+)$', text, re.MULTILINE)
     return reported >= members and sum(map(float, announced)) >= members
@@ -79,7 +76,7 @@ def is_steady(text: str, members: int) -> bool:
 
 def await_steady(web: HttpLocation, members: int, limit: float = STEADY) -> None:
     """Wait until ``members`` members have reported to a program, and the program has announced all changes of their
-    states. Raises LbdnsError after ``limit`` seconds."""
+    states. Raises BenchmarkError after ``limit`` seconds."""
     deadline = time.monotonic() + limit
     while not is_steady(metrics_text(web), members):
         if time.monotonic() > deadline:

@@ -90,3 +90,13 @@ def test_a_table_shows_every_row() -> None:
     console.print(command.table("title", ("name", "figure"), [("lbdns", 1.5), ("nsd", 2)]))
     shown = console.export_text()
     assert all(word in shown for word in ("title", "figure", "lbdns", "1.5", "nsd"))
+
+
+def test_an_option_with_several_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    command.add_numbers(parser, "--agents", 1, 100, [5, 10], "agents")
+    assert parser.parse_args([]).agents == [5, 10]
+    assert parser.parse_args(["--agents", "7", "100"]).agents == [7, 100]
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--agents", "7", "101"])
+    assert "must be between 1 and 100, not 101" in capsys.readouterr().err

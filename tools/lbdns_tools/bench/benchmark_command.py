@@ -11,7 +11,7 @@ import signal
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -124,15 +124,28 @@ def add_number(
     parser: argparse.ArgumentParser, name: str, kind: type, least: float, most: float, default: float, text: str
 ) -> None:
     """Add an option that takes a number from ``least`` to ``most``."""
+    about = f"{text} ({least:g} to {most:g}, default: {default:g})"
+    read = _number_reader(kind, least, most)
+    parser.add_argument(name, type=read, default=kind(default), metavar="N", help=about)
 
+
+def add_numbers(
+    parser: argparse.ArgumentParser, name: str, least: int, most: int, default: Sequence[int], text: str
+) -> None:
+    """Add an option that takes one or several whole numbers from ``least`` to ``most``."""
+    about = f"{text} ({least} to {most}, default: {' '.join(map(str, default))})"
+    read = _number_reader(int, least, most)
+    parser.add_argument(name, type=read, nargs="+", default=list(default), metavar="N", help=about)
+
+
+def _number_reader(kind: type, least: float, most: float) -> Callable[[str], Any]:
     def read(value: str) -> Any:
         number = kind(value)
         if not least <= number <= most:
             raise argparse.ArgumentTypeError(f"must be between {least:g} and {most:g}, not {value}")
         return number
 
-    about = f"{text} ({least:g} to {most:g}, default: {default:g})"
-    parser.add_argument(name, type=read, default=kind(default), metavar="N", help=about)
+    return read
 
 
 def _require_writable(path: Path) -> None:

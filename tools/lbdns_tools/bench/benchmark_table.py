@@ -66,6 +66,12 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("size", "bytes", ("bytes",), 0.05),
         Headline("recording", "% of a core", ("cpu_percent",), 0.3),
     ),
+    "scale": Benchmark(
+        "many_agents", "cost and delay of reports from up to 100,000 agents, with several collectors and DNS servers",
+        "--agents 1000 --collectors 1 --seconds 8",
+        Headline("CPU per report", "us", ("cases", "1000 agents, 1 collector, UDP", "cpu_us_per_report"), 0.25),
+        Headline("report to answer, p99", "ms", ("cases", "1000 agents, 1 collector, UDP", "answers", "p99_ms"), 1.0),
+    ),
     "scaling": Benchmark(
         "scaling_farm", "failed requests while lbdns-scaler scales a farm, and the time until answers name new servers",
         "--seconds 80 --highest 30",

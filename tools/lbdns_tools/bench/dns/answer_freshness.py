@@ -13,10 +13,12 @@ import random
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from lbdns_shared.keys import MasterKey
 from lbdns_shared.report import Report, encode
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import (
@@ -41,6 +43,15 @@ QUERY: Final = query_wire("best.bench", edns=False)
 TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedMembers:
+    """The members that ``best.bench`` selects by score, with their IPv4 addresses, and the DNS server to ask."""
+
+    port: int
+    members: Mapping[str, str]
+    key: MasterKey
+
+
 class FreshnessFarm:
     """The files and ports of the farm that the freshness benchmarks use.
 
@@ -49,40 +60,55 @@ class FreshnessFarm:
 
     def __init__(self, folder: Path, agents: int, plane: str = "auto") -> None:
         self.port, self.report_port = free_port(), free_port()
-        self.members = {f"web{number}": socket.inet_aton(loopback_address(number)) for number in range(agents)}
-        self.key = write_key(folder)
-        (folder / "bench.zone").write_text(ZONE_HEAD + address_records(self.members))
+        members = {f"web{number}": loopback_address(number) for number in range(agents)}
+        self.watched = WatchedMembers(self.port, members, write_key(folder))
+        (folder / "bench.zone").write_text(ZONE_HEAD + address_records(members))
         config = folder / "lbdns.toml"
         config.write_text(
             configuration(f"127.0.0.1:{self.port}", self.report_port, "bench", plane)
-            + pool_table("web", "bench", self.members, 'best = "best_score"')
+            + pool_table("web", "bench", members, 'best = "best_score"')
         )
         self.command = [sys.executable, "-m", "lbdns", "serve", "-c", str(config), "--log-level", "error"]
 
+    def send_and_watch(self, reports: int, interval: float) -> list[float]:
+        """Send reports over UDP, and return the delay of each report in ms, as ``send_and_watch`` does."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.connect(("127.0.0.1", self.report_port))
+            return send_and_watch(self.watched, lambda _, datagram: sock.send(datagram), reports, interval)
 
-def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
-    """Send the agents' reports in turn, and return the delay of each report in ms.
 
-    The delay is the time from sending a report to the first answer that reflects it, or inf if none does.
+def send_and_watch(
+    watched: WatchedMembers,
+    send: Callable[[str, bytes], object],
+    reports: int,
+    interval: float,
+    longest: float = math.inf,
+) -> list[float]:
+    """Send the members' reports in turn, and return the delay of each report in ms.
+
+    The delay is the time from sending a report to the first answer that reflects it, or inf if none does. ``send``
+    receives a host and its report. After ``longest`` seconds, no report but the first is sent.
     """
-    udp = (socket.AF_INET, socket.SOCK_DGRAM)
-    begin, hosts, times = time.monotonic(), list(farm.members), []
-    with socket.socket(*udp) as sender, socket.socket(*udp) as client:
-        sender.connect(("127.0.0.1", farm.report_port))
-        client.connect(("127.0.0.1", farm.port))
+    begin, times = time.monotonic(), list[float]()
+    addresses = {host: socket.inet_aton(address) for host, address in watched.members.items()}
+    hosts = list(addresses)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.connect(("127.0.0.1", watched.port))
         client.settimeout(0.2)
         for number in range(reports):
             host = hosts[number % len(hosts)]
             # Agents are spread over the interval, a little unevenly
             due = begin + (number + random.random() / 2) * interval / len(hosts)
             time.sleep(max(0.0, due - time.monotonic()))
+            if times and time.monotonic() - begin > longest:
+                break
             report = Report(host, 1, number + 1, time.time(), interval, {"requests_per_s": float(number + 1)})
-            datagram = encode(report, farm.key.agent_key(host))
+            datagram = encode(report, watched.key.agent_key(host))
             sent = time.perf_counter()
-            sender.send(datagram)
+            send(host, datagram)
             answered = False
             while not answered and time.perf_counter() - sent <= LIMIT:
-                answered = _best_member(client) == farm.members[host]
+                answered = _best_member(client) == addresses[host]
             times.append((time.perf_counter() - sent) * 1000 if answered else math.inf)
     return times
 
@@ -109,7 +135,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     farm = FreshnessFarm(folder, options.agents)
     with running("lbdns", farm.command, None, folder / "log"):
         await_answer(farm.port, QUERY, START)
-        times = send_and_watch(farm, options.reports, options.interval)
+        times = farm.send_and_watch(options.reports, options.interval)
     return {"agents": options.agents, **freshness_figures(times, TARGET)}
 
 

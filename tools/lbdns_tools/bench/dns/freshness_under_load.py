@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.dns.answer_freshness import QUERY, FreshnessFarm, freshness_figures, send_and_watch
+from lbdns_tools.bench.dns.answer_freshness import QUERY, FreshnessFarm, freshness_figures
 from lbdns_tools.bench.dns.compared_servers import START
 from lbdns_tools.bench.dns.dnsperf import DnsperfRun, dnsperf_beside, run_dnsperf, write_queries
 from lbdns_tools.bench.dns.latency_prober import await_answer
@@ -41,7 +41,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         load_rate = most * options.share
         run = DnsperfRun(farm.port, queries, options.load_core, seconds=LONGEST + TAIL, rate=load_rate)
         with dnsperf_beside(run) as load:
-            times = send_and_watch(farm, options.reports, options.interval)
+            times = farm.send_and_watch(options.reports, options.interval)
             if load.ended:
                 raise BenchmarkError(
                     "dnsperf finished before the last report, so part of the measurement ran without load"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -44,8 +44,7 @@ class FakeBus:
         self.attempts += 1
         if self.refuses(self.attempts):
             raise BusError("no connection")
-        body = MessageKeys((KEY,), PURPOSE).open(payload)
-        self.messages.append(read_answer_message(cast(dict[Any, Any], body)))
+        self.messages.append(read_answer_message(MessageKeys((KEY,), PURPOSE).open(payload)))
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from lbdns_tools.lab.farm.lab_farm import LabMachine
+from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, answers, by_name, counted, measure
 from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop, ResolveRule
 from lbdns_tools.load.load_process_pool import InterruptedRunError, RunMeasurement
@@ -43,6 +44,7 @@ class FakeLab:
         self._clients = [Client(f"client{n}", sources, marks) for n, sources in enumerate(SOURCES, 1)]
         self.machines = {"bilbo": LabMachine("bilbo", "web", ("127.0.0.1",), "::1")}
         self.groups = {"bilbo": Made(0.1)}
+        self.places: dict[str, PlacedMachine] = {}
         self.asked = 0
 
     def clients(self) -> Sequence[Client]:

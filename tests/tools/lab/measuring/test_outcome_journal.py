@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from tests.tools.lab.presets.fake_lab import made
 
 FARMS = {"one": LabFarm((WebHost("bilbo", 0.11),))}
 SETTINGS = StudySettings(clients=(20,))
-OUTCOME = made(
-    "single", shares={"bilbo": 1.0}, cpu={"bilbo": 10.0}, error_percent=2.5, host="bilbo", load=0.5, p95=None
+OUTCOME = replace(
+    made("single", shares={"bilbo": 1.0}, cpu={"bilbo": 10.0}, error_percent=2.5, host="bilbo", load=0.5, p95=None),
+    kernel={"bilbo": {"listen_drops": 3.0, "time_wait": 1e4}},
 )
 
 
@@ -34,6 +36,7 @@ def test_outcomes_are_read_as_they_were_written(tmp_path: Path) -> None:
         (found,) = journal.done["a", 0]
     assert (found.case, found.row.point, found.row.figures) == (OUTCOME.case, OUTCOME.row.point, OUTCOME.row.figures)
     assert (found.samples, found.answers, found.row.begun) == (OUTCOME.samples, OUTCOME.answers, OUTCOME.row.begun)
+    assert found.kernel == OUTCOME.kernel
     assert found.row.tally.state() == OUTCOME.row.tally.state()
     assert found.row.tally.latency.percentile(95) == OUTCOME.row.tally.latency.percentile(95)
 

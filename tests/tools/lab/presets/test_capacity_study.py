@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from lbdns_tools.lab.report.capacity_report import CRITERIA, STUDY_RATES, study_
 from lbdns_tools.lab.report.outcome_index import part
 from lbdns_tools.lab.study_plan import StudySettings
 from lbdns_tools.load.load_plan import OpenLoop
-from tests.tools.lab.presets.fake_lab import FakeLab
+from tests.tools.lab.presets.fake_lab import FakeLab, made
 from tests.tools.lab.presets.study_steps import Server, do, draw, words_of
 
 CARRIES = {"alone": 800.0, "round_robin": 300.0, "best": 900.0, "haproxy": 850.0}
@@ -102,8 +103,29 @@ def test_the_report(lab: FakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 def test_a_report_of_nothing(tmp_path: Path) -> None:
     sections = PRESET.plan(QUICK, None).sections([])
-    assert [section.heading for section in sections] == ["Carried rates", "Against the rate", "Connections and rate"]
+    assert [section.heading for section in sections] == [
+        "Carried rates", "Against the rate", "Connections and rate", "What was full",
+    ]  # fmt: skip
+    assert sections[-1].words == ["No measurement failed."]
     assert draw(sections, tmp_path) == []
+
+
+def test_the_report_says_what_was_full_when_a_rate_failed() -> None:
+    study = PRESET.plan(QUICK, None)
+    held = made("best", rate=100.0, throughput=100.0, part="rate")
+    failed = made("best", rate=100.0, throughput=50.0, part="trial", connections=500, cpu={"bilbo": 10.9, "frodo": 1.0})
+    figures = replace(failed.row.figures, local={**failed.row.figures.local, "port": 7})
+    failed = replace(
+        failed, row=replace(failed.row, figures=figures), kernel={"frodo": {"listen_overflows": 3.0}, "dns": {}}
+    )
+    (table,) = study.sections([held, failed])[-1].tables
+    assert table.rows == [
+        [
+            "best", 500, 100.0, "only 50/s of 100/s",
+            "bilbo: the CPU quota was used up; clients: no source port was free 7 times; "
+            "frodo: the queue for accept() was full 3 times",
+        ]
+    ]  # fmt: skip
 
 
 def test_without_a_proxy_there_is_none() -> None:

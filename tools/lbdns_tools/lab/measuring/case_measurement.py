@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbdns_tools.lab.farm.lab_farm import LabMachine
 from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler, MachineSample
+from lbdns_tools.lab.measuring.kernel_limits import KernelFigures, KernelWatch
 from lbdns_tools.load.load_plan import LoadRun
 from lbdns_tools.load.load_process_pool import InterruptedRunError, LoadPlace, RunMeasurement
 from lbdns_tools.load.load_study import PlannedRun
@@ -38,12 +39,13 @@ class MeasuredCase:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOutcome:
-    """The outcome of a measured case. ``samples`` excludes the warm-up."""
+    """The outcome of a measured case. ``samples`` excludes the warm-up; ``answers`` and ``kernel`` include it."""
 
     case: MeasuredCase
     row: ResultRow
     samples: tuple[MachineSample, ...] = ()
     answers: Mapping[str, int] = field(default_factory=dict)  # member -> DNS answers that named it during the run
+    kernel: KernelFigures = field(default_factory=dict)
 
     def cpu_percent(self, group: str) -> float | None:
         """Return a group's mean CPU use, as a percentage of one core, or None if it was never sampled."""
@@ -64,15 +66,17 @@ def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int =
     """
     places = tuple(LoadPlace(client.command(), client.machine.addresses4) for client in lab.clients())
     before = answers(lab.status()) if case.resolve else {}
-    with CgroupSampler(lab.groups) as sampler:
+    watched = {name: place for name, place in lab.places.items() if name in lab.groups}
+    with KernelWatch(watched) as kernel, CgroupSampler(lab.groups, also=kernel.sample) as sampler:
         try:
             row = RunMeasurement(places=places).measure(planned, repetition)
         except InterruptedRunError:
             raise KeyboardInterrupt from None
         samples = sampler.between(*counted(planned.run, row))
+        limits = kernel.figures()
     after = answers(lab.status()) if case.resolve else {}
     counts = {name: count - before.get(name, 0) for name, count in after.items()}
-    return MeasuredOutcome(case, by_name(row, lab.machines), samples, counts)
+    return MeasuredOutcome(case, by_name(row, lab.machines), samples, counts, limits)
 
 
 def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:

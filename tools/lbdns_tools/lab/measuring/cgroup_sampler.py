@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -31,10 +31,15 @@ class MachineSample:
 
 
 class CgroupSampler:
-    """A context manager that samples control groups at whole seconds. Samples omit groups that no longer exist."""
+    """A context manager that samples control groups at whole seconds. Samples omit groups that no longer exist.
 
-    def __init__(self, groups: Mapping[str, ControlGroup], interval: float = INTERVAL) -> None:
-        self._groups, self._interval = dict(groups), interval
+    ``also`` is called, in another thread, whenever a sample is taken.
+    """
+
+    def __init__(
+        self, groups: Mapping[str, ControlGroup], interval: float = INTERVAL, also: Callable[[], None] = lambda: None
+    ) -> None:
+        self._groups, self._interval, self._also = dict(groups), interval, also
         self._before: dict[str, tuple[float, float]] = {}  # group -> monotonic time and CPU seconds of the last read
         self._samples: list[tuple[float, MachineSample]] = []  # with the Unix time at which the sample begins
         self._changed = threading.Condition()
@@ -69,6 +74,7 @@ class CgroupSampler:
                 self._samples.append((begun, sample))
                 self._changed.notify_all()
             begun = now
+            self._also()
 
     def _read(self, now: float) -> MachineSample:
         cpu: dict[str, float] = {}

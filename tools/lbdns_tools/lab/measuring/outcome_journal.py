@@ -125,6 +125,7 @@ def _plain(outcome: MeasuredOutcome) -> dict[str, Any]:
         "tally": row.tally.state(),
         "samples": [[sample.time, dict(sample.cpu), dict(sample.memory)] for sample in outcome.samples],
         "answers": dict(outcome.answers),
+        "kernel": {machine: dict(figures) for machine, figures in outcome.kernel.items()},
     }
 
 
@@ -138,4 +139,4 @@ def _outcome(plain: Mapping[str, Any]) -> MeasuredOutcome:
         plain["begun"],
     )
     samples = tuple(MachineSample(time, cpu, memory) for time, cpu, memory in plain["samples"])
-    return MeasuredOutcome(MeasuredCase(**plain["case"]), row, samples, plain["answers"])
+    return MeasuredOutcome(MeasuredCase(**plain["case"]), row, samples, plain["answers"], plain.get("kernel", {}))

@@ -11,6 +11,7 @@ from typing import Any, Final, TextIO
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import HUB, LabFarm, machines
+from lbdns_tools.lab.measuring import kernel_limits
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report import webstone_1999
 from lbdns_tools.load.request_tally import ERRORS
@@ -67,6 +68,12 @@ def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: 
         **{f"answers_{host}": answers.get(host) for host in hosts},
         **{f"cpu_percent_{group}": outcome.cpu_percent(group) for group in groups},
         **{f"memory_{group}": outcome.memory_bytes(group) for group in groups},
+        **{
+            f"{figure}_{machine}": values[figure]
+            for machine, values in outcome.kernel.items()
+            for figure in kernel_limits.FIGURES
+            if figure in values
+        },
     }
     return {**line, **{name: value for name, value in case.more.items() if name not in line}}
 

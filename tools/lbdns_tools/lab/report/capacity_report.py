@@ -8,6 +8,7 @@ from typing import Final
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import ALONE, front_group, strongest
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
+from lbdns_tools.lab.measuring.kernel_limits import shortages
 from lbdns_tools.lab.report.outcome_index import by_selection, mean_cpu, mean_of, means, most_memory, part, quotient
 from lbdns_tools.lab.report.report_charts import Line, chart
 from lbdns_tools.lab.report.report_page import ReportCell, ReportSection, SectionTable
@@ -18,6 +19,13 @@ from lbdns_tools.load.capacity_search import FailureCriteria
 CRITERIA: Final = FailureCriteria(error_percent=1.0, percentile=99, limit_s=1.0, achieved_share=0.95)
 
 FIGURES: Final = ("requests_per_s", "mean_ms", "p95_ms", "error_percent")
+QUOTA_USED: Final = 0.95  # share of a CPU quota from which the quota counts as used up; samples vary
+_LACKS: Final[Mapping[str, str]] = {
+    "port": "no source port was free",
+    "descriptor": "no descriptor was free",
+    "connection": "the limit of connections was reached",
+    "memory": "the kernel had no memory for a socket",
+}
 STUDY_RATES: Final = (400, 800, 1200, 1600, 2000, 2400)  # connections/s
 #: The balancer in the operating-system study at those rates: CPU in %, mean response in ms, memory in %
 STUDY: Final[Mapping[str, tuple[tuple[float, ...], ...]]] = {
@@ -30,6 +38,13 @@ STUDY: Final[Mapping[str, tuple[tuple[float, ...], ...]]] = {
     ),
 }  # fmt: skip
 _STUDY_COLUMNS: Final = ("CPU %", "mean ms", "memory %")
+#: The most connections that each system carried at 1,000 connections/s, and its highest rate
+STUDY_FRONTIER: Final[Mapping[str, tuple[str, float]]] = {
+    "Ubuntu": ("34,000", 4800),
+    "FreeBSD": ("500,000", 9000),
+    "CentOS": ("110,000 to 140,000", 1000),
+    "OpenBSD": ("4,700", 40),
+}
 
 
 def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> list[ReportSection]:
@@ -37,6 +52,7 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> list[ReportS
         _carried(part(outcomes, "carried"), farm),
         _against_rate(part(outcomes, "rate"), farm),
         _frontier(part(outcomes, "edge")),
+        _shortages([*part(outcomes, "rate"), *part(outcomes, "trial")], farm),
     ]
 
 
@@ -146,6 +162,16 @@ def study_table() -> SectionTable:
     )
 
 
+def study_frontier_table() -> SectionTable:
+    """Return a table with the limits that the operating-system study found."""
+    rows: list[list[ReportCell]] = [[name, *limits] for name, limits in STUDY_FRONTIER.items()]
+    return SectionTable(
+        "Limits found by the operating-system study, with the balancer on a machine of its own",
+        ("", "most connections at 1,000/s", "highest rate, connections/s"),
+        rows,
+    )
+
+
 def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
     rows: list[list[ReportCell]] = []
     series: dict[str, Line] = {}
@@ -168,4 +194,42 @@ def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
     table = SectionTable("The highest sustained rates (empty if there is no result)", columns, rows)
     pictures = chart("capacity-frontier", "The highest sustained rate by number of connections", series,
                     "connections", "requests/s")  # fmt: skip
-    return ReportSection("Connections and rate", words, [table], pictures)
+    return ReportSection("Connections and rate", words, [table, study_frontier_table()], pictures)
+
+
+def _shortages(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
+    """Say what was full in each measurement that failed."""
+    rows: list[list[ReportCell]] = []
+    for outcome in outcomes:
+        rate = outcome.row.point.rate_per_s or 0.0
+        if why := CRITERIA.failing(outcome.row.figures, rate):
+            full = [*exhausted_quotas(outcome, farm), *missing_at_clients(outcome), *shortages(outcome.kernel)]
+            connections = outcome.case.more.get("connections", outcome.row.figures.requests)
+            rows.append([_name(outcome.case.selection, farm), connections, rate, why, "; ".join(full)])
+    words = [
+        "For each measurement that failed, the table lists the CPU quotas that were used up, and the queues, buffers "
+        "and tables of the kernel that were full, on all machines of the lab, including the clients. If the last "
+        "column is empty, none was: requests waited for a processor that all machines share."
+    ]
+    if not rows:
+        words = ["No measurement failed."]
+    table = SectionTable(
+        "What was full when a rate failed", ("", "connections", "offered /s", "what failed", "what was full"), rows
+    )
+    return ReportSection("What was full", words, [table] if rows else [])
+
+
+def exhausted_quotas(outcome: MeasuredOutcome, farm: LabFarm) -> list[str]:
+    """Return a clause for each web host that used at least QUOTA_USED of its CPU quota."""
+    used = {host.name: (outcome.cpu_percent(host.name), 100 * host.cpu) for host in farm.hosts}
+    return [
+        f"{name}: the CPU quota was used up"
+        for name, (cpu, quota) in used.items()
+        if cpu is not None and cpu >= QUOTA_USED * quota
+    ]
+
+
+def missing_at_clients(outcome: MeasuredOutcome) -> list[str]:
+    """Return a clause for each resource that the clients' programs lacked."""
+    local = outcome.row.figures.local
+    return [f"clients: {words} {local[cause]:,} times" for cause, words in _LACKS.items() if local.get(cause)]

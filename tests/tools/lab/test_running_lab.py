@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
 from lbdns_tools.lab.machines.control_groups import TOP, find_hierarchies
 from lbdns_tools.lab.machines.leftover_cleanup import labs
-from lbdns_tools.lab.machines.network_namespaces import namespace_of
+from lbdns_tools.lab.machines.network_namespaces import inside, namespace_of
 from lbdns_tools.lab.machines.placed_machine import ETC, NAMESPACES
 from lbdns_tools.lab.machines.server_probes import answers_dns, get
 from lbdns_tools.lab.running_lab import Lab
@@ -63,6 +64,24 @@ def test_a_web_server_dies_and_comes_back(lab: Lab) -> None:
     assert found is not None
     assert found[0] == 200
     lab.settle()
+
+
+@needs_a_lab
+def test_a_sysctl_is_set_for_as_long_as_it_is_wanted(lab: Lab) -> None:
+    def values() -> dict[str, str]:
+        path = Path("/proc/sys/net/core/somaxconn")
+        return {name: inside(lab.places[name].namespace, path.read_text).strip() for name in ("slow", "dns")}
+
+    before = values()
+    assert before["slow"] != "77"
+    with lab.sysctls("web", {"core/somaxconn": "77"}):
+        assert values() == {**before, "slow": "77"}
+        found = get(lab.places["slow"], "/")
+        assert found is not None
+        assert found[0] == 200
+    assert values() == before
+    with pytest.raises(LbdnsError, match="cannot set core/nonsense"), lab.sysctls("web", {"core/nonsense": "1"}):
+        pytest.fail("a sysctl that does not exist was set")
 
 
 @needs_a_lab

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, Self
@@ -142,6 +142,31 @@ class Lab:
             yield self.machines[name].address
         finally:
             running.stop()
+
+    @contextmanager
+    def sysctls(self, kind: str, values: Mapping[str, str]) -> Iterator[None]:
+        """Set sysctls of the network on all machines of a kind, such as "web", for the duration of the context.
+
+        The machines' web servers are restarted, because the size of a queue for accept() is set when it is opened.
+        """
+        places = [place for place in self.places.values() if place.machine.kind == kind]
+        before: list[tuple[PlacedMachine, Mapping[str, str]]] = []
+        try:
+            before += [(place, network_namespaces.set_sysctls(place.namespace, values)) for place in places]
+            self._restart_web(places)
+            yield
+        finally:
+            for place, was in before:
+                network_namespaces.set_sysctls(place.namespace, was)
+            self._restart_web(places)
+
+    def _restart_web(self, places: Sequence[PlacedMachine]) -> None:
+        names = [place.machine.name for place in places if place.machine.name in self._web]
+        for name in names:
+            self.stop_web(name)
+            self.start_web(name)
+        if names:
+            self.settle()
 
     @contextmanager
     def resolve_by(self, *names: str) -> Iterator[None]:

@@ -67,6 +67,14 @@ class FakeLab:
         self.heard.append("settle")
 
     @contextmanager
+    def sysctls(self, kind: str, values: Mapping[str, str]) -> Iterator[None]:
+        self.heard.append(f"{kind} {dict(values)} begins")
+        try:
+            yield
+        finally:
+            self.heard.append(f"{kind} {dict(values)} ends")
+
+    @contextmanager
     def proxy(self, name: str, method: str) -> Iterator[str]:
         self.heard.append(f"{name} {method} begins")
         try:

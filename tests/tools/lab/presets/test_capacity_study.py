@@ -12,7 +12,7 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import UNEQUAL
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
-from lbdns_tools.lab.presets.capacity_study import HIGH, LOW, PRESET, QUICK_SELECTIONS
+from lbdns_tools.lab.presets.capacity_study import HIGH, LOW, PRESET, QUICK_SELECTIONS, TUNED
 from lbdns_tools.lab.report.capacity_report import CRITERIA, STUDY_RATES, study_table
 from lbdns_tools.lab.report.outcome_index import part
 from lbdns_tools.lab.study_plan import StudySettings
@@ -64,6 +64,27 @@ def test_the_frontier_finds_what_is_carried(lab: FakeLab, monkeypatch: pytest.Mo
             assert LOW * CARRIES[case.selection] <= load.rates[0] <= HIGH * CARRIES[case.selection]
 
 
+def test_each_setting_of_the_lab_is_taken_back_alone(lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = PRESET.plan(StudySettings(selections=("alone", "best"), clients=(100, 300)), None)
+    outcomes = do(study, lab, Server(CARRIES), monkeypatch)
+    found = [edge for edge in part(outcomes, "edge") if "setting" in edge.case.more]
+    assert [edge.case.more["setting"] for edge in found] == list(TUNED)
+    assert {edge.case.more["connections"] for edge in found} == {300}
+    for kind, values in TUNED.values():
+        begin = lab.heard.index(f"{kind} {dict(values)} begins")
+        end = lab.heard.index(f"{kind} {dict(values)} ends")
+        assert not [line for line in lab.heard[begin + 1 : end] if "begins" in line]
+    (table,) = study.sections(outcomes)[3].tables
+    assert [row[:2] for row in table.rows] == [["as in the lab", 300.0], *([name, 300.0] for name in TUNED)]
+    (frontier, _) = study.sections(outcomes)[2].tables
+    assert [row[:2] for row in frontier.rows] == [[name, count] for name in ("alone", "best") for count in (100, 300)]
+
+
+@pytest.mark.parametrize("settings", [QUICK, StudySettings(selections=("best",))])
+def test_settings_are_measured_only_alone_and_in_the_long_form(settings: StudySettings) -> None:
+    assert not [step.name for step in PRESET.plan(settings, None).steps if step.name.split(",")[0] in TUNED]
+
+
 def test_trials_are_kept_when_one_fails(lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
     server, trials = Server(CARRIES), 0
 
@@ -104,7 +125,7 @@ def test_the_report(lab: FakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_a_report_of_nothing(tmp_path: Path) -> None:
     sections = PRESET.plan(QUICK, None).sections([])
     assert [section.heading for section in sections] == [
-        "Carried rates", "Against the rate", "Connections and rate", "What was full",
+        "Carried rates", "Against the rate", "Connections and rate", "Settings", "What was full",
     ]  # fmt: skip
     assert sections[-1].words == ["No measurement failed."]
     assert draw(sections, tmp_path) == []

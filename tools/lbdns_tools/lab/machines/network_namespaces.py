@@ -154,6 +154,21 @@ def inside(namespace: str, do: Callable[[], _Result]) -> _Result:
     return _in_thread(move_and_do)
 
 
+def set_sysctls(namespace: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Set sysctls, such as "core/somaxconn", in a network namespace; return their values before. Raises LbdnsError."""
+
+    def exchange() -> dict[str, str]:
+        before = {name: (_SYSCTLS / name).read_text().strip() for name in values}
+        for name, value in values.items():
+            (_SYSCTLS / name).write_text(value)
+        return before
+
+    try:
+        return inside(namespace, exchange)
+    except OSError as error:
+        raise LbdnsError(f"cannot set {', '.join(values)} in the namespace {namespace}: {_why(error)}") from None
+
+
 def _in_thread(do: Callable[[], _Result]) -> _Result:
     """Call ``do`` in a separate thread, because setns() and unshare() change the namespace of the calling thread."""
     with ThreadPoolExecutor(1) as threads:

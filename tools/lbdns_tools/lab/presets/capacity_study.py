@@ -8,7 +8,7 @@ the sustained rate. Each rate is held for several seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -46,6 +46,14 @@ LOW, HIGH = 0.25, 2.0
 TRIALS, QUICK_TRIALS = 9, 7
 TRIAL_SHARE: Final = 0.7
 TYPICAL_RATE: Final = 1200.0  # requests/s that such a farm serves; used to estimate durations
+#: Setting -> the kind of the machines on which the lab raises it, and the value that Linux uses without that (on small
+#: machines, and before Linux 5.4 in the case of somaxconn)
+TUNED: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "somaxconn 128": ("web", {"core/somaxconn": "128"}),
+    "tcp_max_syn_backlog 128": ("web", {"ipv4/tcp_max_syn_backlog": "128"}),
+    "ip_local_port_range 32768 60999": ("client", {"ipv4/ip_local_port_range": "32768 60999"}),
+    "tcp_tw_reuse 0": ("client", {"ipv4/tcp_tw_reuse": "0"}),
+}
 FAILURES: Final = 2  # consecutive failures after which higher rates are skipped
 
 
@@ -72,8 +80,15 @@ def _steps(loading: FarmLoad, selections: tuple[str, ...]) -> Iterator[StudyStep
     for selection in selections:
         for count in counts if selection in SEARCHED else ():
             seconds = AROUND_S + trials * (1.0 + count / TYPICAL_RATE / TRIAL_SHARE)
-            do = partial(_search, loading, selection, count)
+            do = partial(_search, loading, selection, count, {})
             yield StudyStep(f"{selection}, {count} connections", FARM, seconds, do)
+    if ALONE in selections and not settings.quick:
+        count = max(counts)
+        seconds = AROUND_S + trials * (1.0 + count / TYPICAL_RATE / TRIAL_SHARE)
+        for setting in TUNED:
+            yield StudyStep(
+                f"{setting}, {count} connections", FARM, seconds, partial(_untuned, loading, setting, count)
+            )
 
 
 def _rates(
@@ -93,8 +108,19 @@ def _rates(
                 return
 
 
-def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable[MeasuredOutcome]:
-    """Yield every trial, and then the result of the search: a copy of the trial at the highest sustained rate."""
+def _untuned(loading: FarmLoad, setting: str, count: int, lab: Lab) -> Iterable[MeasuredOutcome]:
+    """Search with one setting as it would be without the lab."""
+    with lab.sysctls(*TUNED[setting]):
+        yield from _search(loading, ALONE, count, {"setting": setting}, lab)
+
+
+def _search(
+    loading: FarmLoad, selection: str, count: int, about: Mapping[str, str | float], lab: Lab
+) -> Iterable[MeasuredOutcome]:
+    """Yield every trial, and then the result of the search: a copy of the trial at the highest sustained rate.
+
+    ``about`` contains further columns of the results.
+    """
     carried = loading.carried[selection]
     trials: list[MeasuredOutcome] = []
     # No warm-up, which would take most of the time; the farm is still warm from the previous trial
@@ -102,7 +128,7 @@ def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable
 
     def try_rate(connections: int, rate: float) -> RunStatistics:
         load = OpenLoop((rate,), connections / rate, requests=connections)
-        trials.append(cold(lab, selection, load, {"part": "trial", "connections": connections}))
+        trials.append(cold(lab, selection, load, {"part": "trial", "connections": connections, **about}))
         return trials[-1].row.figures
 
     accuracy = QUICK_ACCURACY if loading.settings.quick else ACCURACY
@@ -115,7 +141,9 @@ def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable
     yield from trials
     found = edge.found
     held = next((trial for trial in reversed(trials) if trial.row.figures is found.figures), trials[-1])
-    more: dict[str, str | float] = {"part": "edge", "connections": count, "ending": found.ending, "why": found.why}
+    more: dict[str, str | float] = {
+        "part": "edge", "connections": count, "ending": found.ending, "why": found.why, **about,
+    }  # fmt: skip
     if found.highest is not None:
         more["highest_per_s"] = found.highest
     yield replace(held, case=replace(held.case, more=more))

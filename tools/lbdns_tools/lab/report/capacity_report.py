@@ -51,7 +51,8 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> list[ReportS
     return [
         _carried(part(outcomes, "carried"), farm),
         _against_rate(part(outcomes, "rate"), farm),
-        _frontier(part(outcomes, "edge")),
+        _frontier([edge for edge in part(outcomes, "edge") if "setting" not in edge.case.more]),
+        _settings(part(outcomes, "edge"), farm),
         _shortages([*part(outcomes, "rate"), *part(outcomes, "trial")], farm),
     ]
 
@@ -162,6 +163,39 @@ def study_table() -> SectionTable:
     )
 
 
+def _settings(edges: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
+    """Compare the highest rates with and without each of the lab's network settings."""
+    untuned = [edge for edge in edges if "setting" in edge.case.more]
+    if not untuned:
+        return ReportSection("Settings", ["Measured only without --quick, and with the selection 'alone'."])
+    counts = {edge.case.more["connections"] for edge in untuned}
+    tuned = [
+        edge
+        for edge in edges
+        if edge.case.selection == ALONE and edge not in untuned and edge.case.more["connections"] in counts
+    ]
+    rows: list[list[ReportCell]] = [
+        [str(edge.case.more.get("setting", "as in the lab")), *_limits(edge), "; ".join(shortages(edge.kernel))]
+        for edge in (*tuned, *untuned)
+    ]
+    words = [
+        f"The lab raises limits of the network. For each row, {strongest(farm).name} alone was measured with one setting "
+        "as it would be without the lab."
+    ]
+    columns = ("setting", "connections", "highest rate /s", "p99 ms at this rate", "ended at", "what failed above",
+               "what was full at this rate")  # fmt: skip
+    return ReportSection("Settings", words, [SectionTable("The highest sustained rates by setting", columns, rows)])
+
+
+def _limits(edge: MeasuredOutcome) -> list[ReportCell]:
+    """Return the cells about the result of a search: connections, rate, p99, and what limited it."""
+    more = edge.case.more
+    highest = more.get("highest_per_s")
+    why = str(more["why"]) or {"top": "no rate in the range failed"}.get(str(more["ending"]), "")
+    p99_ms = mean_of([edge], "p99_ms") if highest is not None else None
+    return [float(more["connections"]), highest, p99_ms, str(more["ending"]), why]
+
+
 def study_frontier_table() -> SectionTable:
     """Return a table with the limits that the operating-system study found."""
     rows: list[list[ReportCell]] = [[name, *limits] for name, limits in STUDY_FRONTIER.items()]
@@ -178,9 +212,7 @@ def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
     for edge in edges:
         more = edge.case.more
         highest, count = more.get("highest_per_s"), float(more["connections"])
-        why = str(more["why"]) or {"top": "no rate in the range failed"}.get(str(more["ending"]), "")
-        p99_ms = mean_of([edge], "p99_ms") if highest is not None else None
-        rows.append([edge.case.selection, count, highest, p99_ms, str(more["ending"]), why])
+        rows.append([edge.case.selection, *_limits(edge)])
         series.setdefault(edge.case.selection, []).append((count, None if highest is None else float(highest)))
     words = [
         "The highest rate depends on how many connections the farm must serve at that rate, because a growing queue "

@@ -152,7 +152,7 @@ class Lab:
         places = [place for place in self.places.values() if place.machine.kind == kind]
         before: list[tuple[PlacedMachine, Mapping[str, str]]] = []
         try:
-            before += [(place, network_namespaces.set_sysctls(place.namespace, values)) for place in places]
+            before.extend((place, network_namespaces.set_sysctls(place.namespace, values)) for place in places)
             self._restart_web(places)
             yield
         finally:

@@ -179,8 +179,8 @@ def _settings(edges: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         for edge in (*tuned, *untuned)
     ]
     words = [
-        f"The lab raises limits of the network. For each row, {strongest(farm).name} alone was measured with one setting "
-        "as it would be without the lab."
+        f"The lab raises limits of the network. For each row, {strongest(farm).name} alone was measured with one "
+        "setting as it would be without the lab."
     ]
     columns = ("setting", "connections", "highest rate /s", "p99 ms at this rate", "ended at", "what failed above",
                "what was full at this rate")  # fmt: skip

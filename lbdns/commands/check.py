@@ -15,6 +15,7 @@ import click
 from lbdns.answering import plane
 from lbdns.command_line.common_options import config_option
 from lbdns.config import Config
+from lbdns.config.bus_section import BusConfig
 from lbdns.model.configuration_files import ConfigurationFiles, read_files
 from lbdns.model.farm import Pool
 from lbdns.planning.shadow import shadows_of
@@ -173,11 +174,18 @@ def _about_reports(files: ConfigurationFiles) -> str:
         return "reports: from the collectors on the bus"
     if collector.connect:
         return f"reports: from the collector at {collector.connect}"
-    where = f"reports: on {_listed(collector.listen)}, score {collector.score}"
+    where = f"reports: on {_listed(collector.listen)}{_on_bus(files.farm.config.bus)}, score {collector.score}"
     if collector.key_file is None:
         return f"{where}; no key file: reports must come from the member's own address"
     count = len(files.report_keys)
     return f"{where}; signed, {count} master {'key' if count == 1 else 'keys'} in {collector.key_file}"
+
+
+def _on_bus(bus: BusConfig) -> str:
+    """Return which reports also arrive over a bus."""
+    if not bus.url:
+        return ""
+    return f", and on the bus those of {_listed(bus.pools)}" if bus.pools else ", and on the bus"
 
 
 def _listed(items: Iterable[object]) -> str:

@@ -137,11 +137,12 @@ def read_config(path: Path) -> tuple[Config, list[str]]:
     server = read_section(root, "server", ServerConfig, check_server)
     keys = read_keys(root)
     collector = read_collector(root, scores)
+    pools = read_pools(root)
     config = Config(
         path=path,
         server=server,
         zones=read_zones(root, keys),
-        pools=read_pools(root),
+        pools=pools,
         collector=collector,
         web=read_section(root, "web", WebConfig, check_web),
         scores=scores,
@@ -152,7 +153,7 @@ def read_config(path: Path) -> tuple[Config, list[str]]:
         history=read_section(root, "history", HistoryConfig),
         query_log=read_section(root, "query_log", QueryLogConfig),
         explain=read_section(root, "explain", ExplainConfig),
-        bus=read_bus(root, collector),
+        bus=read_bus(root, collector, pools),
         source=root.findings.source,
     )
     root.end()

@@ -92,6 +92,16 @@ def test_one_private_key_and_a_known_user(tmp_path: Path, capsys: pytest.Capture
     assert not any(line.startswith("warnings") for line in out)
 
 
+@pytest.mark.parametrize(
+    ("pools", "where"), [("", ", and on the bus"), ('pools = ["web", "-"]', ", and on the bus those of web, -")]
+)
+def test_reports_on_a_bus(tmp_path: Path, capsys: pytest.CaptureFixture[str], pools: str, where: str) -> None:
+    key_file(tmp_path, 0o600, new_master_key().line())
+    status, out, _ = check(tmp_path, capsys, f'{WITH_KEYS}[bus]\nurl = ["nats://192.0.2.1"]\n{pools}\n')
+    assert status == 0
+    assert f"reports: on 0.0.0.0:7777{where}, score headroom; signed, 1 master key in {tmp_path}/report.key" in out
+
+
 def test_following_another_collector(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = check(tmp_path, capsys, CONFIG + '[collector]\nconnect = "http://192.0.2.1:8053"\n')
     assert "reports: from the collector at http://192.0.2.1:8053" in out

@@ -8,7 +8,7 @@ import pytest
 
 from lbdns_shared.bus_url import parse_bus_url
 from lbdns_shared.errors import ConfigError
-from tests.config.config_files import ZONE, Load
+from tests.config.config_files import POOL, ZONE, Load, pool_table
 
 KEYED = f'{ZONE}[collector]\nkey_file = "report.key"\n'
 
@@ -26,6 +26,29 @@ def test_overrides_are_shared_only_on_request(load: Load) -> None:
     assert load(section + "override_copies = 3\n").bus.override_copies == 3
     with pytest.raises(ConfigError, match=r"\[bus\] override_copies"):
         load(section + "override_copies = 0\n")
+
+
+def test_a_collector_may_receive_the_reports_of_some_pools(load: Load) -> None:
+    section = f'{KEYED}[bus]\nurl = ["nats://h"]\n'
+    pools = POOL + pool_table("frodo", name="shop")
+    assert load(section + pools).bus.pools == ()
+    assert load(f'{section}pools = ["shop", "-", "shop"]\n{pools}').bus.pools == ("shop", "-")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (f'{KEYED}[bus]\nurl = ["nats://h"]\npools = ["wep"]\n{POOL}', r"\[bus\] pools.* no \[\[pool\]\] 'wep'.*'web'"),
+        (f'{KEYED}[bus]\nurl = ["nats://h"]\npools = 3\n{POOL}', r"\[bus\] pools"),
+        (
+            f'{KEYED}connect = "bus"\n[bus]\nurl = ["nats://h"]\npools = ["web"]\n{POOL}',
+            r"\[bus\] pools.* no reports are received",
+        ),
+    ],
+)
+def test_pools_that_cannot_be_received(load: Load, text: str, error: str) -> None:
+    with pytest.raises(ConfigError, match=error):
+        load(text)
 
 
 def test_answers_are_shared_unless_it_is_turned_off(load: Load) -> None:

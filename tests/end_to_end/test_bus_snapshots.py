@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbdns_collector.snapshots.snapshot_messages import CHANGES
-from lbdns_tools.nats_servers import SERVER
+from lbdns_shared.bus_subject import report_subject
+from lbdns_tools.nats_servers import SERVER, WIDE
 from tests.bus.bus_fixtures import connected, until
 from tests.end_to_end.harness import Site, best, new_site, serving
 from tests.end_to_end.nats_bus import Bus, new_bus, serving_bus
 from tests.end_to_end.process import Program, eventually, python, running
-from tests.end_to_end.test_bus import is_connected, publishing
+from tests.end_to_end.test_bus import is_connected, publishing, received
 from tests.needs import needs
 
 if TYPE_CHECKING:
@@ -122,6 +124,39 @@ def test_two_collectors_of_which_one_is_killed(tmp_path: Path) -> None:
             lambda: site.members_by_name()["gandalf"]["metrics"]["cpu_idle"] == 12.0, "the other collector's arrives"
         )
         assert is_following(site)
+
+
+def test_collectors_share_the_pools(tmp_path: Path) -> None:
+    bus = new_bus(tmp_path, *MEMBERS)
+    one = site_in(tmp_path / "one", f'{bus.section()}pools = ["web"]\n')
+    two = site_in(tmp_path / "two", f'{bus.section()}pools = ["-"]\n', one)
+    site = follower_in(tmp_path / "follower", bus, one)
+    with (
+        serving_bus(bus),
+        collecting(one) as first,
+        collecting(two),
+        following(site) as server,
+        publishing(one, "gandalf", bus) as gandalf,
+        publishing(one, "frodo", bus, WIDE, report_subject("", "frodo")) as frodo,
+    ):
+        gandalf.send()
+        frodo.send()
+        server.until(
+            lambda: all(site.members_by_name()[host]["state"] == "usable" for host in MEMBERS), "the server knows both"
+        )
+        assert (received(one, "accepted"), received(two, "accepted")) == (1, 1)
+        one.config.write_text(one.config.read_text().replace('pools = ["web"]', 'pools = ["web", "-"]'))
+        os.kill(first.pid, signal.SIGHUP)
+
+        def both_receive() -> bool:
+            frodo.send()
+            return received(one, "accepted") + received(one, "duplicate") >= 2
+
+        first.until(both_receive, "the first collector receives the other pool's reports, too")
+        gandalf.send(cpu_idle=33.0)
+        server.until(
+            lambda: site.members_by_name()["gandalf"]["metrics"]["cpu_idle"] == 33.0, "and still those of its own"
+        )
 
 
 def test_a_killed_nats_server_that_comes_back(tmp_path: Path) -> None:

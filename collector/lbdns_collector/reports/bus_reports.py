@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from lbdns.bus.bus_connection import BusConnection, BusSubscription
@@ -12,7 +12,7 @@ from lbdns.events.event_log import EventLog
 from lbdns_collector.reports.bus_status import BusStatus
 from lbdns_collector.reports.report_socket import RejectionLog, record_rejection
 from lbdns_collector.reports.report_table import ACCEPTED, DUPLICATE, ReportTable
-from lbdns_shared.bus_subject import REPORT_SUBJECTS, host_in_subject
+from lbdns_shared.bus_subject import host_in_subject, report_subjects
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -21,7 +21,7 @@ BATCH: Final = 64  # reports per turn of the event loop, as in ``report_socket``
 
 
 class BusReports:
-    """A subscription to all reports on a bus. Use it in the event loop only."""
+    """Subscriptions to the reports on a bus, all or those of some pools. Use them in the event loop only."""
 
     def __init__(
         self, connection: BusConnection, table: ReportTable, on_change: Callable[[], None], events: EventLog
@@ -32,24 +32,40 @@ class BusReports:
         """
         self._connection = connection
         self._table, self._on_change, self._events = table, on_change, events
-        self._subscription: BusSubscription | None = None
+        self._subjects: tuple[str, ...] = report_subjects(())
+        self._subscriptions: dict[str, BusSubscription] = {}  # by subject
+        self._is_started = False
         self._waiting: list[Msg] = []
         self._rejections = RejectionLog()
 
     def start(self) -> None:
         """Subscribe, now or as soon as there is a connection. Subscribing twice does nothing."""
-        if self._subscription is None:
-            self._subscription = self._connection.subscribe(REPORT_SUBJECTS, self._receive, required=True)
+        self._is_started = True
+        self._subscribe(self._subjects)
 
     def stop(self) -> None:
-        """End the subscription. Reports that have already arrived are processed."""
-        subscription, self._subscription = self._subscription, None
-        if subscription:
-            subscription.end()
+        """End the subscriptions. Reports that have already arrived are processed."""
+        self._is_started = False
+        self._subscribe(())
         self._process()
 
-    def reconfigure(self) -> None:
-        """Show or hide the state of the bus, after the connection has changed to another configuration."""
+    def _subscribe(self, subjects: Sequence[str]) -> None:
+        """Subscribe to ``subjects`` only. Subscriptions to other subjects end afterwards, so that no report is lost."""
+        subscriptions = self._subscriptions
+        for subject in subjects:
+            if subject not in subscriptions:
+                subscriptions[subject] = self._connection.subscribe(subject, self._receive, required=True)
+        for subject in [subject for subject in subscriptions if subject not in subjects]:
+            subscriptions.pop(subject).end()
+
+    def reconfigure(self, pools: Sequence[str]) -> None:
+        """Receive the reports of the agents in ``pools``, or all reports if there are none.
+
+        Show or hide the state of the bus, after the connection has changed to another configuration.
+        """
+        self._subjects = report_subjects(pools)
+        if self._is_started:
+            self._subscribe(self._subjects)
         before = self._table.bus
         if not self._connection.is_configured:
             self._table.bus = None
@@ -58,7 +74,7 @@ class BusReports:
 
     async def _receive(self, message: Msg) -> None:
         """Add a report to the current batch. The library calls this method once for each report."""
-        if self._subscription is None:
+        if not self._is_started:
             return  # another process subscribes now
         waiting = self._waiting
         waiting.append(message)

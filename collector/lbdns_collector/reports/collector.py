@@ -119,7 +119,7 @@ class Collector:
         self._close([sock for sock in self._sockets if sock.configured not in listen])
         self._sockets = [sock for sock in self._sockets if sock.configured in listen]
         self._checker.start(self.farm)
-        self._bus.reconfigure()
+        self._bus.reconfigure(self.farm.config.bus.pools)
         self._bus.start()
         self._changed()
 
@@ -205,7 +205,7 @@ class Collector:
         adaptive = self.table.adaptive = _adaptive(farm.config, self.table.adaptive)
         score = adaptive.score if adaptive else build_score(farm.config)
         self.table.reconfigure(farm.hosts, new.keys, score, build_shadow_score(farm.config))
-        self._bus.reconfigure()
+        self._bus.reconfigure(farm.config.bus.pools)
         if bool(new.keys) != self._keyed:
             self._keyed = bool(new.keys)
             self._log_authentication()

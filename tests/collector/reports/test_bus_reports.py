@@ -67,17 +67,17 @@ async def test_an_ended_subscription_processes_what_has_arrived() -> None:
 
 async def test_the_status_shows_a_configured_bus_only() -> None:
     stage = Stage()
-    stage.reports.reconfigure()
+    stage.reports.reconfigure(())
     assert stage.table.bus is None
     stage.connection.use(BusAccess((parse_bus_url("nats://127.0.0.1:1"),)))
-    stage.reports.reconfigure()
+    stage.reports.reconfigure(())
     status = stage.table.bus
     assert status
     assert status.document()["problem"] == "not connected yet"
-    stage.reports.reconfigure()
+    stage.reports.reconfigure(())
     assert stage.table.bus is status, "the counters go on"
     stage.connection.use(None)
-    stage.reports.reconfigure()
+    stage.reports.reconfigure(())
     assert stage.table.bus is None
     await stage.connection.stop()
 
@@ -87,3 +87,27 @@ def fresh(host: str) -> bytes:
     import time
 
     return datagram(host, at=time.time())
+
+
+async def test_other_pools_change_only_what_has_to_change() -> None:
+    stage = Stage()
+    stage.reports.reconfigure(("web",))
+    assert subjects(stage) == []
+    stage.reports.start()
+    assert subjects(stage) == ["lbdns.report.web.>"]
+    kept = stage.connection._subscriptions[0]
+    stage.reports.reconfigure(("shop", "web"))
+    assert subjects(stage) == ["lbdns.report.web.>", "lbdns.report.shop.>"]
+    assert stage.connection._subscriptions[0] is kept
+    stage.reports.reconfigure(("shop",))
+    assert subjects(stage) == ["lbdns.report.shop.>"]
+    stage.reports.stop()
+    assert subjects(stage) == []
+    stage.reports.reconfigure(())
+    assert subjects(stage) == []
+    stage.reports.start()
+    assert subjects(stage) == ["lbdns.report.>"]
+
+
+def subjects(stage: Stage) -> list[str]:
+    return [subscription.subject for subscription in stage.connection._subscriptions]

@@ -183,8 +183,7 @@ def test_one_sample_at_the_default_interval_is_quick_even_when_the_web_server_ha
         elapsed = time.monotonic() - start
         sample = json.loads(run.stdout)
         assert sample["unavailable"]["busy_workers"] == "server-status: no response in time"
-        assert "cpu_idle" in sample["metrics"]
-        return bool(elapsed < 10.0 and sample["span"] < 1.0)
+        return bool("cpu_idle" in sample["metrics"] and elapsed < 10.0 and sample["span"] < 1.0)
 
     with web_server(hanging) as url:
         until(is_quick)

@@ -166,6 +166,12 @@ def _add_bus_options(add: Callable[..., Any]) -> None:
         help="the password of the user in the URL, or a token if the URL contains no user",
     )
     add(
+        "--bus-nkey",
+        type=Path,
+        metavar="FILE",
+        help="the seed of the user's nkey, which signs instead of a password (needs lbdns-agent[nkeys])",
+    )
+    add(
         "--bus-tls-ca",
         type=Path,
         metavar="FILE",
@@ -242,14 +248,17 @@ def read_options(arguments: argparse.Namespace, config: AgentConfig = NO_CONFIG)
 def _read_bus_options(arguments: argparse.Namespace) -> BusOptions:
     """Return the options for a bus. Raises ConfigError if they contradict each other."""
     servers = tuple(dict.fromkeys(arguments.bus))
-    for option in ("--bus-password-file", "--bus-tls-ca"):
+    for option in ("--bus-password-file", "--bus-nkey", "--bus-tls-ca"):
         if getattr(arguments, option[2:].replace("-", "_")) and not servers:
             raise ConfigError(f"{option} needs --bus")
     if servers and not (arguments.key_file or arguments.once):
         raise ConfigError("--bus needs --key-file, because collectors accept only signed reports from a bus")
     if arguments.bus_password_file and any(server.password for server in servers):
         raise ConfigError("--bus-password-file can't be combined with a password in the URL of --bus")
-    return BusOptions(servers, arguments.bus_password_file, arguments.bus_tls_ca)
+    in_url = any(server.user or server.password for server in servers)
+    if arguments.bus_nkey and (arguments.bus_password_file or in_url):
+        raise ConfigError("--bus-nkey can't be combined with --bus-password-file or credentials in the URL of --bus")
+    return BusOptions(servers, arguments.bus_password_file, arguments.bus_tls_ca, arguments.bus_nkey)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

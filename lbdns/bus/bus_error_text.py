@@ -6,7 +6,7 @@ from typing import Final
 
 #: The beginning of a text from a server or from the library -> the text to show, with {} for the original
 _TEXTS: Final = {
-    "authorization": "the server refuses the credentials ({}); check the user, and the password or token",
+    "authorization": "the server refuses the credentials ({}); check the user and the password, token or nkey",
     "permissions violation for publish": (
         "the server refuses messages of this program ({}); check the permissions of the user"
     ),

@@ -14,6 +14,7 @@ from nats.aio.client import Client
 from lbdns.bus.bus_error_text import error_text
 from lbdns.secrets.bus_access import BusAccess
 from lbdns_shared.bus_url import BusServer
+from lbdns_shared.nkey import Nkey
 
 #: Seconds between two PINGs. A server that leaves two of them unanswered counts as dead; with the pause after a loss,
 #: the reports that it should have passed on are at most 2 s late
@@ -46,6 +47,8 @@ class NatsClient(Client):
         server that does not require TLS. Raises errors of many kinds."""
         server, access = self._server, self._access
         credentials = server.credentials(access.password)
+        if access.nkey:
+            self._send_public_key(access.nkey)
         has_own_context = server.tls or bool(access.authorities)
         await self.connect(
             servers=[f"nats://{server.endpoint}"],
@@ -58,6 +61,7 @@ class NatsClient(Client):
             user=credentials.get("user"),
             password=credentials.get("pass"),
             token=credentials.get("auth_token"),
+            signature_cb=self._sign if access.nkey else None,
             tls=access.tls_context() if has_own_context else None,
             tls_hostname=server.endpoint.host if has_own_context else None,
             error_cb=self._note_error,
@@ -98,8 +102,22 @@ class NatsClient(Client):
     async def _note_end(self) -> None:
         self.over.set()
 
+    def _send_public_key(self, nkey: Nkey) -> None:
+        """Make the library send the nkey's public key beside the signature, as servers require.
+
+        No public option of nats-py does so: ``signature_cb`` alone sends nothing, ``user_jwt_cb`` sends a JWT instead
+        of the public key, and ``nkeys_seed`` and ``nkeys_seed_str`` require one more package, which signs by itself.
+        """
+        self._auth_configured, self._public_nkey = True, nkey.public_key
+
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
         # The library encrypts a connection only if the server asks for it, so an attacker could prevent it
         if initial_connection and self._server.tls and not info.get("tls_required"):
             raise errors.Error("the server does not require TLS; configure it there, or write nats:// in the URL")
+        if initial_connection and self._access.nkey and not info.get("nonce"):
+            raise errors.Error("the server does not ask for a signature; configure the user's nkey there")
         await super()._process_info(info, initial_connection)
+
+    def _sign(self, nonce: str) -> bytes:
+        assert self._access.nkey is not None, "the library asks only if there is an nkey"
+        return self._access.nkey.sign(nonce).encode("ascii")

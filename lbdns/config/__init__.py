@@ -82,7 +82,7 @@ class Config:
         optional = (
             *(key.secret_file for key in self.keys),
             collector.key_file, collector.connect_token_file, self.cookies.secret_file,
-            self.bus.password_file, self.bus.tls_ca,
+            self.bus.password_file, self.bus.nkey_file, self.bus.tls_ca,
             web.password_file, web.token_file, web.steer_token_file, web.tls_cert, web.tls_key,
         )  # fmt: skip
         return (self.path, *(zone.file for zone in self.zones), *(path for path in optional if path))

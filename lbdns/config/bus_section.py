@@ -25,6 +25,7 @@ class BusConfig:
     url: tuple[BusServer, ...] = distinct(parse_bus_url)
     password_file: Path | None = secret_path()  # the password of the user in the URLs, or a token
     tls_ca: Path | None = optional_path()  # certificates of the authorities to trust (PEM)
+    nkey_file: Path | None = secret_path()  # the seed of the nkey that signs, instead of a password
     #: Whether servers share their overrides in a bucket of JetStream. Off by default: NATS servers have no JetStream
     #: unless they are configured so, and a missing permission could not be told from an interruption
     share_overrides: bool = flag(False)
@@ -47,6 +48,8 @@ def read_bus(root: TomlTable, collector: CollectorConfig, pools: Sequence[PoolCo
             table.wrong("url", 'must list at least one NATS server, such as "nats://192.0.2.5:4222"')
         if bus.password_file and any(server.password for server in bus.url):
             table.wrong("password_file", "must not be set together with a password in a URL")
+        if bus.nkey_file and (bus.password_file or any(server.user or server.password for server in bus.url)):
+            table.wrong("nkey_file", "must not be set together with password_file, or with credentials in a URL")
         _check_pools(bus, table, [pool.name for pool in pools])
         if bus.pools and collector.connect:
             table.wrong("pools", "must not be set together with [collector] connect, because no reports are received")

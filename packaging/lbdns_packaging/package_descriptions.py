@@ -29,6 +29,7 @@ def agent_package() -> PackageDescription:
         "agent runs on every web server. Once a second, it sends the server one small datagram\n"
         "that contains the load of its host.",
         {"deb": ("python3 (>= 3.9)", "python3-msgpack"), "rpm": ("python3 >= 3.9", "python3-msgpack")},
+        suggests=("python3-cryptography",),
     )
 
 

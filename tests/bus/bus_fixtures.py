@@ -15,7 +15,7 @@ from tests.end_to_end.nats_bus import Bus
 
 
 def access(bus: Bus, user: str = WIDE, password: str = "") -> BusAccess:
-    return BusAccess((parse_bus_url(bus.url(user, password)),))
+    return BusAccess((parse_bus_url(bus.url(user, password)),), nkey=bus.nkeys.get(user))
 
 
 async def until(condition: Callable[[], object], what: str, longest: float = 30.0) -> None:

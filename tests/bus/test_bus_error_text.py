@@ -13,7 +13,8 @@ from lbdns.bus.bus_error_text import error_text
     [
         (
             errors.Error("nats: 'Authorization Violation'"),
-            "the server refuses the credentials (Authorization Violation); check the user, and the password or token",
+            "the server refuses the credentials (Authorization Violation); check the user and the password, token or "
+            "nkey",
         ),
         (errors.AuthorizationError(), "the server refuses the credentials (authorization failed)"),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,9 @@ import pytest
 from nats import errors
 
 from lbdns.bus.nats_client import NatsClient
+from lbdns.secrets.bus_access import BusAccess
 from lbdns_shared.bus_url import BusServer, parse_bus_url
+from lbdns_shared.nkey import Nkey
 from lbdns_tools.nats_servers import COLLECTOR
 from tests.bus.bus_fixtures import access, until
 from tests.end_to_end.nats_bus import new_bus, serving_bus
@@ -27,6 +30,31 @@ async def test_a_server_without_tls_gets_no_credentials(tmp_path: Path) -> None:
     with serving_bus(bus):
         client = NatsClient(access(bus), parse_bus_url(bus.url(COLLECTOR).replace("nats://", "tls://")))
         with pytest.raises(errors.Error, match="does not require TLS"):
+            await client.open(30.0)
+        await client.end(30.0)
+
+
+async def test_an_nkey_is_accepted_and_another_one_is_not(tmp_path: Path) -> None:
+    bus = replace(new_bus(tmp_path), nkeys={COLLECTOR: Nkey(bytes(32))})
+    bus.write()
+    with serving_bus(bus):
+        [server] = access(bus, COLLECTOR).servers
+        client = NatsClient(access(bus, COLLECTOR), server)
+        await client.open(30.0)
+        await client.end(30.0)
+        stranger = NatsClient(BusAccess((server,), nkey=Nkey(bytes(31) + b"1")), server)
+        with pytest.raises(errors.Error):
+            await stranger.open(30.0)
+        await stranger.end(30.0)
+        assert "check the user and the password, token or nkey" in stranger.reason("")
+
+
+async def test_a_server_that_asks_for_no_signature(tmp_path: Path) -> None:
+    bus = new_bus(tmp_path)
+    with serving_bus(bus):
+        server = parse_bus_url(f"nats://localhost:{bus.port}")
+        client = NatsClient(BusAccess((server,), nkey=Nkey(bytes(32))), server)
+        with pytest.raises(errors.Error, match="does not ask for a signature; configure the user's nkey there"):
             await client.open(30.0)
         await client.end(30.0)
 

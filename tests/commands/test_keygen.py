@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from lbdns.cli import lbdns
 from lbdns.command_line.run_command import run
 from lbdns_shared.keys import new_master_key, parse_key_file
+from lbdns_shared.nkey import read_nkey
 
 
 def keygen(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -48,9 +50,30 @@ def test_a_key_file_others_can_read_is_a_warning_beside_the_key(
     assert "chmod 600" in err
 
 
+def test_an_nkey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = keygen(capsys, "--nkey")
+    assert (status, err) == (0, "")
+    path = tmp_path / "gandalf.nk"
+    path.write_text(out)
+    path.chmod(0o600)
+    nkey, warnings = read_nkey(path, "nkey file", "")
+    assert out.startswith(f"# public key: {nkey.public_key}\n")
+    assert warnings == []
+    assert keygen(capsys, "--nkey")[1] != out
+
+
+def test_an_nkey_needs_a_package(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
+    status, out, err = keygen(capsys, "--nkey")
+    assert (status, out) == (2, "")
+    assert "--nkey: nkeys require the package cryptography; run pip install 'lbdns[nkeys]'" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "about"),
     [
+        (["--nkey", "--agent", "gandalf"], "--nkey can't be combined with --agent or --master"),
+        (["--nkey", "--master", "x"], "--nkey can't be combined with --agent or --master"),
         (["--agent", "gandalf"], "--agent and --master must be given together"),
         (["--master", "x"], "--agent and --master must be given together"),
         (["--agent", "gandalf", "--master", "/nonexistent/x"], "/nonexistent/x: cannot read the key file"),

@@ -67,6 +67,12 @@ def test_on(load: Load, tmp_path: Path) -> None:
     assert {tmp_path / "bus.password", tmp_path / "ca.crt"} <= set(config.files)
 
 
+def test_an_nkey(load: Load, tmp_path: Path) -> None:
+    config = load(f'{KEYED}[bus]\nurl = "nats://h"\nnkey_file = "bus.nk"\n')
+    assert config.bus.nkey_file == tmp_path / "bus.nk"
+    assert tmp_path / "bus.nk" in config.files
+
+
 @pytest.mark.parametrize(
     ("text", "finding"),
     [
@@ -80,6 +86,14 @@ def test_on(load: Load, tmp_path: Path) -> None:
         (
             f'{KEYED}[bus]\nurl = "nats://a:b@h"\npassword_file = "f"\n',
             "[bus] password_file: must not be set together with a password in a URL",
+        ),
+        (
+            f'{KEYED}[bus]\nurl = "nats://a@h"\nnkey_file = "f"\n',
+            "[bus] nkey_file: must not be set together with password_file, or with credentials in a URL",
+        ),
+        (
+            f'{KEYED}[bus]\nurl = "nats://h"\nnkey_file = "f"\npassword_file = "f"\n',
+            "[bus] nkey_file: must not be set together with password_file, or with credentials in a URL",
         ),
         (f'{ZONE}[bus]\nurl = "nats://h"\n', "[bus] url: requires [collector] key_file"),
         (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lbdns_agent.bus.bus_options import BusOptions
@@ -13,6 +13,7 @@ from lbdns_agent.bus.bus_publisher import BusPublisher
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_shared.bus_subject import report_subject
 from lbdns_shared.bus_url import parse_bus_url
+from lbdns_shared.nkey import Nkey
 from lbdns_tools.free_ports import free_ports
 from lbdns_tools.nats_servers import COLLECTOR, answers, users_text
 from tests.certificates import self_signed
@@ -30,10 +31,16 @@ class Bus:
     certificate: Path | None = None
     jetstream: bool = False  # whether the server has JetStream, with its store in ``folder``
     answers: str = "lbdns.answers"  # the subject for answers that the users of servers may use
+    nkeys: Mapping[str, Nkey] = field(default_factory=dict)  # of users who have no password
+
+    @property
+    def scheme(self) -> str:
+        return "tls" if self.certificate else "nats"
 
     def url(self, user: str, password: str = "") -> str:
-        scheme = "tls" if self.certificate else "nats"
-        return f"{scheme}://{user}:{password or user}@localhost:{self.port}"
+        if user in self.nkeys:
+            return f"{self.scheme}://localhost:{self.port}"
+        return f"{self.scheme}://{user}:{password or user}@localhost:{self.port}"
 
     def section(self, user: str = COLLECTOR, password: str = "") -> str:
         """Return the section [bus] for a collector."""
@@ -51,7 +58,9 @@ class Bus:
             tls = f'tls {{cert_file: "{self.certificate}", key_file: "{self.certificate.with_suffix(".key")}"}}\n'
         if self.jetstream:
             tls += f'jetstream {{store_dir: "{self.store}"}}\n'
-        text = f"listen: 127.0.0.1:{self.port}\n{tls}{users_text(hosts, self.jetstream, answer_subject=self.answers)}"
+        logins = {user: f'nkey: "{nkey.public_key}"' for user, nkey in self.nkeys.items()}
+        users = users_text(hosts, self.jetstream, logins, self.answers)
+        text = f"listen: 127.0.0.1:{self.port}\n{tls}{users}"
         (self.folder / "nats.conf").write_text(text)
 
 

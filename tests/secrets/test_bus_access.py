@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,12 @@ from lbdns.config import BusConfig
 from lbdns.secrets.bus_access import BusAccess, read_bus_access
 from lbdns_shared.bus_url import parse_bus_url
 from lbdns_shared.errors import ConfigError
+from lbdns_shared.nkey import Nkey
+from lbdns_shared.nkey_format import user_seed_text
 from tests.certificates import self_signed
 
 SERVERS = (parse_bus_url("nats://collector@10.0.0.5"),)
+NKEY = Nkey(bytes(range(32)))
 
 
 def secret(folder: Path, text: str, mode: int = 0o600) -> Path:
@@ -38,6 +42,24 @@ def test_with_files(tmp_path: Path) -> None:
 def test_other_users_can_read_the_password(tmp_path: Path) -> None:
     _, [warning] = read_bus_access(BusConfig(SERVERS, secret(tmp_path, "word", 0o644)))
     assert "lets other users read it" in warning
+
+
+def test_an_nkey(tmp_path: Path) -> None:
+    path = secret(tmp_path, f"{user_seed_text(NKEY.seed)}\n")
+    access, warnings = read_bus_access(BusConfig(SERVERS, nkey_file=path))
+    assert (access.nkey, access.password, warnings) == (NKEY, "", [])
+    path.chmod(0o640)
+    _, [warning] = read_bus_access(BusConfig(SERVERS, nkey_file=path))
+    assert "[bus] nkey_file: mode 0640 lets other users read it" in warning
+    path.write_text(NKEY.public_key)
+    with pytest.raises(ConfigError, match=r"bus\.password: \[bus\] nkey_file: the key is a public key"):
+        read_bus_access(BusConfig(SERVERS, nkey_file=path))
+
+
+def test_an_nkey_needs_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
+    with pytest.raises(ConfigError, match=r"the package cryptography; run pip install 'lbdns\[nkeys\]'"):
+        read_bus_access(BusConfig(SERVERS, nkey_file=secret(tmp_path, user_seed_text(NKEY.seed))))
 
 
 @pytest.mark.parametrize("text", ["", "one\ntwo\n"])

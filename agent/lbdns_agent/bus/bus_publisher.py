@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from lbdns_agent.background_resolver import BackgroundResolver
 from lbdns_agent.bus.bus_connection import BusConnection
 from lbdns_agent.bus.bus_error import BusError
-from lbdns_agent.bus.bus_options import BusOptions, read_password
+from lbdns_agent.bus.bus_options import BusOptions, read_secrets
 from lbdns_agent.bus.bus_session import BusSession, SessionEvent
 from lbdns_agent.bus.reconnect_pause import ReconnectPause
 from lbdns_agent.non_blocking_sensors import DescriptorWait
@@ -41,7 +41,7 @@ class BusPublisher:
     def __init__(self, options: BusOptions, subject: str, client: str) -> None:
         """Publish under ``subject``. ``client`` is the name of this client in the servers' lists of connections.
 
-        Raises ConfigError if the password file or the file of authorities is unusable.
+        Raises ConfigError if the file of the password, the nkey or the authorities is unusable.
         """
         self.subject = subject
         self._options, self._client = options, client
@@ -59,7 +59,7 @@ class BusPublisher:
         self._is_refused = False  # whether the server refuses this agent's reports
         self._logged_connection = ""
         self._context: ssl.SSLContext | None = None
-        for warning in read_password(options.password_file)[1]:
+        for warning in read_secrets(options)[1]:
             log.warning("%s", warning)
         if options.tls_ca:
             self._tls_context()
@@ -136,10 +136,10 @@ class BusPublisher:
         if not addresses:
             raise BusError(resolver.error or "the name has no address")
         try:
-            password = read_password(self._options.password_file)[0]
+            secrets = read_secrets(self._options)[0]
         except ConfigError as error:
             raise BusError(str(error), True) from None
-        session = BusSession(server, password, self._client)
+        session = BusSession(server, secrets, self._client)
         address = addresses[round_number % len(addresses)]
         self._connection = BusConnection(address, server.endpoint.host, session, self._tls_context_of_server)
         self._give_up_at = now + LONGEST_START

@@ -2,7 +2,8 @@
 
 1. The server sends INFO, which says whether it requires TLS.
 2. If TLS is needed, the caller encrypts the connection, and then calls ``continue_encrypted``.
-3. The session sends CONNECT and PING. The server answers with PONG, or with an error if it refuses the credentials.
+3. The session sends CONNECT and PING; with an nkey, CONNECT contains a signature of the random number in INFO. The
+   server answers with PONG, or with an error if it refuses the credentials.
 4. The session sends reports. A server does not confirm a report, but it reports one that it refuses. A PING after a
    report therefore finds out: if PONG arrives without an error before it, the server has accepted the report.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from lbdns_agent.bus.bus_error import BusError
+from lbdns_agent.bus.bus_options import BusSecrets
 from lbdns_agent.bus.nats_messages import PING, PONG, MessageReader, ServerMessage, connect_message, publish_message
 from lbdns_shared import __version__
 from lbdns_shared.bus_url import BusServer
@@ -25,14 +27,15 @@ SessionEvent = Literal["ready", "accepted", "refused"]
 class BusSession:
     """A session with ``server``. The caller sends the bytes in ``outgoing``, and removes those that it has sent."""
 
-    def __init__(self, server: BusServer, password: str, client: str) -> None:
-        """``password`` comes from a file and may be empty. ``client`` is this agent's name in the server's lists."""
+    def __init__(self, server: BusServer, secrets: BusSecrets, client: str) -> None:
+        """``secrets`` come from files. ``client`` is this agent's name in the server's lists."""
         self.outgoing = bytearray()
         self.is_ready = False
         self.needs_tls = False  # whether the caller must encrypt the connection now
         self.awaits_pong = False
         self.refusal = ""  # the server's last error about a report
-        self._server, self._password, self._client = server, password, client
+        self._server, self._secrets, self._client = server, secrets, client
+        self._nonce: object = None  # the random number of the server, in base64
         self._reader = MessageReader()
         self._connecting = False  # whether CONNECT has been sent
         self._published = False  # whether a report was sent after the last PING
@@ -77,6 +80,7 @@ class BusSession:
     def _read_info(self, message: ServerMessage) -> None:
         if self._connecting or self.needs_tls:
             return  # the servers of the cluster have changed
+        self._nonce = message.info.get("nonce")
         offered = message.info.get("tls_required") is True or message.info.get("tls_available") is True
         if self._server.tls and not offered:
             raise BusError(
@@ -91,8 +95,17 @@ class BusSession:
 
     def _connect(self, tls: bool) -> None:
         self._connecting = True
-        self._write(connect_message(self._client, __version__, tls, self._server.credentials(self._password)))
+        self._write(connect_message(self._client, __version__, tls, self._credentials()))
         self.ping()
+
+    def _credentials(self) -> dict[str, str]:
+        """Return the credentials as fields of CONNECT. Raises BusError."""
+        nkey = self._secrets.nkey
+        if nkey is None:
+            return self._server.credentials(self._secrets.password)
+        if not (isinstance(self._nonce, str) and self._nonce and self._nonce.isascii()):
+            raise BusError("the server does not ask for a signature; configure the user's nkey there", True)
+        return {"nkey": nkey.public_key, "sig": nkey.sign(self._nonce)}
 
     def _read_pong(self) -> list[SessionEvent]:
         if not self.awaits_pong:
@@ -112,7 +125,7 @@ class BusSession:
             self.refusal, self._refused = text, True
         elif lower.startswith(("authorization violation", "authentication", "user authentication")):
             raise BusError(
-                f"the server refuses the credentials ({text}); check the user and the password or token", True
+                f"the server refuses the credentials ({text}); check the user and the password, token or nkey", True
             )
         else:
             raise BusError(f"the server closed the connection: {text}", "exceeded" in lower)

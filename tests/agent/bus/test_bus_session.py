@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 
 from lbdns_agent.bus.bus_error import BusError
+from lbdns_agent.bus.bus_options import BusSecrets
 from lbdns_agent.bus.bus_session import MOST_UNSENT, BusSession
 from lbdns_shared.bus_url import parse_bus_url
+from lbdns_shared.nkey import Nkey
 
 SUBJECT = "lbdns.report.web.gandalf"
+NKEY = Nkey(bytes(range(32)))
 
 
 def session(url: str = "nats://gandalf:word@127.0.0.1") -> BusSession:
-    return BusSession(parse_bus_url(url), "", "lbdns-agent gandalf")
+    return BusSession(parse_bus_url(url), BusSecrets(), "lbdns-agent gandalf")
 
 
 def info(**fields: Any) -> bytes:
@@ -92,6 +95,28 @@ def test_later_info_changes_nothing() -> None:
     assert subject.receive(info(tls_required=True, connect_urls=["10.0.0.1:4222"])) == []
     assert sent(subject) == []
     assert not subject.needs_tls
+
+
+def with_nkey() -> BusSession:
+    return BusSession(parse_bus_url("nats://h"), BusSecrets(nkey=NKEY), "lbdns-agent gandalf")
+
+
+def test_an_nkey_signs_the_servers_random_number() -> None:
+    subject = with_nkey()
+    subject.receive(info(nonce="abc", tls_required=True))
+    assert sent(subject) == []
+    subject.continue_encrypted()
+    connect, _ = sent(subject)
+    fields = json.loads(connect.partition(b" ")[2])
+    assert (fields["nkey"], fields["sig"]) == (NKEY.public_key, NKEY.sign("abc"))
+    assert not {"user", "pass", "auth_token"} & set(fields)
+
+
+@pytest.mark.parametrize("nonce", [{}, {"nonce": ""}, {"nonce": 1}, {"nonce": "\ud800"}, {"nonce": "é"}])
+def test_a_server_that_asks_for_no_signature(nonce: dict[str, Any]) -> None:
+    with pytest.raises(BusError, match="does not ask for a signature; configure the user's nkey there") as caught:
+        with_nkey().receive(info(**nonce))
+    assert caught.value.is_refusal
 
 
 @pytest.mark.parametrize(

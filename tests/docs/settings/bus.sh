@@ -4,7 +4,7 @@ sed -n '/^cat > .*nats-server.conf/,/^END$/p' docs/scale.md | bash
 hostname ns1  # the sandbox has a host name of its own
 nats-server -c /etc/nats-server.conf --log /dev/null &
 password() { sed -n "s/.*{user: $1, password: \"\([^\"]*\)\".*/\1/p" /etc/nats-server.conf; }
-sed -n '/^\[bus\]/,/^password_file/p' docs/scale.md >> /etc/lbdns/lbdns.toml
+sed -n '/^\[bus\]/,/^password_file/p; /^password_file/q' docs/scale.md >> /etc/lbdns/lbdns.toml
 (umask 077; password collector > /etc/lbdns/bus.password)
 chown lbdns: /etc/lbdns/bus.password
 lbdns serve --log-level error &

@@ -63,4 +63,9 @@ CATALOGUE: Final[Mapping[str, MetricDescription]] = {
     "listen_queue": MetricDescription("connections", "connections waiting to be accepted", "low", "listen_queue"),
     "net_rx": MetricDescription("bytes/s", "bytes received", None, "network_traffic"),
     "net_tx": MetricDescription("bytes/s", "bytes sent", None, "network_traffic"),
+    "blocked_tasks": MetricDescription("tasks", "tasks waiting for I/O", "low", "blocked_tasks"),
+    "mem_free": MetricDescription("bytes", "memory that nothing uses, not even as a cache", None, "free_memory"),
+    "swap_free": MetricDescription("bytes", "free swap space", None, "free_memory"),
+    "page_in": MetricDescription("bytes/s", "bytes read from disks, for files and swap", None, "paging_traffic"),
+    "page_out": MetricDescription("bytes/s", "bytes written to disks, for files and swap", None, "paging_traffic"),
 }

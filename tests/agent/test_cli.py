@@ -164,6 +164,7 @@ def test_one_sample_as_json() -> None:
     assert metrics["listen_queue"] == 0.0
     assert metrics["httpd_cpu_seconds"] > 0.0
     assert {"cpu_idle", "cpu_steal", "scan_rate", "net_rx", "net_tx", "run_queue", "load1", "cpu_count"} <= set(metrics)
+    assert {"blocked_tasks", "mem_free", "swap_free", "page_in", "page_out"} <= set(metrics)
 
 
 def test_one_sample_at_the_default_interval_is_quick_even_when_the_web_server_hangs() -> None:

@@ -25,6 +25,11 @@ UNITS = {
     "listen_queue": "connections",
     "net_rx": "bytes/s",
     "net_tx": "bytes/s",
+    "blocked_tasks": "tasks",
+    "mem_free": "bytes",
+    "swap_free": "bytes",
+    "page_in": "bytes/s",
+    "page_out": "bytes/s",
 }
 
 
@@ -32,7 +37,9 @@ def test_every_metric_has_its_unit() -> None:
     assert {name: metric.unit for name, metric in CATALOGUE.items()} == UNITS
 
 
-@pytest.mark.parametrize("name", ["run_queue", "scan_rate", "gateway_ping", "cpu_steal", "disk_await", "listen_queue"])
+@pytest.mark.parametrize(
+    "name", ["run_queue", "scan_rate", "gateway_ping", "cpu_steal", "disk_await", "listen_queue", "blocked_tasks"]
+)
 def test_less_is_better(name: str) -> None:
     assert CATALOGUE[name].better == "low"
 
@@ -42,6 +49,8 @@ def test_more_is_better(name: str) -> None:
     assert CATALOGUE[name].better == "high"
 
 
-@pytest.mark.parametrize("name", ["requests_total", "httpd_cpu_seconds", "cpu_count"])
+@pytest.mark.parametrize(
+    "name", ["requests_total", "httpd_cpu_seconds", "cpu_count", "mem_free", "swap_free", "page_in", "page_out"]
+)
 def test_totals_say_nothing_about_load(name: str) -> None:
     assert CATALOGUE[name].better is None

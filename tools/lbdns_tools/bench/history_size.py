@@ -81,6 +81,11 @@ class SyntheticMember:
             "listen_queue": float(int(3 * noise())) if noise() < 0.05 else 0.0,
             "net_rx": requests * 700 * (0.8 + 0.4 * noise()),
             "net_tx": requests * 14_000 * (0.8 + 0.4 * noise()),
+            "blocked_tasks": float(int(2 * noise())) if noise() < 0.1 else 0.0,
+            "mem_free": 4096.0 * int(1e6 * (0.2 + 0.01 * noise())),
+            "swap_free": 1073737728.0,
+            "page_in": 4096.0 * int(50 * noise()) if noise() < 0.1 else 0.0,
+            "page_out": 4096.0 * int(requests * noise()),
         }
 
 

@@ -25,7 +25,7 @@ from tests.agent.web import counting, web_server
 
 LINUX_METRICS = {
     "run_queue", "scan_rate", "gateway_ping", "httpd_cpu_seconds", "listen_queue", "blocked_tasks", "page_in",
-    "page_out",
+    "page_out", "task_count",
 }  # fmt: skip
 
 
@@ -80,6 +80,7 @@ def test_the_metrics_of_other_systems(module: Any, counts_busy: bool, caplog: py
     sample = two_samples(MeasuredHost(ProcFiles("/nonexistent"), psutil=module))
     assert (sample.metrics["cpu_count"], sample.metrics["load1"], sample.metrics["mem_available"]) == (4.0, 1.5, 25.0)
     assert (sample.metrics["net_rx"], sample.metrics["net_tx"], sample.metrics["disk_await"]) == (0.0, 0.0, 0.0)
+    assert (sample.metrics["load5"], sample.metrics["load15"]) == (1.0, 0.5)
     assert (sample.metrics["mem_free"], sample.metrics["swap_free"]) == (500.0, 3000.0)
     assert ("disk_busy" in sample.metrics) == counts_busy
     assert {name for name, why in sample.missing.items() if why == LINUX_ONLY} == LINUX_METRICS

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns.scores import SCORES
+from lbdns.scores.score import Score
+from lbdns_shared.metric_catalogue import CATALOGUE, EXTRA_METRICS, STANDARD_METRICS
 
 UNITS = {
     "run_queue": "tasks",
@@ -30,6 +32,12 @@ UNITS = {
     "swap_free": "bytes",
     "page_in": "bytes/s",
     "page_out": "bytes/s",
+    "cpu_user": "%",
+    "cpu_system": "%",
+    "cpu_iowait": "%",
+    "load5": "tasks",
+    "load15": "tasks",
+    "task_count": "tasks",
 }
 
 
@@ -54,3 +62,13 @@ def test_more_is_better(name: str) -> None:
 )
 def test_totals_say_nothing_about_load(name: str) -> None:
     assert CATALOGUE[name].better is None
+
+
+def test_a_metric_is_either_standard_or_not() -> None:
+    assert STANDARD_METRICS.keys().isdisjoint(EXTRA_METRICS)
+    assert list(CATALOGUE) == [*STANDARD_METRICS, *EXTRA_METRICS]
+
+
+@pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
+def test_built_in_scores_need_standard_metrics_only(score: Score) -> None:
+    assert EXTRA_METRICS.keys().isdisjoint(score.terms)

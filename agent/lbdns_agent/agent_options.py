@@ -16,7 +16,7 @@ from lbdns_agent.webserver.status_page import StatusUrl
 from lbdns_agent.webserver.web_server_options import WEB_SERVER_METRICS, WebServerOptions
 from lbdns_shared.endpoint import Endpoint, parse_listen
 from lbdns_shared.errors import ConfigError
-from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_shared.metric_catalogue import CATALOGUE, STANDARD_METRICS
 from lbdns_shared.report import Report, encode
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.1, 3600.0  # seconds between two reports
@@ -51,6 +51,13 @@ class AgentOptions:
     web_server: WebServerOptions | None = None  # measured instead of the page at ``status``
     metrics: tuple[MetricDefinition, ...] = ()  # of the configuration file
     bus: BusOptions = BusOptions()  # where to publish reports; no servers: nowhere
+    all_metrics: bool = False  # whether to report the extra metrics, too
+
+    def metric_names(self) -> tuple[str, ...]:
+        """Return the names of all metrics that reports may contain."""
+        own = WEB_SERVER_METRICS[self.web_server.kind] if self.web_server else ()
+        names = CATALOGUE if self.all_metrics else STANDARD_METRICS
+        return tuple(dict.fromkeys((*names, *own, *(metric.name for metric in self.metrics))))
 
 
 def default_name() -> str:
@@ -65,14 +72,20 @@ def parse_name(text: str) -> str:
     return name
 
 
+def check_alarm_metrics(options: AgentOptions) -> None:
+    """Raise ConfigError if an alarm condition uses a metric that the agent does not measure."""
+    names = options.metric_names()
+    for condition in options.alarms:
+        if condition.metric not in names:
+            raise ConfigError(f"argument --alarm: {condition.metric} is measured only with --metrics all")
+
+
 def check_report_size(options: AgentOptions) -> None:
     """Raise ConfigError if a report with all metrics and the longest alarm reason could be too long for a datagram."""
     if not options.metrics:
         return
-    own = WEB_SERVER_METRICS[options.web_server.kind] if options.web_server else ()
-    names = [*CATALOGUE, *own, *(metric.name for metric in options.metrics)]
     report = Report(
-        options.name, 2**64 - 1, 2**32, 1e9, options.interval, dict.fromkeys(names, 0.5), "alarm",
+        options.name, 2**64 - 1, 2**32, 1e9, options.interval, dict.fromkeys(options.metric_names(), 0.5), "alarm",
         "x" * MAX_REASON_LENGTH, options.pool, options.addresses,
     )  # fmt: skip
     try:

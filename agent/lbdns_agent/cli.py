@@ -18,6 +18,7 @@ from lbdns_agent.agent_options import (
     AUTO,
     OFF,
     AgentOptions,
+    check_alarm_metrics,
     check_report_size,
     default_name,
     parse_address,
@@ -140,6 +141,13 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         "(default: no check)",
     )
     add(
+        "--metrics",
+        default="standard",
+        choices=("standard", "all"),
+        help="metrics to report: all adds free memory, paging, load averages, the use of CPU time and the number of "
+        "tasks (default: standard)",
+    )
+    add(
         "--alarm",
         action="append",
         default=[],
@@ -240,7 +248,9 @@ def read_options(arguments: argparse.Namespace, config: AgentConfig = NO_CONFIG)
         web_server=config.web_server,
         metrics=config.metrics,
         bus=bus,
+        all_metrics=arguments.metrics == "all",
     )
+    check_alarm_metrics(options)
     check_report_size(options)
     return options
 

@@ -18,6 +18,7 @@ from lbdns_agent.webserver.status_page import TIMEOUT, ServerStatusPage
 from lbdns_agent.webserver.web_server_finder import FoundServer, WebServerFinder, WorkerReader
 from lbdns_agent.webserver.web_server_options import WEB_SERVER_METRICS, WebServerOptions
 from lbdns_agent.webserver.worker_status import WorkerStatus, worker_metrics
+from lbdns_shared.metric_catalogue import CATALOGUE, STANDARD_METRICS
 
 WORKER_METRICS: Final = ("requests_per_s", "busy_workers", "idle_workers", "requests_total")
 LARGEST_PAGE: Final = 4 * 1024 * 1024  # bytes of a page with metrics
@@ -42,12 +43,12 @@ def configured_sensors(options: AgentOptions) -> tuple[dict[str, AnySensor], Cal
 
     A metric defined in the configuration file replaces the catalogue's metric of the same name.
     """
-    sensors = dict(METRIC_SENSORS)
+    names = CATALOGUE if options.all_metrics else STANDARD_METRICS
+    sensors = {name: METRIC_SENSORS[name] for name in names}
     describe: Callable[[], str] = str
     if options.web_server is not None:
         sensor = _worker_sensor(options.web_server.kind, open_web_server(options.web_server))
-        names = (*WORKER_METRICS, *WEB_SERVER_METRICS[options.web_server.kind])
-        sensors.update(dict.fromkeys(names, sensor))
+        sensors.update(dict.fromkeys((*WORKER_METRICS, *WEB_SERVER_METRICS[options.web_server.kind]), sensor))
         describe = functools.partial(str, options.web_server)
     elif options.status is not None and options.finds_web_server:
         page = ServerStatusPage(options.status)

@@ -60,7 +60,7 @@ def sample_as_table(options: AgentOptions, single: SingleSample) -> str:
     """Return the sample as text, with one metric per line: first those of the metric catalogue, in its order. Pure."""
     sample = single.sample
     lines = [f"{options.name}, measured over {single.span:.2f} s; web server: {single.web_server or 'not found'}"]
-    for name in dict.fromkeys((*CATALOGUE, *sample.metrics, *sample.missing)):
+    for name in dict.fromkeys((*options.metric_names(), *sample.metrics, *sample.missing)):
         unit = CATALOGUE[name].unit if name in CATALOGUE else ""
         if name in sample.metrics:
             lines.append(f"{name:<18} {_number(sample.metrics[name]):>12}  {unit}".rstrip())

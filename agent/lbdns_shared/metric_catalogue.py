@@ -34,7 +34,8 @@ RESERVED: Final = frozenset(
     }
 )  # fmt: skip
 
-CATALOGUE: Final[Mapping[str, MetricDescription]] = {
+#: The metrics that every agent reports if it can read them
+STANDARD_METRICS: Final[Mapping[str, MetricDescription]] = {
     "run_queue": MetricDescription("tasks", "runnable tasks, excluding the agent itself", "low", "run_queue"),
     "cpu_idle": MetricDescription("%", "percentage of CPU time that was idle", "high", "cpu_time"),
     "scan_rate": MetricDescription("pages/s", "pages scanned for reclaim", "low", "scan_rate"),
@@ -53,7 +54,7 @@ CATALOGUE: Final[Mapping[str, MetricDescription]] = {
         "s", "cumulative CPU time of the web server and its children", None, "httpd_cpu_seconds"
     ),
     "cpu_count": MetricDescription("cores", "number of processors, or the cgroup's quota in cores", None, "cpu_count"),
-    "load1": MetricDescription("tasks", "load average over one minute", "low", "load1"),
+    "load1": MetricDescription("tasks", "load average over one minute", "low", "load_averages"),
     "cpu_steal": MetricDescription(
         "%", "percentage of CPU time withheld by the hypervisor or the quota", "low", "cpu_time"
     ),
@@ -64,3 +65,21 @@ CATALOGUE: Final[Mapping[str, MetricDescription]] = {
     "net_rx": MetricDescription("bytes/s", "bytes received", None, "network_traffic"),
     "net_tx": MetricDescription("bytes/s", "bytes sent", None, "network_traffic"),
 }
+
+#: The metrics that agents report only with ``--metrics all``: built-in scores need none of them, and they make reports
+#: and histories larger
+EXTRA_METRICS: Final[Mapping[str, MetricDescription]] = {
+    "blocked_tasks": MetricDescription("tasks", "tasks waiting for I/O", "low", "blocked_tasks"),
+    "mem_free": MetricDescription("bytes", "memory that nothing uses, not even as a cache", None, "free_memory"),
+    "swap_free": MetricDescription("bytes", "free swap space", None, "free_memory"),
+    "page_in": MetricDescription("bytes/s", "bytes read from disks, for files and swap", None, "paging_traffic"),
+    "page_out": MetricDescription("bytes/s", "bytes written to disks, for files and swap", None, "paging_traffic"),
+    "cpu_user": MetricDescription("%", "percentage of CPU time that programs used", "low", "cpu_split"),
+    "cpu_system": MetricDescription("%", "percentage of CPU time that the kernel used", "low", "cpu_split"),
+    "cpu_iowait": MetricDescription("%", "percentage of CPU time that was idle and waited for I/O", "low", "cpu_split"),
+    "load5": MetricDescription("tasks", "load average over five minutes", "low", "load_averages"),
+    "load15": MetricDescription("tasks", "load average over fifteen minutes", "low", "load_averages"),
+    "task_count": MetricDescription("tasks", "processes and threads", None, "task_count"),
+}
+
+CATALOGUE: Final[Mapping[str, MetricDescription]] = {**STANDARD_METRICS, **EXTRA_METRICS}

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from lbdns.config.toml_reader import TomlTable
-from lbdns.config.value_readers import each, flag, number, optional_path, read_section, secret_path, string
+from lbdns.config.value_readers import each, flag, number, one_of, optional_path, read_section, secret_path, string
 from lbdns.scores import DEFAULT_SCORE, SCORES
 from lbdns.text.suggestions import nearest
 from lbdns_shared.endpoint import REPORT_PORT, Endpoint, parse_listen
+
+StatFormat = Literal["lbdns", "1999"]  # the table of members, or the lines of the 1999 study
 
 BUS: Final = "bus"  # the value of ``connect`` for the collectors that publish on the bus
 
@@ -33,6 +35,7 @@ class CollectorConfig:
     connect: str = string()  # URL of a collector to follow instead of listening for reports, or "bus"
     connect_token_file: Path | None = secret_path()  # the token that the followed collector requires, if any
     stat_file: Path | None = optional_path()
+    stat_format: StatFormat = one_of("lbdns", ("lbdns", "1999"))
 
     @property
     def follows_bus(self) -> bool:
@@ -52,6 +55,8 @@ def read_collector(root: TomlTable, scores: Iterable[str]) -> CollectorConfig:
             table.wrong("score", f"unknown value {collector.score!r}{nearest(collector.score, known)}")
         _check_shadow_score(collector, table, known)
         _check_source(collector, table)
+        if "stat_format" in table.values and collector.stat_file is None:
+            table.wrong("stat_format", "has no effect without stat_file, the path of the file")
 
     return read_section(root, "collector", CollectorConfig, check)
 

@@ -16,7 +16,7 @@ from lbdns.history.column_codec import ABSENT
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import STATES, State, silent_at
 from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
-from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_shared.metric_catalogue import STANDARD_METRICS
 
 #: The pool name under which the server's own columns are stored; real pools have no empty name
 SERVER: Final = ""
@@ -209,7 +209,7 @@ class ColumnBuilder:
         return found
 
     def _metrics_of(self, pool: str, current: Iterable[Mapping[str, float]]) -> Iterable[str]:
-        known = self._known.setdefault((pool, ""), dict.fromkeys(CATALOGUE))
+        known = self._known.setdefault((pool, ""), dict.fromkeys(STANDARD_METRICS))
         return _with_new_names(known, set().union(*current).difference(OWN), MAX_METRICS)
 
     def _server_group(self, column: str, now: Mapping[str, int], before: Mapping[str, int] | None) -> ColumnGroup:

@@ -19,7 +19,7 @@ from lbdns_agent.alarm_conditions import AlarmCondition
 from lbdns_agent.configuration.config_file import merge
 from lbdns_shared import __version__
 from lbdns_shared.endpoint import Endpoint
-from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_shared.metric_catalogue import CATALOGUE, EXTRA_METRICS, STANDARD_METRICS
 from tests.agent.waiting import until
 from tests.agent.web import answer, counting, hanging, web_server
 
@@ -56,6 +56,7 @@ def test_everything_else() -> None:
     )  # fmt: skip
     assert found.alarms == (AlarmCondition("run_queue", ">", 5), AlarmCondition("cpu_idle", "<", 1))
     assert options("--once", "--alarm", "off").alarms == ()
+    assert options("--once", "--metrics", "all", "--alarm", "load5>9").alarms == (AlarmCondition("load5", ">", 9),)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,8 @@ def test_agent_checks_need_no_collector(text: str, endpoint: Endpoint) -> None:
         (["--agent-check", "localhost:7778"], "must be PORT or ADDRESS:PORT"),
         (["--agent-check", "192.0.2.1"], "must be PORT or ADDRESS:PORT"),
         (["--collector", "ns1", "--agent-check-file", "/f"], "--agent-check-file needs --agent-check"),
+        (["--collector", "ns1", "--alarm", "load5>9"], "argument --alarm: load5 is measured only with --metrics all"),
+        (["--collector", "ns1", "--metrics", "load5"], "invalid choice: 'load5'"),
         (["--collector", "ns1", "--bus-password-file", "/f"], "--bus-password-file needs --bus"),
         (["--collector", "ns1", "--bus-nkey", "/f"], "--bus-nkey needs --bus"),
         (
@@ -163,7 +166,7 @@ def test_one_sample_as_json() -> None:
     assert start <= sample["time"] <= end
     assert 0.4 <= sample["span"] <= end - start
     metrics = sample["metrics"]
-    assert set(metrics) | set(sample["unavailable"]) == set(CATALOGUE)
+    assert set(metrics) | set(sample["unavailable"]) == set(STANDARD_METRICS)
     assert set(metrics).isdisjoint(sample["unavailable"])
     assert sample["unavailable"]["gateway_ping"] == "switched off by --gateway off"
     assert all(isinstance(value, float) for value in metrics.values())
@@ -173,6 +176,18 @@ def test_one_sample_as_json() -> None:
     assert metrics["listen_queue"] == 0.0
     assert metrics["httpd_cpu_seconds"] > 0.0
     assert {"cpu_idle", "cpu_steal", "scan_rate", "net_rx", "net_tx", "run_queue", "load1", "cpu_count"} <= set(metrics)
+
+
+def test_one_sample_of_all_metrics() -> None:
+    def is_complete() -> bool:
+        """Take a sample. Between two readings that a busy machine makes in quick succession, no CPU time passes."""
+        run = once("--json", "--metrics", "all", "--server-status", "off", "--gateway", "off")
+        assert (run.returncode, run.stderr) == (0, "")
+        sample = json.loads(run.stdout)
+        assert set(sample["metrics"]) | set(sample["unavailable"]) == set(CATALOGUE)
+        return set(EXTRA_METRICS) <= set(sample["metrics"])
+
+    until(is_complete)
 
 
 def test_one_sample_at_the_default_interval_is_quick_even_when_the_web_server_hangs() -> None:
@@ -199,7 +214,7 @@ def test_one_sample_as_a_table() -> None:
         assert (run.returncode, run.stderr) == (0, "")
         first, *lines = run.stdout.splitlines()
         assert re.match(r"gandalf, measured over \d+\.\d\d s; ", first)
-        assert [line.split()[0] for line in lines] == list(CATALOGUE)
+        assert [line.split()[0] for line in lines] == list(STANDARD_METRICS)
         rows.update({line.split()[0]: line.split(None, 2)[1:] for line in lines})
         return rows["idle_workers"][0] != "-"
 

@@ -19,6 +19,7 @@ from lbdns_agent.sources.plain_number import PlainNumber
 from lbdns_agent.sources.prometheus_sample import PrometheusSample
 from lbdns_agent.webserver.status_page import parse_page_url, parse_status_url
 from lbdns_agent.webserver.web_server_options import WebServerOptions
+from lbdns_shared.metric_catalogue import STANDARD_METRICS
 from tests.agent.fixtures import host_with_kernel
 from tests.agent.waiting import PATIENCE, until
 from tests.agent.web import answer, counting, hanging, web_server
@@ -119,10 +120,15 @@ def test_a_metric_replaces_the_standard_metric_of_its_name(tmp_path: Path) -> No
     with web_server(counting()) as url:
         options = AgentOptions("gandalf", gateway=None, status=parse_status_url(url), metrics=(own,))
         sensors, describe = configured_sensors(options)
-        assert list(sensors) == list(METRIC_SENSORS)
+        assert list(sensors) == list(STANDARD_METRICS)
         assert sensors["busy_workers"] is not sensors["idle_workers"]
         assert describe() == f"{url}?auto"
     assert configured_sensors(AgentOptions("gandalf"))[1]() == ""
+
+
+def test_all_metrics() -> None:
+    sensors, _ = configured_sensors(AgentOptions("gandalf", all_metrics=True))
+    assert sensors == METRIC_SENSORS
 
 
 @pytest.mark.parametrize(("kind", "own"), [("nginx", "nginx_waiting"), ("haproxy", "haproxy_queue")])

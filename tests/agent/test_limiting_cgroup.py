@@ -12,7 +12,7 @@ from lbdns_agent.cgroup.cgroup_controllers import CpuController, CpuControllerV1
 from lbdns_agent.cgroup.cgroup_threads import CgroupThreads
 from lbdns_agent.cgroup.limiting_cgroup import LimitingCgroup
 from lbdns_agent.kernel_files import ProcFiles
-from lbdns_agent.metrics import cpu_count, cpu_time, mem_available, run_queue, scan_rate
+from lbdns_agent.metrics import blocked_tasks, cpu_count, cpu_time, mem_available, run_queue, scan_rate
 from lbdns_agent.sensor import MeasuredHost
 from tests.agent.cgroups import v1_cpu_group, v1_memory_group, v2_group, write
 from tests.agent.fixtures import PROC
@@ -52,6 +52,7 @@ def test_without_a_quota_they_are_the_hosts(tmp_path: Path) -> None:
     assert cpu_count.read(host) == 16
     assert isinstance(cpu_time.read(host), cpu_time.HostCpuTimes)
     assert run_queue.read(host) == 16
+    assert blocked_tasks.read(host) == 4
     assert scan_rate.read(host)[0] == "host"
 
 
@@ -133,6 +134,7 @@ def test_runnable_threads_of_the_group_and_those_below(tmp_path: Path) -> None:
     assert group.runnable() == 2
     assert run_queue.read(host_with(group)) == 2
     assert run_queue.quick_read(host_with(group)) == {}, "too dear to be watched"
+    assert blocked_tasks.read(host_with(group)) == 1
     task(proc, 102, "R", 0)
     assert group.runnable() == 2, "once a round"
     group.start_round()
@@ -190,7 +192,7 @@ def test_groups_made_and_removed_below_are_noticed(tmp_path: Path, monkeypatch: 
         if step == 2:
             remove(top / "new")
         tasks.read()
-        counts.append(tasks.runnable(()))
+        counts.append(tasks.in_state("R"))
     assert counts == [1, 2, 1]
 
 

@@ -23,7 +23,10 @@ from lbdns_shared.errors import LbdnsError
 from tests.agent.waiting import PATIENCE
 from tests.agent.web import counting, web_server
 
-LINUX_METRICS = {"run_queue", "scan_rate", "gateway_ping", "httpd_cpu_seconds", "listen_queue"}
+LINUX_METRICS = {
+    "run_queue", "scan_rate", "gateway_ping", "httpd_cpu_seconds", "listen_queue", "blocked_tasks", "page_in",
+    "page_out", "task_count",
+}  # fmt: skip
 
 
 class MacTimes(NamedTuple):
@@ -53,7 +56,8 @@ def fake_psutil(times: Any, **disk_fields: int) -> Any:
         cpu_times=lambda: times,
         cpu_count=lambda: 4,
         getloadavg=lambda: (1.5, 1.0, 0.5),
-        virtual_memory=lambda: SimpleNamespace(total=8000, available=2000),
+        virtual_memory=lambda: SimpleNamespace(total=8000, available=2000, free=500),
+        swap_memory=lambda: SimpleNamespace(free=3000),
         disk_io_counters=lambda perdisk: {"disk0": disk, "cd0": disk},
         net_io_counters=lambda pernic: {"lo0": nic, "en0": nic},
     )
@@ -76,6 +80,8 @@ def test_the_metrics_of_other_systems(module: Any, counts_busy: bool, caplog: py
     sample = two_samples(MeasuredHost(ProcFiles("/nonexistent"), psutil=module))
     assert (sample.metrics["cpu_count"], sample.metrics["load1"], sample.metrics["mem_available"]) == (4.0, 1.5, 25.0)
     assert (sample.metrics["net_rx"], sample.metrics["net_tx"], sample.metrics["disk_await"]) == (0.0, 0.0, 0.0)
+    assert (sample.metrics["load5"], sample.metrics["load15"]) == (1.0, 0.5)
+    assert (sample.metrics["mem_free"], sample.metrics["swap_free"]) == (500.0, 3000.0)
     assert ("disk_busy" in sample.metrics) == counts_busy
     assert {name for name, why in sample.missing.items() if why == LINUX_ONLY} == LINUX_METRICS
     assert set(sample.metrics) | set(sample.missing) == set(METRIC_SENSORS)

@@ -7,7 +7,7 @@ import json
 from lbdns_agent.agent_options import AgentOptions
 from lbdns_agent.host_sampler import HostSample
 from lbdns_agent.single_sample import SingleSample, sample_as_json, sample_as_table
-from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_shared.metric_catalogue import CATALOGUE, STANDARD_METRICS
 
 OPTIONS = AgentOptions(name="gandalf", interval=2.0)
 METRICS = {"load1": 0.25, "run_queue": 3.0, "queue_length": 7.5}
@@ -27,7 +27,7 @@ def test_table() -> None:
     first, *lines = sample_as_table(OPTIONS, SINGLE).splitlines()
     assert first.startswith("gandalf, ")
     assert first.endswith("nginx, http://127.0.0.1/")
-    assert [line.split()[0] for line in lines] == [*CATALOGUE, "queue_length", "jobs"]
+    assert [line.split()[0] for line in lines] == [*STANDARD_METRICS, "queue_length", "jobs"]
     rows = {line.split()[0]: line.split(None, 2)[1:] for line in lines}
     assert rows["load1"][0] == "0.25"
     assert rows["run_queue"] == ["3", CATALOGUE["run_queue"].unit]

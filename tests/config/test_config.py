@@ -72,6 +72,7 @@ class TestGood:
         assert config.collector.key_file is None
         assert (config.collector.stale_after, config.collector.score) == (3.0, "headroom")
         assert (config.collector.connect, config.collector.stat_file) == ("", None)
+        assert config.collector.stat_format == "lbdns"
         assert config.web == contract.web
         assert config.scores == {}
 
@@ -89,6 +90,9 @@ class TestGood:
             config.server.state_dir, config.server.control, config.zones[0].file,
             config.collector.key_file, config.collector.stat_file,
         ] == [tmp_path / name for name in ("state", "c.sock", "hobbit.zone", "k", "s")]  # fmt: skip
+
+    def test_the_format_of_1999(self, load: Load) -> None:
+        assert load(ZONE + '[collector]\nstat_file = "s"\nstat_format = "1999"\n').collector.stat_format == "1999"
 
     def test_several_zones_and_pools(self, load: Load) -> None:
         config = load(ZONE + ZONE.replace("hobbit", "orc") + POOL + POOL.replace("web", "mail"))

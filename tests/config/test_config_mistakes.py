@@ -308,6 +308,24 @@ def test_certificates_and_steering(load: Load, web: str, message: str) -> None:
     assert len(caught.value.findings) == 1
 
 
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('stat_format = "1999"', "[collector] stat_format: has no effect without stat_file, the path of the file"),
+        (
+            'stat_file = "s"\nstat_format = "199"',
+            "[collector] stat_format: unknown value '199'. Perhaps you meant '1999'?",
+        ),
+        ('stat_file = "s"\nstat_format = 1999', "[collector] stat_format: must be a string, not 1999"),
+    ],
+)
+def test_the_format_of_the_stat_file(load: Load, lines: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(f"{ZONE}[collector]\n{lines}\n")
+    assert message in str(caught.value)
+    assert len(caught.value.findings) == 1
+
+
 def test_steering_is_permitted_on_the_loopback_or_over_https(load: Load) -> None:
     for web in (
         'token_file = "x"',

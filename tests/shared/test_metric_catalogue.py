@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns.scores import SCORES
+from lbdns.scores.score import Score
+from lbdns_shared.metric_catalogue import CATALOGUE, EXTRA_METRICS, STANDARD_METRICS
 
 UNITS = {
     "run_queue": "tasks",
@@ -25,6 +27,17 @@ UNITS = {
     "listen_queue": "connections",
     "net_rx": "bytes/s",
     "net_tx": "bytes/s",
+    "blocked_tasks": "tasks",
+    "mem_free": "bytes",
+    "swap_free": "bytes",
+    "page_in": "bytes/s",
+    "page_out": "bytes/s",
+    "cpu_user": "%",
+    "cpu_system": "%",
+    "cpu_iowait": "%",
+    "load5": "tasks",
+    "load15": "tasks",
+    "task_count": "tasks",
 }
 
 
@@ -32,7 +45,9 @@ def test_every_metric_has_its_unit() -> None:
     assert {name: metric.unit for name, metric in CATALOGUE.items()} == UNITS
 
 
-@pytest.mark.parametrize("name", ["run_queue", "scan_rate", "gateway_ping", "cpu_steal", "disk_await", "listen_queue"])
+@pytest.mark.parametrize(
+    "name", ["run_queue", "scan_rate", "gateway_ping", "cpu_steal", "disk_await", "listen_queue", "blocked_tasks"]
+)
 def test_less_is_better(name: str) -> None:
     assert CATALOGUE[name].better == "low"
 
@@ -42,6 +57,18 @@ def test_more_is_better(name: str) -> None:
     assert CATALOGUE[name].better == "high"
 
 
-@pytest.mark.parametrize("name", ["requests_total", "httpd_cpu_seconds", "cpu_count"])
+@pytest.mark.parametrize(
+    "name", ["requests_total", "httpd_cpu_seconds", "cpu_count", "mem_free", "swap_free", "page_in", "page_out"]
+)
 def test_totals_say_nothing_about_load(name: str) -> None:
     assert CATALOGUE[name].better is None
+
+
+def test_a_metric_is_either_standard_or_not() -> None:
+    assert STANDARD_METRICS.keys().isdisjoint(EXTRA_METRICS)
+    assert list(CATALOGUE) == [*STANDARD_METRICS, *EXTRA_METRICS]
+
+
+@pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
+def test_built_in_scores_need_standard_metrics_only(score: Score) -> None:
+    assert EXTRA_METRICS.keys().isdisjoint(score.terms)

@@ -1,4 +1,4 @@
-"""Counts the runnable threads of a control group and its descendants, and adds up their CPU times."""
+"""Counts the threads in a given state in a control group and its descendants, and adds up the threads' CPU times."""
 
 from __future__ import annotations
 
@@ -49,9 +49,12 @@ class CgroupThreads:
         )
         self._stat_files, self._stats = files, stats
 
-    def runnable(self, without: Collection[int]) -> int:
-        """Return the number of runnable threads (state R) at the last read, excluding the threads in ``without``."""
-        return sum(stat.state == "R" for thread, stat in self._stats.items() if thread not in without)
+    def in_state(self, state: str, without: Collection[int] = ()) -> int:
+        """Return the number of threads in ``state`` at the last read, excluding the threads in ``without``.
+
+        The state is a letter of proc_pid_stat(5), such as R for runnable threads.
+        """
+        return sum(stat.state == state for thread, stat in self._stats.items() if thread not in without)
 
     def seconds(self) -> float:
         """Return the CPU time in seconds that the threads have used since the first call of ``read``.

@@ -81,7 +81,11 @@ class LimitingCgroup:
     def runnable(self) -> int:
         """Return the number of runnable threads in the group and its descendants, excluding the agent's own threads."""
         own = {thread.native_id for thread in threading.enumerate() if thread.native_id is not None}
-        return self._read_tasks().runnable(own)
+        return self._read_tasks().in_state("R", own)
+
+    def blocked(self) -> int:
+        """Return the number of threads in uninterruptible sleep in the group and its descendants."""
+        return self._read_tasks().in_state("D")
 
     def scanned(self) -> int | None:
         """Return the total number of pages scanned for reclaim, or None if the kernel doesn't count them."""

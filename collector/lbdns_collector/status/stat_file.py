@@ -1,4 +1,4 @@
-"""Writes the stat file, a text file for scripts with one line of colon-separated fields per member."""
+"""Writes the stat file, a text file for scripts."""
 
 from __future__ import annotations
 
@@ -8,56 +8,20 @@ import time
 from pathlib import Path
 from typing import Final
 
-from lbdns.model.farm import Farm
-from lbdns.model.liveness import pool_liveness, state_of
-from lbdns.model.overrides import Overrides
-from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.model.liveness import state_of
 from lbdns.process.atomic_file import replace_file
 from lbdns.process.background_tasks import end_task
+from lbdns_collector.status.stat_lines import RENDERERS
 from lbdns_collector.status.status_source import MemberSource
-from lbdns_shared.metric_catalogue import CATALOGUE
 
 log = logging.getLogger("lbdns.collector")
 
 PERIOD: Final = 1.0  # seconds between two versions of the file
-COLUMNS: Final = ("member", "pool", "state", "score", "age", *CATALOGUE)
-
-
-def render(farm: Farm, snapshot: Snapshot, overrides: Overrides, now: float) -> str:
-    """Return the stat file's text at ``now`` (monotonic seconds): a line of column names, then one line per member.
-
-    Ages are in seconds, and metrics are in the units of the metric catalogue. Unknown values are empty fields.
-    """
-    lines = ["# " + ":".join(COLUMNS)]
-    for pool in farm.pools:
-        readings = [snapshot.readings.get(member.full_name) for member in pool.members]
-        liveness = pool_liveness(pool, snapshot, overrides, now, farm.config.collector.stale_after)
-        for member, reading, state in zip(pool.members, readings, liveness.states, strict=True):
-            lines.append(":".join((member.name, _plain(pool.name), state, *_fields(reading, now))))
-    return "\n".join(lines) + "\n"
-
-
-def _fields(reading: Reading | None, now: float) -> list[str]:
-    if reading is None:
-        return [""] * (len(COLUMNS) - 3)
-    metrics = [_number(reading.metrics[name]) if name in reading.metrics else "" for name in CATALOGUE]
-    return ["" if reading.score is None else str(reading.score), _number(round(now - reading.received, 1)), *metrics]
-
-
-def _number(value: float) -> str:
-    """Return a number as text: in decimal notation, or with an exponent if the number is at least 1e15."""
-    if abs(value) >= 1e15:
-        return repr(value)
-    return f"{value:.3f}".rstrip("0").rstrip(".")
-
-
-def _plain(text: str) -> str:
-    """Return the name of a pool, with each colon and each unprintable character replaced by ``_``."""
-    return "".join("_" if char == ":" or not char.isprintable() else char for char in text)
 
 
 class StatFile:
-    """A writer that keeps the stat file up to date. After a reload, it uses the new value of ``[collector] stat_file``.
+    """A writer that keeps the stat file up to date. After a reload, it uses the new values of ``stat_file`` and
+    ``stat_format`` in ``[collector]``.
 
     A thread renders and writes the file, so that a slow disk or a large farm does not delay reports or queries.
     """
@@ -94,6 +58,7 @@ class StatFile:
         written = (path, id(farm), snapshot.version, overrides, resting)
         if resting and written == self._written:
             return
+        render = RENDERERS[farm.config.collector.stat_format]
         try:
             await asyncio.to_thread(lambda: replace_file(path, render(farm, snapshot, overrides, now)))
         except OSError as error:

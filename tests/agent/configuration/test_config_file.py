@@ -258,8 +258,20 @@ def test_metrics_must_fit_into_a_report(tmp_path: Path) -> None:
         return "".join(f"[metric a_metric_with_a_long_name_{i:02}]\nfile = /run/{i}\n" for i in range(number))
 
     assert len(options(tmp_path / "agent.conf", text(10), "--once").metrics) == 10
-    with pytest.raises(ConfigError, match="the metrics that the configuration file defines do not fit into a report"):
-        options(tmp_path / "agent.conf", text(20), "--once")
+    for number, metrics in ((20, "standard"), (10, "all")):
+        with pytest.raises(ConfigError, match="the configuration file defines do not fit into a report"):
+            options(tmp_path / "agent.conf", text(number), "--once", "--metrics", metrics)
+
+
+def test_all_metrics(tmp_path: Path) -> None:
+    assert options(tmp_path / "agent.conf", "[agent]\nmetrics = all\n", "--once").all_metrics
+    with pytest.raises(ConfigError, match="metrics: must be one of standard, all, not 'some'"):
+        options(tmp_path / "agent.conf", "[agent]\nmetrics = some\n", "--once")
+
+
+def test_an_alarm_may_use_a_metric_that_replaces_another_one(tmp_path: Path) -> None:
+    found = options(tmp_path / "agent.conf", "[metric load5]\nfile = /run/load\n", "--once", "--alarm", "load5 > 9")
+    assert found.alarms == (AlarmCondition("load5", ">", 9),)
 
 
 def test_alarms_may_use_metrics_of_the_file_only(tmp_path: Path) -> None:

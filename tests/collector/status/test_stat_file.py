@@ -1,4 +1,4 @@
-"""Tests of the stat file: its lines, its atomic replacement, and disk failures."""
+"""Tests of the stat file: its atomic replacement, reloads, and disk failures."""
 
 from __future__ import annotations
 
@@ -11,48 +11,11 @@ from pathlib import Path
 import pytest
 
 from lbdns.model.farm import Farm
-from lbdns.model.overrides import NO_OVERRIDES
-from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.process.atomic_file import replace_file
 from lbdns_collector.status import stat_file
-from lbdns_collector.status.stat_file import COLUMNS, StatFile, render
-from tests.collector.collector_fixtures import IDLE, FakeSource, make_farm, reading, until
-from tests.config.config_files import pool_table
-from tests.overriding import drains
-
-NOW = 5000.0
-
-
-def rows(text: str) -> dict[str, dict[str, str]]:
-    """Return the file's lines, keyed by member name. Each line is a mapping from columns to fields."""
-    header, *lines = text.splitlines()
-    columns = header.removeprefix("# ").split(":")
-    found = {line.split(":")[0]: dict(zip(columns, line.split(":"), strict=True)) for line in lines}
-    assert len(found) == len(lines)
-    return found
-
-
-def test_lines(tmp_path: Path) -> None:
-    metrics = {**IDLE, "cpu_idle": 42.5, "requests_total": 123456789.0, "load1": 1e20, "goblins": 3.0, "net_rx": 1 / 3}
-    known = {"gandalf.hobbit": Reading(NOW - 1.24, 1.0, 66, metrics), "frodo.hobbit": Reading(NOW - 60, 1.0, 80, IDLE)}
-    text = render(make_farm(tmp_path), Snapshot(1, known), drains("frodo.hobbit"), NOW)
-    assert text.startswith("# member:pool:state:score:age:run_queue:cpu_idle:")
-    assert text.endswith("\n")
-    found = rows(text)
-    assert set(found) == {"bilbo", "frodo", "gandalf"}
-    gandalf = found["gandalf"]
-    assert [gandalf[name] for name in COLUMNS[:5]] == ["gandalf", "web", "usable", "66", "1.2"]
-    assert (gandalf["cpu_idle"], gandalf["requests_total"], gandalf["idle_workers"]) == ("42.5", "123456789", "20")
-    assert (gandalf["load1"], gandalf["net_rx"], gandalf["disk_busy"]) == ("1e+20", "0.333", "")
-    assert (found["frodo"]["state"], found["frodo"]["age"]) == ("drained", "60")
-    assert set(found["bilbo"].values()) == {"bilbo", "web", "unknown", ""}
-
-
-def test_a_pool_s_name_makes_no_columns(tmp_path: Path) -> None:
-    farm = make_farm(tmp_path, more=pool_table("frodo", name="a:b\nc", more='names = { x = "best" }'))
-    lines = render(farm, Snapshot(), NO_OVERRIDES, NOW).splitlines()
-    assert lines[-1].startswith("frodo:a_b_c:unknown:")
-    assert {line.count(":") for line in lines} == {len(COLUMNS) - 1}
+from lbdns_collector.status.stat_file import StatFile
+from tests.collector.collector_fixtures import FakeSource, make_farm, reading, until
+from tests.collector.status.stat_rows import rows
 
 
 def test_replacing(tmp_path: Path) -> None:
@@ -101,6 +64,18 @@ async def test_is_kept_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     finally:
         await keeper.stop()
     assert keeper.failures == 0
+
+
+async def test_a_reload_changes_the_format(tmp_path: Path) -> None:
+    path = tmp_path / "stat"
+    source = FakeSource(farm_with(tmp_path, "stat"))
+    keeper = StatFile(source)
+    source.publish(gandalf=reading(age=60))  # all are silent: the file is rewritten only if something changes
+    await keeper.update(path)
+    assert path.read_text().startswith("# member:")
+    source.farm = make_farm(tmp_path, collector='stat_file = "stat"\nstat_format = "1999"')
+    await keeper.update(path)
+    assert "gandalf:0:0:0:0:0:0::20\n" in path.read_text()
 
 
 async def test_nothing_is_written_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from lbdns_shared.keys import new_master_key
-from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_shared.metric_catalogue import STANDARD_METRICS
 from lbdns_shared.report import Report, decode_body, open_envelope
 from lbdns_tools.bench.measured_processes import BenchmarkError
 from lbdns_tools.bench.report_transports import ReportTarget
@@ -40,7 +40,7 @@ def test_prepared_reports_are_signed_and_differ() -> None:
         ("m0", FIRST + 1, 1001.5), ("m2", FIRST + 1, 1001.5), ("m0", FIRST + 2, 1002.5), ("m2", FIRST + 2, 1002.5),
     ]  # fmt: skip
     assert {one.interval for one in found} == {0.5}
-    assert all(set(one.metrics) == set(CATALOGUE) for one in found)
+    assert all(set(one.metrics) == set(STANDARD_METRICS) for one in found)
     assert found[0].metrics != found[2].metrics
 
 

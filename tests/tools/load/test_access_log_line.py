@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns_tools.load.access_log_line import LoggedRequest, parse_line
+from lbdns_tools.load.access_log_line import LoggedRequest, parse_line, split_line
 from lbdns_tools.load.request_mix import parse_url
 
 TIME = b"[28/Aug/1995:00:00:34 -0400]"
@@ -39,6 +39,7 @@ def line(request: bytes, end: bytes = b" 200 1839\n") -> bytes:
         (line(b"GET http://www.example.org HTTP/1.1"), "/"),
         (line(b"GET / HTTP/1.0", b" 304 -"), "/"),
         (line(b"GET / HTTP/1.1", b' 200 5 "http://a/" "Mozilla/5.0 (X11; \\"x\\")"\r\n'), "/"),
+        (line(b"GET / HTTP/1.0").replace(b"Aug", b"aug"), "/"),
         (b"a.example:80 10.0.0.1 - a user " + TIME + b' "GET / HTTP/2.0" 200 5 "-" "-" 0.004\n', "/"),
     ],
 )
@@ -72,6 +73,11 @@ def test_other_methods_have_no_path(method: str) -> None:
 def test_bad_lines(text: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_line(text)
+
+
+@pytest.mark.parametrize("request_line", [b"-", b"\x16\x03\x01", b"GET index.html", b""])
+def test_malformed_requests_can_be_counted(request_line: bytes) -> None:
+    assert split_line(line(request_line)) == (UNIX, request_line)
 
 
 @given(

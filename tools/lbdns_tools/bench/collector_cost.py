@@ -1,7 +1,7 @@
 """Measures the CPU and memory use of a real lbdns-collector that receives reports from many agents.
 
 A few processes simulate all agents and spread their reports evenly over the interval. Each agent has its own key and
-reports every metric in the catalogue. The measurement starts when all members have reported and the collector has
+reports every standard metric. The measurement starts when all members have reported and the collector has
 announced this. If more than 1 % of the reports are lost during the measurement, the results contain no CPU time per
 report, because lost reports cost less.
 

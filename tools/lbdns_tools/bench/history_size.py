@@ -1,7 +1,7 @@
 """Measures the size of one day's history, the cost of recording it, and the time needed to read plot data.
 
 The benchmark runs the real recorder at full speed, with one sample per second and one commit per five seconds of
-virtual time. Every member reports all metrics in the catalogue every second. The load rises and falls during the day.
+virtual time. Every member reports all standard metrics every second. The load rises and falls during the day.
 The metrics are as noisy as those from real sensors: counts are whole numbers, percentages have two decimal places, and
 no pattern repeats.
 """
@@ -26,7 +26,7 @@ from lbdns.history.history_sample import HistorySample, PoolHistorySample
 from lbdns.history.live_history import COMMIT_EVERY
 from lbdns.model.liveness import State
 from lbdns.model.snapshot import Reading
-from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_shared.metric_catalogue import STANDARD_METRICS
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.measured_processes import BenchmarkError
 
@@ -88,7 +88,7 @@ def samples(pools: int, members: int, seconds: int) -> Iterator[HistorySample]:
     """Yield one sample per second for ``seconds``, with ``members`` members in each pool."""
     chance = Random(1)
     hosts = [[SyntheticMember(chance) for _ in range(members)] for _ in range(pools)]
-    assert hosts[0][0].metrics(0).keys() == CATALOGUE.keys()
+    assert hosts[0][0].metrics(0).keys() == STANDARD_METRICS.keys()
     names = tuple(f"web{number}" for number in range(members))
     offsets = [chance.random() for _ in range(members)]
     queries = {"A": 0, "AAAA": 0, "HTTPS": 0}

@@ -26,7 +26,7 @@ from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.server_status import ServerStatus
 from lbdns_collector.prometheus.exposition import exposition_text, in_slices
 from lbdns_collector.prometheus.status_families import metric_families
-from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_shared.metric_catalogue import STANDARD_METRICS
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, pool_table
 
@@ -64,7 +64,7 @@ async def median_scrape(farm: Farm) -> command.Results:
     answerer = LocalAnswerer(AnswerTable(farm), events=events)
     source = ServerStatus(farm, answerer, events)
     try:
-        metrics = dict.fromkeys(CATALOGUE, 1.0)
+        metrics = dict.fromkeys(STANDARD_METRICS, 1.0)
         names = [member.full_name for pool in farm.pools for member in pool.members]
         now = time.monotonic()
         answerer.deliver(

@@ -1,4 +1,4 @@
-"""Reads a web server's access log, from which the load generator takes request rates and URLs."""
+"""Reads a web server's access log, from which the tools take request rates and URLs."""
 
 from __future__ import annotations
 
@@ -85,9 +85,7 @@ def read_access_log(path: Path, report: Callable[[str], None]) -> AccessLog:
     sequence, counts = array("L"), Counter[int]()
     skipped = _SkippedLines(path)
     lines = 0
-    for number, line in enumerate(_lines(path), 1):
-        if not line.strip():
-            continue
+    for number, line in numbered_lines(path):
         lines += 1
         try:
             request = parse_line(line)
@@ -140,6 +138,16 @@ class _SkippedLines:
             where = f"the first is line {self._first_other}"
             notes.append(f"{self._path}: requests other than GET skipped: {self._others}; {where}")
         return tuple(notes)
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the text of each line of a file, which gzip may have compressed. Empty lines are skipped.
+
+    Raises ConfigError if the file cannot be read.
+    """
+    for number, line in enumerate(_lines(path), 1):
+        if line.strip():
+            yield number, line
 
 
 def _lines(path: Path) -> Iterator[bytes]:

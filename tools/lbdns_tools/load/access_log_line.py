@@ -17,13 +17,13 @@ from urllib.parse import urlsplit
 _MONTHS: Final = {
     name: number
     for number, name in enumerate(
-        (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"), 1
+        (b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"), 1
     )
 }
 # The request ends at the first quotation mark that a status and a length follow
 _LINE: Final = re.compile(rb'[^ ]+ .*?\[([^]]+)\] "(.*?)" ([0-9]{3}) ([0-9]+|-)(?: .*)?', re.DOTALL)
 _TIME: Final = re.compile(
-    rb"([0-9]{1,2})/([A-Z][a-z]{2})/([0-9]{4}):([0-9]{2}):([0-9]{2}):([0-9]{2}) ([+-])([0-9]{2})([0-9]{2})"
+    rb"([0-9]{1,2})/([A-Za-z]{3})/([0-9]{4}):([0-9]{2}):([0-9]{2}):([0-9]{2}) ([+-])([0-9]{2})([0-9]{2})"
 )
 _REQUEST: Final = re.compile(rb"([A-Z]+) (.+?)(?: HTTP/[0-9](?:\.[0-9])?)?", re.DOTALL)
 _ESCAPE: Final = re.compile(rb'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
@@ -41,17 +41,25 @@ class LoggedRequest:
     path: str
 
 
+def split_line(line: bytes) -> tuple[int, bytes]:
+    """Return the Unix time in whole seconds and the request as logged, which may be malformed.
+
+    Raises ValueError if the line has another format.
+    """
+    match = _LINE.fullmatch(line.rstrip(b"\r\n"))
+    if match is None:
+        raise ValueError("the line is not in the common or combined log format")
+    return _unix_time(match[1]), match[2]
+
+
 def parse_line(line: bytes) -> LoggedRequest:
     """Parse a line of an access log.
 
     Bytes that a URL must not contain are percent-encoded in ``path``. Servers' escapes such as ``\\x22`` are decoded
     first. The host of an absolute URL, as proxies log it, is removed. Raises ValueError if the line has another format.
     """
-    match = _LINE.fullmatch(line.rstrip(b"\r\n"))
-    if match is None:
-        raise ValueError("the line is not in the common or combined log format")
-    time = _unix_time(match[1])
-    request = _REQUEST.fullmatch(match[2].strip(b" "))
+    time, text = split_line(line)
+    request = _REQUEST.fullmatch(text.strip(b" "))
     if request is None:
         raise ValueError("the request is not METHOD PATH")
     method, target = request[1].decode("ascii"), _ESCAPE.sub(_unescaped, request[2])
@@ -61,13 +69,14 @@ def parse_line(line: bytes) -> LoggedRequest:
 @lru_cache(_TIMES_KEPT)
 def _unix_time(text: bytes) -> int:
     match = _TIME.fullmatch(text)
-    if match is None or match[2] not in _MONTHS:
+    month = _MONTHS.get(match[2].lower()) if match is not None else None
+    if match is None or month is None:
         raise ValueError("the time is not DAY/MONTH/YEAR:HH:MM:SS ZONE")
     day, year, hour, minute, second = (int(match[group]) for group in (1, 3, 4, 5, 6))
     offset = timedelta(hours=int(match[8]), minutes=int(match[9])) * (-1 if match[7] == b"-" else 1)
     zone = timezone(offset)  # raises ValueError for 24 h and more
     try:
-        moment = datetime(year, _MONTHS[match[2]], day, hour, minute, second, tzinfo=zone)
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=zone)
         return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
     except OverflowError:
         raise ValueError("the time is outside the calendar") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -12,7 +13,16 @@ from typing import Any, cast
 import psutil
 import pytest
 
-from lbdns_tools.lab.loads.noisy_neighbours import BURNERS, burner_command, burners, filesystem, writer_command, writers
+from lbdns_tools.lab.loads.noisy_neighbours import (
+    BURNERS,
+    burner_command,
+    burners,
+    filesystem,
+    shell_command,
+    shells,
+    writer_command,
+    writers,
+)
 from tests.needs import needs
 
 
@@ -37,6 +47,32 @@ def test_a_writer_writes_the_same_file_again_and_ends_by_itself(tmp_path: Path) 
     assert max(sizes) <= 4 * 2**20
 
 
+@needs(programs=("timeout", "grep"))
+def test_a_shell_compiles_and_searches_again_and_again(tmp_path: Path) -> None:
+    folder, searched = tmp_path / "a shell's folder", False
+    compiled: set[int] = set()  # inodes of the same module's byte code, which is replaced each time
+    command = shell_command(600, folder)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shell:
+        try:
+            while not (searched and len(compiled) > 1):
+                assert shell.poll() is None, "the time was over, or the compiler failed"
+                compiled |= {file.stat().st_ino for file in folder.rglob("message.*.pyc")}
+                searched = searched or "grep" in _programs_below(shell.pid)
+                time.sleep(0.005)
+        finally:
+            shell.terminate()
+            output, _ = shell.communicate()
+    assert output == b""
+
+
+def _programs_below(pid: int) -> set[str]:
+    names = set()
+    for process in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            names.add(process.name())
+    return names
+
+
 @dataclass
 class _Running:
     name: str
@@ -56,6 +92,8 @@ class _Lab:
         self.heard.append(f"{name} on {machine}")
         if name.startswith("writer"):
             Path(command[-1]).write_bytes(b"0")
+        if name.startswith("shell"):
+            (self.folder / "shells" / name / "email").mkdir(parents=True)
         return _Running(name, self.heard)
 
 
@@ -78,6 +116,15 @@ def test_writers_leave_no_file(tmp_path: Path) -> None:
         assert sorted(file.name for file in (tmp_path / "writers").iterdir()) == ["bilbo", "frodo"]
     assert list((tmp_path / "writers").iterdir()) == []
     assert lab.heard[-1] == "writer-bilbo stopped"
+
+
+def test_shells_leave_no_byte_code(tmp_path: Path) -> None:
+    lab = _Lab(tmp_path)
+    with shells(cast(Any, lab), "bilbo", 2, 5.0):
+        names = sorted(folder.name for folder in (tmp_path / "shells").iterdir())
+        assert names == ["shell1-bilbo", "shell2-bilbo"]
+    assert list((tmp_path / "shells").iterdir()) == []
+    assert [line for line in lab.heard if line.endswith("stopped")] == ["shell2-bilbo stopped", "shell1-bilbo stopped"]
 
 
 def test_the_file_system_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,18 @@ def server(lab: _Lab) -> Server:
 def test_each_part_by_each_selection(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = do(PRESET.plan(StudySettings(), None), lab, server, monkeypatch)
     deaths = ("web dies", "host dies", "web dies checked", "host dies checked")
-    for name in ("quiet", "burners", "writers", *deaths, "crowd", "resolvers", "keeping"):
+    for name in (
+        "quiet",
+        "burners",
+        "writers",
+        "1 shell",
+        "4 shells",
+        "8 shells",
+        *deaths,
+        "crowd",
+        "resolvers",
+        "keeping",
+    ):
         assert [outcome.case.selection for outcome in part(outcomes, name)] == list(SELECTIONS), name
     usual = [planned.run.phases[0].load for case, planned in server.calls if case.more.get("part") == "quiet"]
     assert [load.rates for load in usual if isinstance(load, OpenLoop)] == [(USUAL * 300.0,)] * 3
@@ -120,6 +131,7 @@ def test_each_part_by_each_selection(lab: _Lab, server: Server, monkeypatch: pyt
         assert 300 < max(load.rates) < 900
     assert lab.heard.count("resolve by resolvers") == lab.heard.count("resolve by dns") == 6
     assert list((lab.folder / "writers").iterdir()) == []
+    assert [lab.heard.count(f"gandalf shell{number}-gandalf") for number in (1, 2, 4, 5, 8, 9)] == [9, 6, 6, 3, 3, 0]
 
 
 def test_deaths_are_measured_on_a_farm_without_checks_and_on_one_with_them(
@@ -222,16 +234,20 @@ def test_the_report(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch, 
     study = PRESET.plan(StudySettings(selections=QUICK_SELECTIONS), None)
     sections = study.sections(do(study, lab, server, monkeypatch))
     words = words_of(sections)
-    assert words.count("Met: 'best' was at most 5 % worse") == 10
+    assert words.count("Met: 'best' was at most 5 % worse") == 13
+    assert words.count("Each shell on gandalf repeatedly compiles") == 3
     assert "3 busy loops run on gandalf" in words
     assert "4 MB" in words
     assert words.count("Met: 'best' with checks lost") == 2
-    assert len(draw(sections, tmp_path)) == 10
+    assert [section.heading for section in sections if "shell" in section.heading] == [
+        "1 shell that compiles and searches", "4 shells that compile and search", "8 shells that compile and search",
+    ]  # fmt: skip
+    assert len(draw(sections, tmp_path)) == 13
 
 
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     sections = PRESET.plan(QUICK, None).sections([course([(10, 0.1, 0)], cpu=HOSTS, part="quiet")])
-    assert words_of(sections).count("Not measured: no result.") == 9
+    assert words_of(sections).count("Not measured: no result.") == 12
     assert draw(sections, tmp_path) == ["other-quiet"]
 
 

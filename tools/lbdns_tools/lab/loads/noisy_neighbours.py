@@ -1,10 +1,13 @@
-"""Programs that compete with a web server on its host: busy loops (CPU burners) and disk writers.
+"""Programs that compete with a web server on its host: CPU burners, disk writers, and shells that compile and search.
 
 Each program exits after a time limit, even if the lab is killed.
 """
 
 from __future__ import annotations
 
+import shutil
+import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -24,6 +27,17 @@ BLOCK_KB: Final = 64
 BLOCKS: Final = 64  # 4 MB
 _BURN: Final = "while :; do :; done"
 _WRITE: Final = 'while dd if=/dev/zero of="$0" bs={kb}k count={blocks} conv=fsync 2>/dev/null; do :; done'
+#: Numbers of shells, as in the 1999 study
+SHELLS: Final = (1, 4, 8)
+#: The package of Python's standard library that a shell compiles
+COMPILED: Final = "email"
+# The arguments are the interpreter, the folder for the byte code, the sources to compile and the folder to search. The
+# interpreter compiles the sources anew each time (-f). The output of grep is a pipe, because grep ends after the first
+# file that contains the word if its output is /dev/null
+_SHELL: Final = (
+    'while :; do "$0" -I -S -X pycache_prefix="$1" -m compileall -q -f "$2" || exit;'
+    ' grep -rlsF --include="*.py" --exclude-dir=site-packages lbdns "$3" | cat > /dev/null; done'
+)
 
 
 def burner_command(seconds: float) -> tuple[str, ...]:
@@ -32,6 +46,25 @@ def burner_command(seconds: float) -> tuple[str, ...]:
 
 def writer_command(seconds: float, file: Path) -> tuple[str, ...]:
     return ("timeout", f"{seconds:g}", "sh", "-c", _WRITE.format(kb=BLOCK_KB, blocks=BLOCKS), str(file))
+
+
+def shell_command(seconds: float, folder: Path) -> tuple[str, ...]:
+    """Return a command that compiles Python sources and searches the standard library again and again.
+
+    The byte code is written to ``folder``.
+    """
+    library = sysconfig.get_path("stdlib")
+    return (
+        "timeout",
+        f"{seconds:g}",
+        "sh",
+        "-c",
+        _SHELL,
+        sys.executable,
+        str(folder),
+        f"{library}/{COMPILED}",
+        library,
+    )
 
 
 @contextmanager
@@ -55,6 +88,20 @@ def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
             file = folder / host
             stack.callback(file.unlink, missing_ok=True)
             running = lab.run_in(host, f"writer-{host}", *writer_command(seconds + LONGER_S, file))
+            stack.callback(running.stop)
+        yield
+
+
+@contextmanager
+def shells(lab: Lab, host: str, count: int, seconds: float) -> Iterator[None]:
+    """Run ``count`` shells that compile and search within the host's CPU quota for the duration of the context. Their
+    byte code is in the lab's directory."""
+    with ExitStack() as stack:
+        for number in range(1, count + 1):
+            name = f"shell{number}-{host}"
+            folder = lab.folder / "shells" / name
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            running = lab.run_in(host, name, *shell_command(seconds + LONGER_S, folder))
             stack.callback(running.stop)
         yield
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, LabFarm
 from lbdns_tools.lab.loads.farm_load import FARM, STATIC, UNEQUAL, FarmLoad, chosen, strongest
 from lbdns_tools.lab.loads.load_shapes import FlashCrowd
-from lbdns_tools.lab.loads.noisy_neighbours import burners, filesystem, writers
+from lbdns_tools.lab.loads.noisy_neighbours import SHELLS, burners, filesystem, shells, writers
 from lbdns_tools.lab.loads.scheduled_events import ScheduledEvent, ScheduledEvents, first_given, last_given
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome, answers
-from lbdns_tools.lab.report.other_loads_report import sections
+from lbdns_tools.lab.report.other_loads_report import sections, shell_part
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.load.load_plan import OpenLoop
 
@@ -82,6 +82,8 @@ def _steps(loading: FarmLoad, selections: tuple[str, ...]) -> Iterator[StudyStep
     if not quick:
         yield from steps("nothing else", beside_s, partial(_undisturbed, loading, beside_s, "quiet", FARM))
         yield from steps("disk writers", beside_s, partial(_writers, loading, beside_s))
+        for count in SHELLS:
+            yield from steps(shell_part(count), beside_s, partial(_shells, loading, beside_s, count))
     if quick:
         yield from _deaths(loading, steps, death_s, FARM)
     yield from steps("a flash crowd", float(crowd.seconds), partial(_crowd, loading, crowd))
@@ -123,6 +125,16 @@ def _burners(loading: FarmLoad, seconds: float, lab: Lab, selection: str, repeti
     lab.settle()
     with burners(lab, host, seconds + loading.warm_up_s):
         more = {"part": "burners", "host": host}
+        yield loading(lab, selection, _usual(loading, seconds), more, repetition=repetition)
+
+
+def _shells(
+    loading: FarmLoad, seconds: float, count: int, lab: Lab, selection: str, repetition: int
+) -> Iterable[MeasuredOutcome]:
+    host = strongest(lab.farm).name
+    lab.settle()
+    with shells(lab, host, count, seconds + loading.warm_up_s):
+        more = {"part": shell_part(count), "host": host}
         yield loading(lab, selection, _usual(loading, seconds), more, repetition=repetition)
 
 
@@ -192,7 +204,7 @@ def _crowd(
 PRESET: Final = StudyPreset(
     "other-loads",
     "Other loads: noisy neighbours, failures, flash crowds, resolvers",
-    """Compare 'best' with 'round_robin' while CPU burners or disk writers run, a server fails, a flash crowd arrives,
-    or clients use caching resolvers.""",
+    """Compare 'best' with 'round_robin' while CPU burners, disk writers or shells that compile and search run, a server
+    fails, a flash crowd arrives, or clients use caching resolvers.""",
     plan,
 )

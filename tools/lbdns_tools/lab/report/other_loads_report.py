@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
-from lbdns_tools.lab.loads.noisy_neighbours import BLOCK_KB, BLOCKS, BURNERS
+from lbdns_tools.lab.loads.noisy_neighbours import BLOCK_KB, BLOCKS, BURNERS, COMPILED, SHELLS
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report.outcome_index import by_selection, mean_cpu, mean_of, mean_of_known, means, part
 from lbdns_tools.lab.report.report_charts import course
@@ -35,6 +35,7 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, min_ttl: int) -
         _section("Nothing else", "quiet", outcomes, farm, ["The usual load without a disturbance, for comparison."]),
         _section("CPU burners", "burners", outcomes, farm, _burners(part(outcomes, "burners"))),
         _section("Disk writers", "writers", outcomes, farm, _writers(part(outcomes, "writers"))),
+        *(_shell_section(count, outcomes, farm) for count in SHELLS),
         _death("A web server dies", "web dies", outcomes, farm, WEB_DIES),
         _checked_death("A web server dies, with checks", "web dies", outcomes, farm, WEB_DIES),
         _death("A host dies", "host dies", outcomes, farm, HOST_DIES),
@@ -81,6 +82,25 @@ def table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> SectionT
 def _burners(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     hosts = dict.fromkeys(str(outcome.case.more["host"]) for outcome in outcomes)
     return [f"{BURNERS} busy loops run on {host}. The loops and the web server share one CPU quota." for host in hosts]
+
+
+def shell_part(count: int) -> str:
+    """Return the name of the part of the study with ``count`` shells, such as ``4 shells``."""
+    return f"{count} shell" if count == 1 else f"{count} shells"
+
+
+def _shell_section(count: int, outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
+    name = shell_part(count)
+    heading = f"{name} that {'compiles and searches' if count == 1 else 'compile and search'}"
+    return _section(heading, name, outcomes, farm, _shells(part(outcomes, name)))
+
+
+def _shells(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
+    hosts = dict.fromkeys(str(outcome.case.more["host"]) for outcome in outcomes)
+    what = f"compiles the package '{COMPILED}' of Python's standard library, and then searches the library for a word"
+    return [
+        f"Each shell on {host} repeatedly {what}. The shells and the web server share one CPU quota." for host in hosts
+    ]
 
 
 def _writers(outcomes: Sequence[MeasuredOutcome]) -> list[str]:

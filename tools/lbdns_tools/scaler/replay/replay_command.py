@@ -18,9 +18,9 @@ from lbdns_tools import plot_files
 from lbdns_tools.scaler.policies.policy_table import NEED_SETTINGS, POLICIES, read_policies
 from lbdns_tools.scaler.policies.scaling_policy import ScalingPolicy
 from lbdns_tools.scaler.replay import replay_output, replay_plots
-from lbdns_tools.scaler.replay.access_log import read_access_log
 from lbdns_tools.scaler.replay.demand_trace import DemandTrace
 from lbdns_tools.scaler.replay.fluid_replay import replay
+from lbdns_tools.scaler.replay.logged_demand import read_logged_demand
 from lbdns_tools.scaler.replay.replay_options import replay_options, settings_of
 from lbdns_tools.scaler.replay.replay_settings import make_policy
 from lbdns_tools.scaler.replay.trace_file import read_demand_trace
@@ -91,7 +91,7 @@ def _names(requested: Sequence[str], configured: Mapping[str, ScalingPolicy]) ->
 
 
 def _trace(path: Path, options: Mapping[str, Any]) -> DemandTrace:
-    trace = read_access_log(path, options["period"]) if options["access_log"] else read_demand_trace(path)
+    trace = read_logged_demand(path, options["period"]) if options["access_log"] else read_demand_trace(path)
     if not trace.requests:
         raise ConfigError(f"{path}: all rates are 0")
     length = trace.end - trace.begin

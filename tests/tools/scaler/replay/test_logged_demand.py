@@ -1,15 +1,16 @@
-"""Tests of access logs: both formats, periods, time zones, and errors with line numbers."""
+"""Tests of the demand from access logs: both formats, periods, time zones, and errors with line numbers."""
 
 from __future__ import annotations
 
+import gzip
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from lbdns_shared.errors import ConfigError
-from lbdns_tools.scaler.replay.access_log import read_access_log
 from lbdns_tools.scaler.replay.demand_trace import DemandTrace
+from lbdns_tools.scaler.replay.logged_demand import read_logged_demand
 
 MINUTE = datetime(2026, 10, 10, 11, 55, tzinfo=UTC).timestamp()
 COMMON = '192.0.2.7 - - [{}] "GET / HTTP/1.1" 200 2326'
@@ -25,16 +26,33 @@ def log(tmp_path: Path, *lines: str) -> Path:
 def test_requests_are_counted_by_period(tmp_path: Path) -> None:
     times = ("10/Oct/2026:13:55:36 +0200", "10/Oct/2026:11:57:59 +0000", "10/oct/2026:05:55:00 -0600", "")
     lines = [(COMMON, COMBINED)[at % 2].format(time) if time else "" for at, time in enumerate(times)]
-    found = read_access_log(log(tmp_path, *lines), 60.0)
+    found = read_logged_demand(log(tmp_path, *lines), 60.0)
     assert found == DemandTrace((MINUTE, MINUTE + 60, MINUTE + 120), (2 / 60, 0.0, 1 / 60), MINUTE + 180)
-    assert read_access_log(log(tmp_path, *lines), 300.0) == DemandTrace((MINUTE,), (3 / 300,), MINUTE + 300)
+    assert read_logged_demand(log(tmp_path, *lines), 300.0) == DemandTrace((MINUTE,), (3 / 300,), MINUTE + 300)
 
 
 def test_clients_may_send_any_bytes(tmp_path: Path) -> None:
     (tmp_path / "access.log").write_bytes(COMBINED.format("10/Oct/2026:13:55:36 +0200").encode() + b"\xff\xfe\n")
-    assert read_access_log(tmp_path / "access.log", 60.0).requests == 1
+    assert read_logged_demand(tmp_path / "access.log", 60.0).requests == 1
     with pytest.raises(ConfigError, match="No such file"):
-        read_access_log(tmp_path / "none.log", 60.0)
+        read_logged_demand(tmp_path / "none.log", 60.0)
+
+
+@pytest.mark.parametrize(
+    "request_line", ["-", "", "POST /a HTTP/1.1", "HEAD / HTTP/1.0", r"\x16\x03\x01", 'GET /"a" HTTP/1.1', "get /"]
+)
+def test_every_request_counts(request_line: str, tmp_path: Path) -> None:
+    line = COMMON.format("10/Oct/2026:13:55:36 +0200").replace("GET / HTTP/1.1", request_line)
+    assert read_logged_demand(log(tmp_path, line), 60.0).requests == 1
+
+
+def test_compressed_logs(tmp_path: Path) -> None:
+    path = tmp_path / "access.log.gz"
+    path.write_bytes(gzip.compress(COMMON.format("10/Oct/2026:13:55:36 +0200").encode()))
+    assert read_logged_demand(path, 60.0).requests == 1
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(ConfigError, match="not a valid gzip file"):
+        read_logged_demand(path, 60.0)
 
 
 @pytest.mark.parametrize(
@@ -54,5 +72,5 @@ def test_clients_may_send_any_bytes(tmp_path: Path) -> None:
 )
 def test_errors_say_where(lines: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
-        read_access_log(log(tmp_path, *lines), 60.0)
+        read_logged_demand(log(tmp_path, *lines), 60.0)
     assert message in str(error.value)

@@ -122,9 +122,34 @@ async def test_the_strip_shows_the_last_minute_and_the_capacity(browser: Browser
         shares = dict(re.findall(r"(\w+) ([\d.]+) %", await page.run(STRIP)))
         assert float(shares["bilbo"]) == pytest.approx(100 * farm.cores("bilbo") / total, abs=1.5)
         farm.replaced["frodo"] = {"answers": farm.answers("frodo"), "state": "drained"}
+        await pass_time(server, page, 2)
+        assert re.fullmatch(
+            r"[\d,]+ answers in the last minute; [\d.]+ % named frodo, which is drained "
+            r"\(the shares stated above are those of the next answers\)",
+            await page.text(".minute p"),
+        )
+        usable = total - farm.cores("frodo")
+        shares = {name: farm.cores(name) / usable for name in farm.pools["web"] if name != "frodo"}
+        expected = ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares.items())
+        assert await page.run(CAPACITY) == f"Capacity: {expected}", "of the usable members, as in the reasons above"
+        assert await page.text(".capacity-note") == "Shares of the usable capacity, as measured"
         for _ in range(31):
             await pass_time(server, page, 2)
         assert "frodo" not in await page.run(STRIP), "no answer of the last minute named it"
+        assert page.errors == []
+
+
+async def test_a_pool_that_fails_open_states_no_shares(browser: Browser) -> None:
+    """Its members take turns, their scores are old, and a short plan is repeated often."""
+    farm = demo_farm()
+    farm.now, farm.started, farm.fails_open = NOW, NOW - 4000, True
+    farm.silent.update(farm.pools["web"])
+    async with fake_server(farm, 60) as server, browser.page(height=3000) as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        await pass_time(server, page, 2)
+        assert re.fullmatch(r"[\d,]+ answers in the last minute", await page.text(".minute p"))
+        assert "0 to 0" not in await page.text(".members thead")
         assert page.errors == []
 
 
@@ -150,6 +175,8 @@ async def test_large_pools_show_the_members_of_the_plots_and_the_others_together
         await page.until(READY)
         await page.until(f"{STRIP}.includes('190 others')")
         assert await page.run("document.querySelectorAll('.shares.answers > span').length") == 11
+        named_out = r"[\d,]+ answers in the last minute; [\d.]+ % named 3 members that answers no longer name "
+        assert re.match(named_out, await page.text(".minute p")), "their names would fill the line"
 
 
 async def test_a_pool_alone(browser: Browser) -> None:

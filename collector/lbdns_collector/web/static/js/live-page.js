@@ -24,6 +24,7 @@ import { SteerDialog } from "./steer-dialog.js";
 import { StatusModel } from "./status-model.js";
 import { StatusStream } from "./status-stream.js";
 import { TabSign } from "./tab-sign.js";
+import { UnservedMembers } from "./unserved-members.js";
 import { readSetting } from "./url-settings.js";
 
 const SECOND = 1000;  // milliseconds
@@ -32,6 +33,7 @@ const byId = id => document.getElementById(id);
 const alone = readSetting("pool", "");  // the only pool on the page, or empty for all pools
 const model = new StatusModel(alone);
 const lastMinute = new LastMinute();
+const unservedMembers = new UnservedMembers();
 const recentValues = new RecentValues();
 const sparklineValues = new SparklineValues(recentValues, model, SPARKLINE_SECONDS);
 const eventLog = new EventLog(byId("log"), byId("announce"), () => updateProblems());
@@ -79,6 +81,7 @@ const stream = new StatusStream({
     const isFirst = model.receivedAt === 0;
     model.update(status, receivedAt);
     lastMinute.record(model);
+    unservedMembers.record(model);
     plottedMembers.update(model);
     header.update();
     poolList.update(model);

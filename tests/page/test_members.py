@@ -96,10 +96,15 @@ async def test_a_silent_member_has_no_current_values(browser: Browser) -> None:
     farm.replaced["bilbo"] = {"state": "drained", "reason": "drained by root", "score": 90}
     async with fake_server(farm, 0.3) as server, browser.page(width=1400, height=3000) as page:
         await page.open(f"{server.url}/")
-        await page.until("document.querySelectorAll('.members tbody tr').length === 3")
+        await page.until("document.querySelectorAll('.why tbody tr').length === 3")
         cells = await page.run(cells_script("frodo"))
         assert [cells[title] for title in ("Score", "Requests/s", "Busy workers", "CPU")] == ["\u2013"] * 4
         assert (await page.run(cells_script("bilbo")))["Score"] == "90"
+        why = (
+            "[...document.querySelectorAll('.why tbody tr')].map(row => [row.children[0].innerText.split(' ')[0], {}])"
+        )
+        scores = dict(await page.run(why.format("row.querySelector('[data-title=Score]').innerText")))
+        assert scores["frodo"] == "\u2013"
         faint = "[...document.querySelectorAll('.members tbody .bar.parts')].map(bar => getComputedStyle(bar).opacity)"
         assert await page.run(faint) == ["0.35", "0.35", "1"], "a drained member's score is high, but means nothing"
         await page.run("[...document.querySelectorAll('.opener')][1].click()")

@@ -39,7 +39,7 @@ const sparklineValues = new SparklineValues(recentValues, model, SPARKLINE_SECON
 const eventLog = new EventLog(byId("log"), byId("announce"), () => updateProblems());
 const header = new PageHeader({ connection: byId("connection"), health: byId("health"), disconnected: byId("disconnected"), server: byId("server"), version: byId("version") }, model);
 const plottedMembers = new PlottedMembers(() => refresh());
-const explainPanel = new ExplainPanel(byId("explain"));
+const explainPanel = new ExplainPanel(byId("explain"), () => updateAnswers());
 const poolList = new PoolList(byId("pool-tabs"), byId("pools"), plottedMembers);
 const answerCards = new AnswerCards(byId("answers"), plottedMembers, name => explainPanel.choose(name));
 const problemPanel = new ProblemPanel(byId("problems"));
@@ -58,6 +58,7 @@ function refresh() {
 }
 
 function updateAnswers() {
+  explainPanel.replaceAnswer(model);
   answerCards.update(poolList.shownPools, backupStarts(eventLog.events));
   tabSign.setAnswer(poolList.shownPools.length ? leadingAnswer(poolList.shownPools[0]) : null);
   const isMissing = alone !== "" && !model.pools.length;

@@ -94,7 +94,7 @@ def explain(
     policy = pool.config.names[owner]
     view, liveness, plan, taken = chooser.view(policy, now), chooser.liveness, cursor.plan, cursor.taken
     coming = next_selections(plan, taken, PREVIEW)
-    due = coming[0]
+    why, summary = _reasons(pool, policy, chooser, cursor, now, backup, lambda: view)
     return {
         "name": full_owner(pool, owner),
         "owner": owner,
@@ -102,10 +102,10 @@ def explain(
         "zone": pool.config.zone,
         "policy": policy,
         "ttl": pool.config.ttl,
-        "next": pool.selectable[due].name,
+        "next": pool.selectable[coming[0]].name,
         "alternatives": _alternatives(pool, cursor),
-        "why": spilled(pool, due, backup)
-        or _why(policy, plan, taken, liveness, lambda: view, chooser.guards(now)[due]),
+        "why": why,
+        "summary": summary,
         "backup": backup_document(backup),
         "fail_open": bool(liveness.fail_open) and not (backup and backup.takes_all),
         "fail_open_reason": "" if backup and backup.takes_all else liveness.fail_open,
@@ -118,6 +118,7 @@ def explain(
         "plan": {
             "length": len(plan.order),
             "given": taken,
+            "part": "probe" if taken < plan.probes else plan.part(taken),
             "next": [pool.selectable[i].name for i in coming],
             "repeats": True,
         },
@@ -151,22 +152,37 @@ def upcoming(
     """
     plan, taken = cursor.plan, cursor.taken
     coming = next_selections(plan, taken, UPCOMING)
-    due, view = coming[0], cache(partial(chooser.view, policy, now))
-    share = _planned_share(plan, taken, due)
-    why = summary = spilled(pool, due, backup)
-    if not why:
-        guard = chooser.guards(now)[due]
-        why = _why(policy, plan, taken, chooser.liveness, view, guard)
-        # The share of a blended plan is not the share by which the policy selects the member
-        is_blended = bool(backup and backup.share)
-        summary = "" if is_blended else _summary(pool, policy, chooser, cursor, guard, due, share, view)
+    view = cache(partial(chooser.view, policy, now))
+    why, summary = _reasons(pool, policy, chooser, cursor, now, backup, view)
     return {
         "members": [pool.selectable[i].name for i in coming],
         "why": why,
-        "summary": summary or why,
-        "share": share,
+        "summary": summary,
+        "share": _planned_share(plan, taken, coming[0]),
         "alternatives": _alternatives(pool, cursor),
     }
+
+
+def _reasons(
+    pool: Pool,
+    policy: str,
+    chooser: Chooser,
+    cursor: PlanCursor,
+    now: float,
+    backup: BackupUse | None,
+    view: Callable[[], PoolView],
+) -> tuple[str, str]:
+    """Return the reason for the next selection, and a summary of this reason."""
+    plan, taken = cursor.plan, cursor.taken
+    (due,) = next_selections(plan, taken, 1)
+    if why := spilled(pool, due, backup):
+        return why, why
+    guard = chooser.guards(now)[due]
+    why = _why(policy, plan, taken, chooser.liveness, view, guard)
+    if backup and backup.share:  # the share of a blended plan is not the share by which the policy selects the member
+        return why, why
+    share = _planned_share(plan, taken, due)
+    return why, _summary(pool, policy, chooser, cursor, guard, due, share, view) or why
 
 
 def _alternatives(pool: Pool, cursor: PlanCursor) -> list[str]:

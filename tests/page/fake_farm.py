@@ -12,6 +12,7 @@ from typing import Any, Final
 from lbdns.scores.thesis import THESIS
 
 NAMES: Final = {"best": "best", "round.robin": "round_robin", "weighted": "weighted"}
+FAILS_OPEN: Final = "no member is usable, so all members that are not drained take turns"
 
 
 def _phase(*words: str) -> float:
@@ -153,6 +154,8 @@ class FakeFarm:
             "alternatives": (members[turn:] + members[:turn])[1 : self.answer_length],
         }  # fmt: skip
         by_capacity = f"next in turn: {first} has 40 % of the capacity, and gets 40 % of the answers"
+        if self.fails_open:
+            return dict.fromkeys(NAMES.values(), turns | {"why": FAILS_OPEN, "summary": FAILS_OPEN})
         return {
             "best": {
                 "members": (best * 5)[:5], "why": "traffic is light: highest score",
@@ -234,7 +237,7 @@ class FakeFarm:
             return None
         members = [
             {
-                **member, "candidate": member["state"] == "usable", "suspect": False,
+                **member, "candidate": self.fails_open or member["state"] == "usable", "suspect": False,
                 "cores": self.cores(member["name"]),
                 "load": member["metrics"].get("busy_workers", 0.0), "charge": 0.4 * _phase(member["name"], "charge"),
                 "credit": round(2 * _phase(member["name"], "credit") - 1, 3), "left": 1.0, "ramp": 1.0, "weight": 1.0,
@@ -246,10 +249,15 @@ class FakeFarm:
         return {
             "name": name, "owner": owner, "pool": pool["name"], "zone": pool["zone"], "policy": NAMES[owner],
             "time": self.time, "worker": 0, "workers": 1, "next": candidates[0] if candidates else None,
-            "why": "it has the most spare capacity", "fail_open": False, "fail_open_reason": "", "ttl": 0,
+            "why": "it has the most spare capacity",
+            "summary": FAILS_OPEN if self.fails_open else f"{candidates[0]} has the most spare capacity",
+            "fail_open": self.fails_open, "fail_open_reason": "", "ttl": 0,
             "alternatives": candidates[1 : self.answer_length], "measured": True,
             "interval_s": 1.0, "answers_per_s": 6.2, "requests_per_s": 112.4, "answers_allowed": 18,
-            "plan": {"length": 64, "given": 3, "repeats": True, "next": (candidates * 10)[:10]},
+            "plan": {
+                "length": 64, "given": 764 if self.fails_open else 3, "part": "expected", "repeats": True,
+                "next": (candidates * 10)[:10],
+            },
             "score_name": "thesis", "members": members,
         }  # fmt: skip
 

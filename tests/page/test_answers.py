@@ -44,9 +44,10 @@ async def pass_time(server: FakeServer, page: BrowserPage, seconds: float) -> No
 
 
 async def test_each_name_shows_the_next_answers_and_why(browser: Browser) -> None:
+    """The screen is too low for the explanation, whose answer would otherwise replace that of the status."""
     farm = demo_farm()
     farm.now, farm.started = NOW, NOW - 4000
-    async with fake_server(farm, 60) as server, browser.page() as page:
+    async with fake_server(farm, 60) as server, browser.page(height=400) as page:
         await page.open(f"{server.url}/")
         await page.until(READY)
         for _ in range(3):
@@ -69,12 +70,40 @@ async def test_each_name_shows_the_next_answers_and_why(browser: Browser) -> Non
         assert page.errors == []
 
 
+async def test_the_top_and_the_explanation_name_the_same_member(browser: Browser) -> None:
+    """They come from different moments. While the explanation is on the screen, its answer also stands at the top."""
+    farm = demo_farm()
+    farm.replaced |= {name: {"share": 0.1} for name in farm.pools["web"]}
+    slowest = max(farm.pools["web"], key=lambda name: farm.load(name, farm.time))
+    farm.replaced[slowest] = {"share": 0.8}  # the explanation's answer; the status names the fastest member
+    top = "document.querySelector('.next-answers .answered').textContent"
+    panel = "document.querySelector('#explain .next')"
+    async with fake_server(farm, 0.3) as server, browser.page(height=400) as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        assert await page.run(top) != slowest
+        await page.until_shown("#explain", f"{top} === {slowest!r}")
+        summary = f"{slowest.capitalize()} has the most spare capacity."
+        assert await page.text(".why-next") == summary
+        assert await page.run(f"{panel}.innerText") == f"The next answer for best.hobbit names {slowest}. {summary}"
+        assert await page.run("document.title") == f"best \u2192 {slowest}"
+        # An explanation that is no longer refreshed states its time
+        await page.run("document.querySelector('#explain .check input').click()")
+        await page.until(f"{top} !== {slowest!r} && {panel}.innerText.startsWith('At ')")
+        assert re.fullmatch(
+            rf"At \d\d:\d\d:\d\d, the next answer for best\.hobbit was to name {slowest}\. {summary} The top of the "
+            r"page is newer\.",
+            await page.run(f"{panel}.innerText"),
+        )
+        assert page.errors == []
+
+
 async def test_an_answer_that_names_several_members_shows_them_all(browser: Browser) -> None:
     farm = demo_farm()
     farm.now, farm.started, farm.answer_length = NOW, NOW - 4000, 3
     names = """[...document.querySelectorAll('.next-answers li')].map(row => ['.alternatives', '.following']
       .map(part => row.querySelector(part).innerText))"""
-    async with fake_server(farm, 60) as server, browser.page() as page:
+    async with fake_server(farm, 60) as server, browser.page(height=400) as page:
         await page.open(f"{server.url}/")
         await page.until(READY)
         expected = [
@@ -93,7 +122,7 @@ async def test_an_answer_that_names_several_members_shows_them_all(browser: Brow
         assert f", then {', '.join(explanation['alternatives'])}." in await page.text("#explain .next")
         farm.answer_length = 1
         await pass_time(server, page, 2)
-        assert await page.run("document.querySelector('.alternatives').checkVisibility()") is False
+        await page.until("!document.querySelector('.alternatives').checkVisibility()")  # with the next explanation
         assert page.errors == []
 
 
@@ -122,9 +151,35 @@ async def test_the_strip_shows_the_last_minute_and_the_capacity(browser: Browser
         shares = dict(re.findall(r"(\w+) ([\d.]+) %", await page.run(STRIP)))
         assert float(shares["bilbo"]) == pytest.approx(100 * farm.cores("bilbo") / total, abs=1.5)
         farm.replaced["frodo"] = {"answers": farm.answers("frodo"), "state": "drained"}
+        await pass_time(server, page, 2)
+        assert re.fullmatch(
+            r"[\d,]+ answers in the last minute; [\d.]+ % named frodo, which is drained "
+            r"\(the shares stated above are those of the next answers\)",
+            await page.text(".minute p"),
+        )
+        usable = total - farm.cores("frodo")
+        shares = {name: farm.cores(name) / usable for name in farm.pools["web"] if name != "frodo"}
+        expected = ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares.items())
+        assert await page.run(CAPACITY) == f"Capacity: {expected}", "of the usable members, as in the reasons above"
+        assert await page.text(".capacity-note") == "Shares of the usable capacity, as measured"
         for _ in range(31):
             await pass_time(server, page, 2)
         assert "frodo" not in await page.run(STRIP), "no answer of the last minute named it"
+        assert page.errors == []
+
+
+async def test_a_pool_that_fails_open_states_no_shares(browser: Browser) -> None:
+    """Its members take turns, their scores are old, and a short plan is repeated often."""
+    farm = demo_farm()
+    farm.now, farm.started, farm.fails_open = NOW, NOW - 4000, True
+    farm.silent.update(farm.pools["web"])
+    async with fake_server(farm, 60) as server, browser.page(height=3000) as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        await pass_time(server, page, 2)
+        assert re.fullmatch(r"[\d,]+ answers in the last minute", await page.text(".minute p"))
+        assert "0 to 0" not in await page.text(".members thead")
+        await page.until("document.querySelector('#explain .figures')?.innerText.includes('all 64 used, now repeated')")
         assert page.errors == []
 
 
@@ -150,6 +205,8 @@ async def test_large_pools_show_the_members_of_the_plots_and_the_others_together
         await page.until(READY)
         await page.until(f"{STRIP}.includes('190 others')")
         assert await page.run("document.querySelectorAll('.shares.answers > span').length") == 11
+        named_out = r"[\d,]+ answers in the last minute; [\d.]+ % named 3 members that answers no longer name "
+        assert re.match(named_out, await page.text(".minute p")), "their names would fill the line"
 
 
 async def test_a_pool_alone(browser: Browser) -> None:

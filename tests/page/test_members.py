@@ -89,6 +89,48 @@ async def test_a_row_states_the_age_of_the_report_once(browser: Browser, reason:
         assert page.errors == []
 
 
+async def test_a_silent_member_has_no_current_values(browser: Browser) -> None:
+    """The values of its last report look better than those of members at work; the details state that they are old."""
+    farm = FakeFarm({"web": ["bilbo", "frodo", "gandalf"]}, silent={"frodo"})
+    farm.replaced["frodo"] = {"score": 99, "metrics": {"cpu_idle": 99.0, "requests_per_s": 21.8, "busy_workers": 3.0}}
+    farm.replaced["bilbo"] = {"state": "drained", "reason": "drained by root", "score": 90}
+    async with fake_server(farm, 0.3) as server, browser.page(width=1400, height=3000) as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelectorAll('.why tbody tr').length === 3")
+        cells = await page.run(cells_script("frodo"))
+        assert [cells[title] for title in ("Score", "Requests/s", "Busy workers", "CPU")] == ["\u2013"] * 4
+        assert (await page.run(cells_script("bilbo")))["Score"] == "90"
+        why = (
+            "[...document.querySelectorAll('.why tbody tr')].map(row => [row.children[0].innerText.split(' ')[0], {}])"
+        )
+        scores = dict(await page.run(why.format("row.querySelector('[data-title=Score]').innerText")))
+        assert scores["frodo"] == "\u2013"
+        faint = "[...document.querySelectorAll('.members tbody .bar.parts')].map(bar => getComputedStyle(bar).opacity)"
+        assert await page.run(faint) == ["0.35", "0.35", "1"], "a drained member's score is high, but means nothing"
+        await page.run("[...document.querySelectorAll('.opener')][1].click()")
+        details = await page.text(".details")
+        assert "Metrics of the last report, which are old" in details
+        assert "21.8" in details
+        farm.replaced["frodo"] |= {"age_s": None, "reason": "has never reported"}
+        await page.until(f"{cells_script('frodo')}['Report age'] === '\u2013'")
+        assert "for \u2013" not in await page.text("main")
+        assert page.errors == []
+
+
+async def test_a_reason_is_shown_whole(browser: Browser) -> None:
+    farm = demo_farm()
+    reason = "its server-status page cannot be read, and connections are waiting, for 85 s"
+    farm.replaced["frodo"] = {"guard": f"quarantined: {reason}"}
+    async with fake_server(farm, 60) as server, browser.page(width=1400) as page:
+        await page.open(f"{server.url}/")
+        await page.until(READY)
+        cut = (
+            "[...document.querySelectorAll('.members .reason')].filter(found => found.checkVisibility())"
+            ".map(found => [found.innerText.replaceAll('\\n', ' '), found.scrollHeight > found.clientHeight + 1])"
+        )
+        assert await page.run(cut) == [[reason, False]]
+
+
 def filled(farm: FakeFarm) -> FakeFarm:
     """Let the first two members of ``farm`` have no spare capacity."""
     first, second, *_ = farm.pools["web"]

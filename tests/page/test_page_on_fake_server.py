@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -168,8 +169,9 @@ async def test_a_large_pool_is_sorted_filtered_and_paged_by_keyboard(browser: Br
         await page.press("Enter")
         await page.until("document.querySelector('.col-score').ariaSort === 'descending'")
         scores = [int(text) for text in await page.texts(".members tbody .col-score")]
-        every = sorted((member["score"] for member in farm.status()["pools"][0]["members"]), reverse=True)
-        assert scores == every[:50]
+        members = farm.status()["pools"][0]["members"]
+        current = sorted((member["score"] for member in members if member["state"] != "silent"), reverse=True)
+        assert scores == current[:50], "a silent member's score is old"
         await page.press("Enter")
         await page.until("document.querySelector('.col-score').ariaSort === 'ascending'")
         await page.run("document.querySelector('.find input').focus()")
@@ -271,16 +273,39 @@ async def test_an_answer_is_explained(browser: Browser) -> None:
         await page.until("document.querySelector('.next b')")
         explanation = farm.explain("best.hobbit")
         assert explanation is not None
-        following, why = explanation["next"], explanation["why"]
-        assert await page.text(".next") == f"The next answer for best.hobbit names {following}. Reason: {why}."
+        following, why, summary = (explanation[key] for key in ("next", "why", "summary"))
+        told = f"The next answer for best.hobbit names {following}. {summary[0].upper()}{summary[1:]}."
+        assert await page.text(".next") == told
+        assert await page.text(".decision") == (
+            f"Reason (policy best): {why}. Probability decides how often a member is named, and Credit decides "
+            "whose turn it is. A member with a lower score or a higher load can therefore be next."
+        )
         assert await page.texts(".plan li") == explanation["plan"]["next"]
         assert await page.text(".why .is-next th") == f"▶{following} next"
         assert "excluded" in await page.text(".why .no-candidate th")
+        capacities = await page.texts(".why [data-title=Capacity]")
+        shares = [re.search(r"\((\d+)\xa0%\)", text) for text in capacities]
+        assert sum(int(share[1]) for share in shares if share) == pytest.approx(100, abs=1), "as in the sentence above"
+        assert [share is not None for share in shares] == [True, False, True], "an excluded member has no share"
         await page.run("document.querySelector('.next-answers li:nth-child(2) a').click()")
         await page.until(
             "document.querySelector('.next').innerText.startsWith('The next answer for round.robin.hobbit')"
         )
         assert "round robin" in await page.text("#explain .figures")
+
+
+async def test_the_explanation_of_a_large_pool_begins_with_the_next_member(browser: Browser) -> None:
+    """Its turn may come although other members are named more often."""
+    farm = large_farm(1, 30)
+    plain_explain = farm.explain
+    last = farm.pools["web"][-1]
+    farm.explain = lambda name: (plain_explain(name) or {}) | {"next": last}  # type: ignore[method-assign]
+    farm.replaced[last] = {"share": 0.0001}
+    async with open_page(browser, farm, height=2400) as (_, page):
+        await page.until("document.querySelectorAll('.why tbody tr').length === 12")
+        assert await page.run("document.querySelector('.why tbody tr th').innerText") == f"\u25b6{last} next"
+        capacity = await page.run("document.querySelector('.why [data-title=Capacity]').innerText")
+        assert re.search(r" \(\d\.\d\xa0%\)$", capacity), "as precise as in the sentence above"
 
 
 async def test_the_page_reconnects(browser: Browser) -> None:

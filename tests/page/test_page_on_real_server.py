@@ -45,15 +45,15 @@ _EXPLAIN_BOTH = """(async () => {
   const before = text('#explain .figures');
   document.querySelector('#explain .tools button').click();
   const explanation = await (await fetch('/api/v1/explain?name=best.hobbit')).json();
-  const { name, next, why, plan: { next: following }, members } = explanation;
+  const { next, summary, why, plan: { next: following }, members } = explanation;
   for (let i = 0; i < 100 && text('#explain .figures') === before; i += 1) {
     await new Promise(done => setTimeout(done, 20));
   }
   const plan = [...document.querySelectorAll('.plan li')].map(item => item.innerText);
   const scores = [...document.querySelectorAll('.why tbody tr')].map(row => Number(row.children[3].innerText));
   return JSON.stringify([
-    [`The next answer for ${name} names ${next}. Reason: ${why}.`, following, members.map(member => member.score)],
-    [text('.next'), plan, scores],
+    [next, true, true, following, members.map(member => member.score)],
+    [text('.next b'), text('.next').includes(summary.slice(1)), text('.decision').includes(`: ${why}.`), plan, scores],
   ]);
 })()"""
 

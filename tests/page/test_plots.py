@@ -154,7 +154,8 @@ async def test_one_cursor_for_all_plots(browser: Browser) -> None:
         await page.until(f"(all => all.length === 6 && all.every(one => one && one === all[0]))({positions})")
         await page.until("document.querySelector('.cursor-time').textContent.startsWith('at ')")
         await page.point(5, 5)
-        await page.until("document.querySelector('.cursor-time').textContent === ''")
+        # Then it is the time of the newest values, which are below the plots
+        await page.until("/^values of [0-9:]{8}$/.test(document.querySelector('.cursor-time').textContent)")
 
 
 async def test_a_large_pool_is_stacked_with_all_other_members(browser: Browser) -> None:

@@ -247,58 +247,6 @@ async def test_problems_that_have_ended_in_the_last_hour_are_listed(browser: Bro
         assert page.errors == []
 
 
-@pytest.mark.parametrize(
-    ("uptime", "is_current", "expected"),
-    [(4000, True, "no problems now or in the last hour"), (1500, True, "no problems now or in the last 25 min"),
-     (4000, False, "no problems now")],
-    ids=["hour", "since the start", "a server without events"],
-)  # fmt: skip
-async def test_the_header_states_how_long_all_has_been_well(
-    browser: Browser, uptime: float, is_current: bool, expected: str
-) -> None:
-    farm = demo_farm()
-    farm.started, farm.is_current = farm.time - uptime, is_current
-    async with fake_server(farm, 60) as server, browser.page() as page:
-        await page.open(f"{server.url}/")
-        await page.until(f"document.getElementById('health').innerText === {expected!r}")
-        assert await page.run(HIDDEN) is True
-        assert await page.run("document.getElementById('health').href") == ""
-
-
-async def test_many_events_do_not_hide_since_when_a_pool_fails_open(browser: Browser) -> None:
-    """More members than the page requests events become silent after their pool has begun to fail open."""
-    farm = FakeFarm({"web": [f"web-{number}" for number in range(1000)]})
-    farm.silent.update(farm.pools["web"])
-    farm.fails_open = True
-    logged(farm, 600, "fail_open", "error", "pool web fails open: no member is usable")
-    for name in farm.pools["web"]:
-        logged(farm, 590, "state", "warning", f"pool web: {name} is silent (was usable): no report for 3.0 s", name)
-    async with fake_server(farm, 60) as server, browser.page() as page:
-        await page.open(f"{server.url}/")
-        await page.until("document.querySelector('.problem-head')?.innerText.includes('fail open since')")
-        head = await page.text(".problem-head")
-        assert re.fullmatch(r"web fail open since [\d:]+, for 1\d min", head), head
-        assert page.errors == []
-
-
-async def test_the_header_claims_no_more_than_the_page_knows(browser: Browser) -> None:
-    """The page keeps a limited number of events, so a busy log may cover less than an hour."""
-    farm = demo_farm()
-    for i in range(1100):
-        logged(farm, 2400 - i, "override", "info", f"override {i}", "bilbo")
-    async with fake_server(farm, 60) as server, browser.page() as page:
-        await page.open(f"{server.url}/")
-        await page.until("document.getElementById('health').innerText.startsWith('no problems now or in the last ')")
-        assert await page.text("#health") == "no problems now or in the last 38 min"  # of the newest 1000 events
-        farm.replaced["frodo"] = {"guard": "needed although its server-status page cannot be read, for 85 s"}
-        farm.replaced["bilbo"] = {"guard": "ramp 40%"}
-        await server.send_status()
-        await page.until("document.querySelectorAll('.problems li').length === 2")
-        text = await page.text("#problems")
-        assert "1 now, 1 on purpose" in text
-        assert "None has ended in the last 38 min" in text
-
-
 async def test_the_tab_shows_a_lost_connection(browser: Browser) -> None:
     async with fake_server(demo_farm(), 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")
@@ -372,6 +320,15 @@ async def test_members_drained_together_are_one_entry(browser: Browser) -> None:
         assert entry.startswith("9 members of web drained ")
         assert "run: lbdns undrain MEMBER" in entry
         assert (await page.text("#health")).startswith("no problems ")
+        text = await page.text("#problems")
+        assert text.startswith("Planned\nno problems now or in the last hour\n"), "a drain is no problem"
+        assert "Problems" not in text
+        figures = (
+            "[...document.querySelectorAll('.pool .figures > div')].map(entry => [entry.innerText, entry.className])"
+        )
+        usable, planned, *_ = await page.run(figures)
+        assert [" ".join(usable[0].split()), usable[1]] == ["usable 21 of 30", ""], "no colour of a warning"
+        assert " ".join(planned[0].split()) == "planned 9"
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

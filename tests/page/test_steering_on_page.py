@@ -73,7 +73,7 @@ async def test_a_member_is_drained_and_undrained_from_the_page(tmp_path: Path) -
             await page.run(f"{CONFIRM}.click()")
             await page.until(f"!{OPEN}")
             await page.until(f"!{STATE}.startsWith('drained')")
-            assert "no longer drained, by steer token 1 (web, 127.0.0.1)" in last_override(site)
+            assert "no longer drained: steer token 1 (web, 127.0.0.1) ended the drain" in last_override(site)
 
 
 @needs(programs=("chromium",))

@@ -23,8 +23,9 @@ LIGHT = "traffic is light: highest score"
 POOL = view(a_member(score=60), a_member(score=50))
 HEAVY = {owner: POLICIES[NAMES[owner]].reason(lambda: POOL) for owner in OWNERS}
 FIELDS = {
-    "name", "owner", "pool", "zone", "policy", "ttl", "next", "alternatives", "why", "fail_open", "fail_open_reason",
-    "backup", "measured", "interval_s", "answers_per_s", "requests_per_s", "answers_allowed", "plan", "members",
+    "name", "owner", "pool", "zone", "policy", "ttl", "next", "alternatives", "why", "summary", "fail_open",
+    "fail_open_reason", "backup", "measured", "interval_s", "answers_per_s", "requests_per_s", "answers_allowed",
+    "plan", "members",
 }  # fmt: skip
 OF_MEMBERS = {
     "name", "addresses", "state", "reason", "guard", "candidate", "suspect", "score", "score_parts", "age_s", "metrics",
@@ -55,6 +56,7 @@ def test_the_fields(owner: str) -> None:
     assert told["why"].startswith(LIGHT if owner == "best" else HEAVY[owner])
     assert told["plan"]["length"] == len(stage.table.cursors["web", NAMES[owner]].plan.order)
     assert (told["plan"]["given"], told["plan"]["repeats"]) == (0, True)
+    assert told["plan"]["part"] == ("light" if owner == "best" else "expected")
 
 
 @pytest.mark.parametrize("owner", OWNERS)
@@ -121,6 +123,7 @@ def test_the_predicted_members_are_selected_and_explaining_changes_nothing(histo
     for owner in OWNERS:
         told, coming = stage.explain(owner), stage.upcoming(owner)
         assert (coming["members"], coming["why"]) == (told["plan"]["next"][:UPCOMING], told["why"])
+        assert coming["summary"] == told["summary"]
         assert coming["share"] is None or 0 < coming["share"] <= 1
         assert stage.ask(owner, PREVIEW) == told["plan"]["next"]
         assert untold.ask(owner, PREVIEW) == told["plan"]["next"], "also without an explanation before"
@@ -198,6 +201,30 @@ def test_light_traffic_gets_the_highest_score_until_it_is_heavy() -> None:
     assert stage.members()["frodo"]["probability"] == pytest.approx(1 / 3, abs=0.02), "they differ only in the score"
     assert told["plan"]["given"] == allowed
     assert told["answers_per_s"] == pytest.approx(allowed / 10)
+
+
+@pytest.mark.parametrize("owner", ["best", "weighted"])
+def test_credit_decides_whose_turn_it_is(owner: str) -> None:
+    """The live page states so. A selection of a member with share w and credit c is due after (1/2 - c) / w selections;
+    the next answer names the member whose selection is due first, whatever its score."""
+    stage = Stage()
+    scores = dict(zip(MEMBERS, (90, 40, 60), strict=True))
+    for _ in range(2):
+        for number, name in enumerate(MEMBERS):
+            stage.report(name, score=scores[name], metrics={"cpu_count": 2.0**number, "cpu_idle": 80.0})
+        stage.plan()
+        stage.ask(owner, 40)
+        stage.now += 1
+    stage.report()
+    stage.plan()
+    named = set()
+    for _ in range(30):
+        told = stage.explain(owner)
+        assert told["plan"]["part"] == "expected"
+        due = {member["name"]: (0.5 - member["credit"]) / member["probability"] for member in told["members"]}
+        assert due[told["next"]] == pytest.approx(min(due.values()), abs=0.1)
+        named.update(stage.ask(owner))
+    assert named == set(MEMBERS), "not only the member with the highest score"
 
 
 def test_answers_count_for_every_server() -> None:

@@ -16,6 +16,7 @@ from lbdns.text.times import format_duration
 _PLACED: Final = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": "given weight {factor:g}"}
 _ENDED: Final = {"drain": "no longer drained", "up": "no longer forced up", "down": "no longer forced down",
                  "weight": "no longer has weight {factor:g}"}  # fmt: skip
+_NOUNS: Final = {"drain": "drain", "up": "forced state", "down": "forced state", "weight": "weight"}
 
 
 class OverrideEvents:
@@ -46,8 +47,10 @@ class OverrideEvents:
 
     def ended(self, override: Override, request: OverrideRequest, by: str) -> None:
         """Record that a user has ended an override."""
-        reason = f": {request.reason}" if request.reason else ""
-        self._record_for(override, f"{_ended(override)}, by {by}{reason}{_origin(override)}")
+        reason = f", reason: {request.reason}" if request.reason else ""
+        self._record_for(
+            override, f"{_ended(override)}: {by} ended the {_NOUNS[override.kind]}{reason}{_origin(override, by)}"
+        )
 
     def followed(self, override: Override) -> None:
         """Record that the followed collector, or another server that shares its overrides, has sent a new one."""
@@ -59,7 +62,8 @@ class OverrideEvents:
 
     def ended_elsewhere(self, override: Override, order: SharedOrder) -> None:
         """Record that a user has ended a shared override at another server."""
-        self._record_for(override, f"{_ended(override)}, by {order.by} at {order.server}{_origin(override)}")
+        ended = f"{order.by} ended the {_NOUNS[override.kind]} at {order.server}"
+        self._record_for(override, f"{_ended(override)}: {ended}{_origin(override, order.by)}")
 
     def lost(self, order: SharedOrder, newer: SharedOrder) -> None:
         """Record that an order, which was given while this server was cut off, does not count."""
@@ -94,6 +98,9 @@ def _ended(override: Override) -> str:
     return _ENDED[override.kind].format(factor=override.factor)
 
 
-def _origin(override: Override) -> str:
+def _origin(override: Override, ended_by: str = "") -> str:
+    """Return who set an override and why, in parentheses; the user is left out if the same user ended the override."""
+    if ended_by and override.by == ended_by:
+        return f" (its reason: {override.reason})" if override.reason else ""
     reason = f": {override.reason}" if override.reason else ""
-    return f" (ordered by {override.by}{reason})" if override.by else ""
+    return f" (set by {override.by}{reason})" if override.by else ""

@@ -34,7 +34,7 @@ async def test_they_come_and_go(tmp_path: Path) -> None:
         assert len(texts(stage)) == 1, "nothing has changed"
         stage.manager.follow([])
         assert "frodo" in stage.order()
-        assert texts(stage)[-1] == f"pool web: frodo no longer drained, at {URL} (ordered by root: kernel)"
+        assert texts(stage)[-1] == f"pool web: frodo no longer drained, at {URL} (set by root: kernel)"
 
 
 async def test_an_own_override_takes_precedence_and_ends_alone(tmp_path: Path) -> None:

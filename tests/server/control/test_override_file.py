@@ -55,7 +55,7 @@ async def test_overrides_outlive_their_member_and_can_be_ended(tmp_path: Path) -
         with pytest.raises(LbdnsError, match=r"no pool has 'bilbo\.hobbit'"):
             await server.say("drain", "bilbo.hobbit")
         assert [o["member"] for o in (await server.say("undrain", "Bilbo.hobbit"))["ended"]] == ["bilbo.hobbit"]
-        assert server.recorded()[-1].startswith("bilbo.hobbit no longer drained, by root")
+        assert server.recorded()[-1].startswith("bilbo.hobbit no longer drained: root ended the drain")
         await server.say("undrain", "gandalf.hobbit", pool="mail")
         assert server.manager.overrides == NO_OVERRIDES
 

@@ -39,7 +39,7 @@ async def test_a_drain_is_in_force_at_once_recorded_and_written(tmp_path: Path) 
         assert server.order() == ["bilbo", "frodo", "gandalf"]
         assert (answer["in_force"], [o["kind"] for o in answer["ended"]]) == ([], ["drain"])
         assert server.recorded()[-1] == (
-            f"pool web: frodo no longer drained, by {user}: done (ordered by {user}: new kernel)"
+            f"pool web: frodo no longer drained: {user} ended the drain, reason: done (its reason: new kernel)"
         )
         assert json.loads(server.file.read_bytes()) == {"overrides": []}
 
@@ -75,8 +75,8 @@ async def test_force_and_weight(tmp_path: Path) -> None:
             f"pool web: frodo forced up by {user}",
             f"pool web: frodo forced down by {user}: no",
             f"pool web: bilbo given weight 3 by {user}",
-            f"pool web: frodo no longer forced down, by {user} (ordered by {user}: no)",
-            f"pool web: bilbo no longer has weight 3, by {user} (ordered by {user})",
+            f"pool web: frodo no longer forced down: {user} ended the forced state (its reason: no)",
+            f"pool web: bilbo no longer has weight 3: {user} ended the weight",
         ]
 
 
@@ -170,7 +170,7 @@ async def test_an_order_ends_by_itself(tmp_path: Path) -> None:
         assert server.order() == ["bilbo", "gandalf"]
         await until(lambda: server.order() == ["bilbo", "frodo", "gandalf"])
         assert server.recorded()[-1] == (
-            "pool web: frodo no longer drained: the override expired after 0s (ordered by root: quick)"
+            "pool web: frodo no longer drained: the override expired after 0s (set by root: quick)"
         )
         await until(lambda: json.loads(server.file.read_bytes()) == {"overrides": []})
 
@@ -182,10 +182,7 @@ async def test_a_clock_that_is_set_is_noticed(tmp_path: Path, monkeypatch: pytes
         await server.say("drain", "bilbo")
         server.ahead = 7201.0
         await until(lambda: server.order() == ["frodo", "gandalf"])
-        assert (
-            server.recorded()[-1]
-            == "pool web: frodo no longer drained: the override expired after 2h (ordered by root)"
-        )
+        assert server.recorded()[-1] == "pool web: frodo no longer drained: the override expired after 2h (set by root)"
 
 
 async def test_overrides_that_expire_while_the_server_is_down_end_at_start(tmp_path: Path) -> None:
@@ -198,6 +195,6 @@ async def test_overrides_that_expire_while_the_server_is_down_end_at_start(tmp_p
         assert server.order() == ["frodo", "gandalf"]
         assert server.recorded() == [
             "overrides still in force after the restart: frodo.hobbit drained by root; bilbo.hobbit drained by root",
-            "pool web: frodo no longer drained: the override expired after 2h (ordered by root)",
+            "pool web: frodo no longer drained: the override expired after 2h (set by root)",
         ]
     assert override_file.read(tmp_path / "overrides.json")[0].items == (lasts,)

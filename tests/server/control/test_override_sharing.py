@@ -94,7 +94,9 @@ async def test_an_order_counts_everywhere_and_can_be_ended_anywhere(tmp_path: Pa
         assert two.recorded()[-1] == "pool web: frodo drained by root at ns1: kernel"
         assert (await two.say("undrain"))["notes"] == []
         await until(lambda: not drained(one), "its end arrives")
-        assert one.recorded()[-1] == "pool web: frodo no longer drained, by root at ns2 (ordered by root: kernel)"
+        assert (
+            one.recorded()[-1] == "pool web: frodo no longer drained: root ended the drain at ns2 (its reason: kernel)"
+        )
         async with server(tmp_path / "ns3", running_bus) as three:
             await ready(three)
             assert texts(three) == []

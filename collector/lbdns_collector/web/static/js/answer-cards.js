@@ -4,6 +4,7 @@
 import { backupSentence } from "./backup-use.js";
 import { make, setAttribute, setChildren, setClass, setHidden, setStyle, setText } from "./dom-elements.js";
 import { COLOURS } from "./plotted-members.js";
+import { displayState } from "./status-model.js";
 import { domainName, formatNumber, formatPercent, NO_VALUE, pluralize } from "./value-format.js";
 
 export class AnswerCards {
@@ -93,6 +94,22 @@ class NextAnswer {
 
 const sentence = text => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
+/** Return a note if the sentences above the bar contain other shares, since loads change. */
+const plannedNote = ({ next }) => (
+  Object.values(next).some(({ summary }) => summary.includes("% of the answers")) ? " (the shares stated above are those of the next answers)" : ""
+);
+const LEAST_SHARE = 5e-4;  // smaller shares would be shown as 0.0 %
+const MAX_OUT = 2;  // members that are listed by name
+
+/** Return which shares of the last minute's answers named members that answers no longer name: their segments may be too
+ * narrow for a name. */
+function sharesOut({ members, lastMinute }) {
+  const out = members.filter(({ isInUse, lastMinute: count }) => !isInUse && count > 0);
+  const text = (count, whom) => (count > LEAST_SHARE * lastMinute ? `; ${formatPercent(count / lastMinute, 1)} named ${whom}` : "");
+  if (out.length <= MAX_OUT) return out.map(member => text(member.lastMinute, `${member.name}, which is ${displayState(member)}`)).join("");
+  return text(out.reduce((sum, { lastMinute: count }) => sum + count, 0), `${out.length} members that answers no longer name`);
+}
+
 /** A bar with the members' shares of the last minute's answers, above a thin bar with their shares of the capacity. */
 class AnswerStrip {
   constructor() {
@@ -110,14 +127,15 @@ class AnswerStrip {
     const isKnown = parts.some(part => part.capacity > 0);
     const count = Math.round(pool.lastMinute);
     const isUnknown = !count && pool.rate === null;  // the page has just been opened
-    setText(this.caption, count ? `${pluralize(count, "answer")} in the last minute`
+    setText(this.caption, count ? `${pluralize(count, "answer")} in the last minute${sharesOut(pool)}${plannedNote(pool)}`
       : isUnknown ? "Counting the answers of the last minute" : "No answers in the last minute");
     setHidden(this.answers, !count);
     showSegments(this.answers, parts, part => part.answers, "Answers in the last minute");
     showSegments(this.capacity, parts, part => part.capacity, "Capacity");
     setHidden(this.capacity, !isKnown);
     setHidden(this.note, !isKnown);
-    setText(this.note, pool.measured ? "Shares of the capacity, as measured" : "Shares of the capacity, by processor count");
+    const usable = pool.members.some(({ isInUse }) => !isInUse) ? "usable " : "";
+    setText(this.note, `Shares of the ${usable}capacity, ${pool.measured ? "as measured" : "by processor count"}`);
   }
 }
 

@@ -1,8 +1,17 @@
 // Finds the problems of the last hour that have ended, from the server's events.
 
 import { foldProblems } from "./folded-problems.js";
+import { formatNumber } from "./value-format.js";
 
 export const HOUR = 3600;  // seconds
+
+/** Return the time for which the page knows the problems, as the page words it everywhere: "hour", "4 min", "minute" or "45 s". The
+ * time is rounded down, so that the page never claims more than it knows. ``seconds`` is positive. */
+export function knownTime(seconds) {
+  if (seconds >= HOUR) return "hour";
+  if (seconds >= 60 && seconds < 120) return "minute";
+  return seconds >= 60 ? `${formatNumber(Math.floor(seconds / 60))} min` : `${formatNumber(Math.max(1, Math.floor(seconds)))} s`;
+}
 
 /** Kinds of event that begin a problem, which lasts until an event of level info ends it. */
 const LASTING = new Set(["state", "guard", "fail_open", "backup", "collector", "history"]);

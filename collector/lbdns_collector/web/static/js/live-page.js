@@ -24,6 +24,7 @@ import { SteerDialog } from "./steer-dialog.js";
 import { StatusModel } from "./status-model.js";
 import { StatusStream } from "./status-stream.js";
 import { TabSign } from "./tab-sign.js";
+import { UnservedMembers } from "./unserved-members.js";
 import { readSetting } from "./url-settings.js";
 
 const SECOND = 1000;  // milliseconds
@@ -32,12 +33,13 @@ const byId = id => document.getElementById(id);
 const alone = readSetting("pool", "");  // the only pool on the page, or empty for all pools
 const model = new StatusModel(alone);
 const lastMinute = new LastMinute();
+const unservedMembers = new UnservedMembers();
 const recentValues = new RecentValues();
 const sparklineValues = new SparklineValues(recentValues, model, SPARKLINE_SECONDS);
 const eventLog = new EventLog(byId("log"), byId("announce"), () => updateProblems());
 const header = new PageHeader({ connection: byId("connection"), health: byId("health"), disconnected: byId("disconnected"), server: byId("server"), version: byId("version") }, model);
 const plottedMembers = new PlottedMembers(() => refresh());
-const explainPanel = new ExplainPanel(byId("explain"));
+const explainPanel = new ExplainPanel(byId("explain"), () => updateAnswers());
 const poolList = new PoolList(byId("pool-tabs"), byId("pools"), plottedMembers);
 const answerCards = new AnswerCards(byId("answers"), plottedMembers, name => explainPanel.choose(name));
 const problemPanel = new ProblemPanel(byId("problems"));
@@ -56,6 +58,7 @@ function refresh() {
 }
 
 function updateAnswers() {
+  explainPanel.replaceAnswer(model);
   answerCards.update(poolList.shownPools, backupStarts(eventLog.events));
   tabSign.setAnswer(poolList.shownPools.length ? leadingAnswer(poolList.shownPools[0]) : null);
   const isMissing = alone !== "" && !model.pools.length;
@@ -79,6 +82,7 @@ const stream = new StatusStream({
     const isFirst = model.receivedAt === 0;
     model.update(status, receivedAt);
     lastMinute.record(model);
+    unservedMembers.record(model);
     plottedMembers.update(model);
     header.update();
     poolList.update(model);

@@ -60,7 +60,8 @@ export const COLUMNS = [
   },
   { key: "score", title: "Score", right: true, down: true, sort: m => m.score, build: textCell(m => formatNumber(m.score)) },
   {
-    key: "parts", title: "Parts of the score", sort: null, scale: pool => `0 to ${formatNumber(pool.topScore)}`,
+    key: "parts", title: "Parts of the score", sort: null,
+    scale: pool => (pool.topScore > 0 ? `0 to ${formatNumber(pool.topScore)}` : ""),
     build(cell) {
       const bar = makeScoreBar();
       cell.append(bar);

@@ -3,7 +3,7 @@
 import { fillList, make, makeButton, setText } from "./dom-elements.js";
 import { metricLabel, metricUnit, sortMetrics } from "./metric-labels.js";
 import { overrideDescription } from "./override-text.js";
-import { displayState, stateReason, stateText, whyFull } from "./status-model.js";
+import { displayState, isOld, stateReason, stateText, whyFull } from "./status-model.js";
 import { NO_VALUE, formatNumber, formatPercent, formatReading } from "./value-format.js";
 
 export class MemberDetails {
@@ -15,7 +15,8 @@ export class MemberDetails {
     this.metrics = make("dl", "figures small");
     const steer = makeButton("Steer …", () => this.element.dispatchEvent(this.#steerEvent()), "steer-button");
     const box = make("div", "details-box", steer, this.state, this.summary, this.overrides, make("h3", "part", "Parts of the score"), this.parts);
-    box.append(make("h3", "part", "Reported metrics"), this.metrics);
+    this.metricsTitle = make("h3", "part");
+    box.append(this.metricsTitle, this.metrics);
     const cell = make("td", "", box);
     cell.colSpan = columnCount;
     this.element = make("tr", "details", cell);
@@ -38,8 +39,9 @@ export class MemberDetails {
     const parts = sortMetrics(Object.keys(member.parts));
     const partEntries = parts.map(metric => [metricLabel(metric), formatNumber(member.parts[metric], 1, true)]);
     fillList(this.parts, parts.length ? partEntries : [["unknown", NO_VALUE]]);
-    const metrics = sortMetrics(Object.keys(member.metrics));
-    fillList(this.metrics, metrics.map(metric => [metricLabel(metric), `${formatReading(member.metrics[metric])} ${unitOf(metric)}`]));
+    setText(this.metricsTitle, isOld(member) ? "Metrics of the last report, which are old" : "Reported metrics");
+    const metrics = sortMetrics(Object.keys(member.lastMetrics));
+    fillList(this.metrics, metrics.map(metric => [metricLabel(metric), `${formatReading(member.lastMetrics[metric])} ${unitOf(metric)}`]));
   }
 }
 

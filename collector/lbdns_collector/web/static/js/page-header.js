@@ -1,7 +1,7 @@
 // The page header: state of the connection, statistics of the server, and a banner while there is no connection.
 
 import { fillList, setAttribute, setClass, setHidden, setText } from "./dom-elements.js";
-import { HOUR } from "./ended-problems.js";
+import { knownTime } from "./ended-problems.js";
 import { formatDuration, formatNumber, formatTime, pluralize } from "./value-format.js";
 import { metricLabel } from "./metric-labels.js";
 
@@ -52,9 +52,9 @@ export class PageHeader {
   setProblems(problems, ended, knownSpan) {
     const count = problems.filter(({ isPlanned }) => !isPlanned).length;
     const found = count ? pluralize(count, "problem") : "no problems";
-    const span = knownSpan >= HOUR ? "hour" : formatDuration(Math.round(knownSpan));
-    setText(this.health, ended.length ? `${found} now, ${ended.length} ended in the last hour`
-      : count || !(knownSpan > 0) ? `${found} now` : `${found} now or in the last ${span}`);
+    const span = knownSpan > 0 ? ` in the last ${knownTime(knownSpan)}` : "";
+    setText(this.health, ended.length ? `${found} now, ${ended.length} ended${span}`
+      : count || !span ? `${found} now` : `${found} now or${span}`);
     setClass(this.health, `health ${count ? "trouble" : "well"}`);
     setAttribute(this.health, "href", problems.length || ended.length ? "#problems" : null);
     setHidden(this.health, false);

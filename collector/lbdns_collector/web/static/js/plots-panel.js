@@ -18,6 +18,7 @@ export class PlotsPanel {
     this.data = new PlotData(recentValues, model, () => this.draw());
     this.poolName = readSetting("plots", "");
     this.ticks = 0;
+    this.cursor = this.newest = null;  // Unix seconds
     this.serverSlots = { types: new Map(), rcodes: new Map() };  // name -> number of its colour, which never changes
     const title = make("h2", "", "Plots");
     title.id = "plots-title";
@@ -56,7 +57,10 @@ export class PlotsPanel {
       isStacked,
       onZoom: (start, end) => this.range.zoom(start, end),
       onReset: () => this.range.goLive(),
-      onCursor: time => setText(this.cursorTime, time === null ? "" : `at ${formatTime(time)}`),
+      onCursor: time => {
+        this.cursor = time;
+        this.showTime();
+      },
       onVisible: () => this.draw(),
     });
     return { chart, metric, isServer: false };
@@ -105,7 +109,15 @@ export class PlotsPanel {
     const shown = this.plots.filter(({ chart }) => chart.isVisible);
     const sources = this.plots.map(plot => this.source(plot, pool)).filter(source => source.isAvailable);
     if (shown.length) this.data.load(view, sources);
-    for (const plot of shown) this.drawPlot(plot, view);
+    const newest = shown.map(plot => this.drawPlot(plot, view)).filter(time => time !== undefined);
+    if (newest.length) this.newest = Math.max(...newest);
+    this.showTime();
+  }
+
+  /** Show the time of the values below the plots: the pointer's position, or the newest. */
+  showTime() {
+    setText(this.cursorTime, this.cursor !== null ? `at ${formatTime(this.cursor)}`
+      : this.newest === null ? "" : `values of ${formatTime(this.newest)}`);
   }
 
   makeView(pool, lines) {
@@ -132,6 +144,7 @@ export class PlotsPanel {
     return { id: `${isServer ? "server" : "pool"} ${name}`, metric: name, isServer, isAvailable: hasMetric };
   }
 
+  /** Draw a plot; return the time of its newest values, or undefined if it has none. */
   drawPlot(plot, view) {
     const { chart, isServer, metricSelect } = plot;
     const metric = plot.metric();
@@ -155,6 +168,7 @@ export class PlotsPanel {
       band: found.times.length && found.others.lowest ? found.others : null,
       events: view.events, range: [view.start, view.end], maximum: axisMaximum(metric), description: title,
     });
+    return found.times.at(-1);
   }
 
   memberLines({ times, series, others }, { lines, pool }, metric) {

@@ -62,9 +62,9 @@ export class PoolList {
   updateTabs(pools, chosen, memberCount) {
     const tabs = pools.map(pool => {
       const tab = this.tab(pool.name);
-      const isHealthy = pool.usable === pool.members.length && !pool.fail_open;
+      const isHealthy = pool.usable + pool.planned === pool.members.length && !pool.fail_open;
       setText(tab.name, pool.name);
-      setText(tab.usable, `${pool.usable} of ${pool.members.length} usable`);
+      setText(tab.usable, `${pool.usable} of ${pool.members.length} usable${pool.planned ? `, ${pool.planned} planned` : ""}`);
       setText(tab.rate, `${formatNumber(pool.rate, 1, true)} answers/s`);
       setText(tab.failOpen, pool.fail_open ? "fails open" : "");
       setClass(tab.element, `tab${isHealthy ? "" : " warn"}`);

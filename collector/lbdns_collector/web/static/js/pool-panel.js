@@ -100,7 +100,8 @@ export class PoolPanel {
     setHidden(this.filterLabel, !isLarge);
     setText(this.zone, `zone ${domainName("@", pool.zone)}`);
     fillList(this.figures, [
-      ["usable", `${formatNumber(pool.usable)} of ${formatNumber(pool.members.length)}`, pool.usable < pool.members.length ? "warn" : ""],
+      ["usable", `${formatNumber(pool.usable)} of ${formatNumber(pool.members.length)}`, pool.usable + pool.planned < pool.members.length ? "warn" : ""],
+      ...(pool.planned ? [["planned", formatNumber(pool.planned), "", "Members that an operator has drained or forced down"]] : []),
       ["answers/s", formatNumber(pool.rate, 1, true)],
       ["requests/s", formatNumber(pool.requests, 1, true), "", "The sum of the request rates that the members report"],
       ...("measured" in pool ? [["capacity", pool.measured ? "measured" : "by processor count", "term-first", CAPACITY_NOTES[pool.measured]]] : []),

@@ -2,36 +2,46 @@
 // panel is hidden if there are neither.
 
 import { make, makeButton, setAttribute, setChildren, setClass, setHidden, setText } from "./dom-elements.js";
-import { HOUR } from "./ended-problems.js";
+import { knownTime } from "./ended-problems.js";
 import { formatDuration, formatTime, pluralize } from "./value-format.js";
 
 const MAX_SHOWN = 6;  // problems, unless the viewer requests all
 const MAX_ENDED = 3;
+const ORDERED = new Set(["drained", "forced down"]);  // states that an operator has chosen
 
 export class ProblemPanel {
   constructor(element) {
     this.element = element;
-    const title = make("h2", "", "Problems");
-    title.id = "problems-title";
+    this.title = make("h2");
+    this.title.id = "problems-title";
     this.count = make("span", "quiet");
     this.current = new ProblemList(MAX_SHOWN, "more problem", updateCurrent);
     this.ended = new ProblemList(MAX_ENDED, "more ended problem", updateEnded);
-    this.endedTitle = make("h3", "part", "Ended in the last hour");
-    element.append(make("div", "panel-head", title, this.count), ...this.current.elements, this.endedTitle, ...this.ended.elements);
+    this.endedTitle = make("h3", "part");
+    this.planned = new ProblemList(MAX_SHOWN, "more planned member", updateCurrent);
+    this.plannedTitle = make("h3", "part");
+    element.append(make("div", "panel-head", this.title, this.count), ...this.current.elements, this.endedTitle, ...this.ended.elements,
+      this.plannedTitle, ...this.planned.elements);
   }
 
   /** Show the current problems and those that have ended. ``now`` is in Unix seconds. The page has the events of the last
    * ``knownSpan`` seconds; the number is not positive if the page has none. */
   update(problems, ended, now, knownSpan) {
     setHidden(this.element, !problems.length && !ended.length);
-    const planned = problems.filter(({ isPlanned }) => isPlanned).length;
-    const real = problems.length - planned;
-    setText(this.count, `${real || "none"} now${planned ? `, ${planned} on purpose` : ""}`);
-    const span = knownSpan >= HOUR ? "hour" : formatDuration(Math.round(knownSpan));
-    setText(this.endedTitle, ended.length ? "Ended in the last hour" : `None has ended in the last ${span}`);
-    setHidden(this.endedTitle, !ended.length && !(knownSpan > 0));
-    this.current.update(problems, now);
+    const planned = problems.filter(({ isPlanned }) => isPlanned);
+    const real = problems.filter(({ isPlanned }) => !isPlanned);
+    const span = knownSpan > 0 ? ` in the last ${knownTime(knownSpan)}` : "";
+    const plannedTitle = planned.every(({ kind }) => ORDERED.has(kind)) ? "Planned" : "Planned or temporary";
+    const isOnlyPlanned = !real.length && !ended.length;
+    setText(this.title, isOnlyPlanned ? plannedTitle : "Problems");
+    setText(this.count, isOnlyPlanned ? `no problems now${span && ` or${span}`}` : `${real.length || "none"} now`);
+    setText(this.endedTitle, ended.length ? `Ended${span}` : `No other problem${span}`);
+    setHidden(this.endedTitle, isOnlyPlanned || !ended.length && !span);
+    setText(this.plannedTitle, plannedTitle);
+    setHidden(this.plannedTitle, isOnlyPlanned || !planned.length);
+    this.current.update(real, now);
     this.ended.update(ended, now);
+    this.planned.update(planned, now);
   }
 }
 

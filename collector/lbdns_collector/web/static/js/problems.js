@@ -3,10 +3,10 @@
 import { backupProblems } from "./backup-use.js";
 import { foldProblems } from "./folded-problems.js";
 import { displayState, stateReason } from "./status-model.js";
-import { domainName } from "./value-format.js";
+import { domainName, pluralize } from "./value-format.js";
 
 /** The order of the problems: the most serious come first. */
-const STATE_ORDER = ["silent", "quarantined", "alarm", "forced down", "unknown", "held back", "drained"];
+const STATE_ORDER = ["silent", "quarantined", "alarm", "no requests", "forced down", "unknown", "held back", "drained"];
 
 const ADVICE = {
   silent: "Check that the member runs, and that its agent runs and reaches the collector.",
@@ -69,10 +69,22 @@ function serverProblems({ server: { fault, history }, bus, shared, sharedAnswers
   return problems;
 }
 
+const ADVICE_FOR_UNSERVED = "Check that clients reach the web server on the member. Answers still name the member: "
+  + "lbdns quarantines it only if errors or waiting connections confirm that it has failed.";
+
+/** Return a problem for a member that answers name although it reports no requests, or null. */
+function unservedProblem(pool, { name, unservedAnswers }) {
+  if (!unservedAnswers) return null;
+  return {
+    key: `${pool.name}\n${name}\nno requests`, kind: "no requests", who: name, isPlanned: false, since: null, pool: pool.name,
+    what: `${pluralize(unservedAnswers, "answer")} have named it since its last request`, advice: ADVICE_FOR_UNSERVED,
+  };
+}
+
 function memberProblem(pool, member, starts, now) {
   const forced = member.overrides.find(({ kind }) => kind === "drain" || kind === "down");
   const kind = displayState(member);
-  if (kind === "usable" || kind === "full") return null;  // how busy a member is belongs to normal operation
+  if (kind === "usable" || kind === "full") return unservedProblem(pool, member);  // how busy a member is belongs to normal operation
   const isChosen = kind === "drained" || kind === "forced down";
   const isNeeded = kind === "held back" && member.guard.startsWith("needed");  // it would be quarantined in a larger pool
   const advice = isNeeded ? ADVICE_FOR_NEEDED : ADVICE[kind] ?? "";

@@ -1,6 +1,8 @@
 // A ring buffer of the values received since the page was opened, one per second and series. The plots use these values
 // for the time after the end of the recorded history, and for servers that record no history.
 
+import { isOld } from "./status-model.js";
+
 const MAX_TIMES = 3600;  // one hour
 const MAX_VALUES = 6e6;  // over all series, 24 MB: five minutes with a thousand members
 const METRICS_PER_MEMBER = 20;  // an estimate
@@ -32,7 +34,7 @@ export class RecentValues {
     for (const pool of model.pools) {
       for (const member of pool.members) {
         const series = this.seriesOf(pool.name, member.name);
-        if (member.state !== "silent" && member.state !== "unknown") {  // their values are old; the history omits them too
+        if (!isOld(member)) {  // their values are old; the history omits them too
           for (const metric in member.metrics) this.setValue(slot, series, metric, member.metrics[metric]);
           this.setValue(slot, series, "score", member.score);
         }

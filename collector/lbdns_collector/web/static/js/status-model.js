@@ -9,16 +9,27 @@ const MIN_COUNTER_GAP = 0.9;  // seconds between two kept sets of counters
 const asList = value => (Array.isArray(value) ? value : []);
 const asObject = value => (value && typeof value === "object" ? value : {});
 
+/** The states in which a member's last report is old. Its values would look better than those of members that report. */
+const OLD = new Set(["silent", "unknown"]);
+export const isOld = ({ state }) => OLD.has(state);
+
+/** Complete a member's status. If its last report is old, it has no current values; ``lastMetrics`` and ``lastParts`` are
+ * those of the last report in any case. */
 function completeMember(member) {
+  const hasOld = isOld(member);
+  const [lastMetrics, lastParts] = [asObject(member.metrics), asObject(member.score_parts)];
   return {
     ...member,
     addresses: asList(member.addresses),
     reason: member.reason || member.alarm || "",
     guard: member.guard || "",
-    metrics: asObject(member.metrics),
+    score: hasOld ? null : member.score ?? null,
+    metrics: hasOld ? {} : lastMetrics,
+    parts: hasOld ? {} : lastParts,
+    lastMetrics,
+    lastParts,
     overrides: asList(member.overrides),
-    parts: asObject(member.score_parts),
-    capacityShare: member.capacity_share ?? null,
+    capacityShare: null,
     rate: null,
   };
 }
@@ -108,23 +119,36 @@ function ratesOf(before, now, seconds) {
   return Object.fromEntries(Object.entries(now).map(([key, count]) => [key, rateOf(before[key], count, seconds)]));
 }
 
+/** The states of members that answers name, and of members that an operator has taken out. */
+const IN_USE = new Set(["usable", "full", "held back"]);
+const TAKEN_OUT = new Set(["drained", "forced down"]);
+
+/** Add totals to a pool. Each member's ``capacityShare`` is its share of the capacity of the members in use, or null. */
 function addTotals(pool) {
   pool.states = {};
   pool.rate = pool.requests = null;
-  pool.usable = pool.topScore = pool.topRate = 0;
+  pool.usable = pool.planned = pool.topScore = pool.topRate = 0;
+  let usedCapacity = 0;
   const metrics = new Set();
   const parts = new Set();
   for (const member of pool.members) {
     const state = displayState(member);
     pool.states[state] = (pool.states[state] ?? 0) + 1;
-    pool.usable += state === "usable" || state === "full" || state === "held back" ? 1 : 0;
+    pool.usable += IN_USE.has(state) ? 1 : 0;
+    pool.planned += TAKEN_OUT.has(state) ? 1 : 0;
+    member.isInUse = pool.fail_open ? !TAKEN_OUT.has(state) : IN_USE.has(state);
+    usedCapacity += member.isInUse ? member.capacity_share ?? 0 : 0;
     pool.topRate = Math.max(pool.topRate, member.rate ?? 0);
     if (member.rate !== null) pool.rate = (pool.rate ?? 0) + member.rate;
     const requests = member.metrics.requests_per_s;
     if (typeof requests === "number" && member.state === "usable") pool.requests = (pool.requests ?? 0) + requests;
     pool.topScore = Math.max(pool.topScore, member.score ?? 0);
-    for (const metric in member.metrics) metrics.add(metric);
-    for (const metric in member.parts) parts.add(metric);
+    for (const metric in member.lastMetrics) metrics.add(metric);
+    for (const metric in member.lastParts) parts.add(metric);
+  }
+  for (const member of pool.members) {
+    const isKnown = member.isInUse && usedCapacity > 0 && typeof member.capacity_share === "number";
+    member.capacityShare = isKnown ? member.capacity_share / usedCapacity : null;
   }
   pool.metrics = metrics;
   pool.parts = parts;

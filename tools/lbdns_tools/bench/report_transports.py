@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from lbdns_agent.bus.bus_error import BusError
+from lbdns_agent.bus.bus_options import BusSecrets
 from lbdns_agent.bus.bus_session import BusSession
 from lbdns_agent.bus.nats_messages import publish_message
 from lbdns_shared.bus_subject import report_subject
@@ -73,7 +74,7 @@ class BusTransport:
     def __init__(self, port: int) -> None:
         """Connect. Raises BenchmarkError."""
         self._pending = bytearray()
-        self._session = BusSession(parse_bus_url(f"nats://127.0.0.1:{port}"), "", "simulated agents")
+        self._session = BusSession(parse_bus_url(f"nats://127.0.0.1:{port}"), BusSecrets(), "simulated agents")
         try:
             self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
             while not self._session.is_ready:

@@ -27,8 +27,8 @@ MAX_OPTIONS: Final = 64  # in one query: a dozen are in use; thousands in a TCP 
 KEEPALIVE: Final = 100  # tenths of a second that an idle connection stays open (transport.tcp.IDLE)
 _FIXED: Final = struct.Struct("!HHBBHH")  # type, payload size, extended RCODE, version, flags, length
 _OPTION: Final = struct.Struct("!HH")  # code, length
-#: Maximum address length in bytes, by IANA address family number. Family 0 stands for no address at all.
-_FAMILIES: Final = {0: 0, 1: 4, 2: 16}
+#: Maximum address length in bytes, by IANA address family number.
+_FAMILIES: Final = {1: 4, 2: 16}
 LONGEST_SUBNET: Final = 24  # bytes: a client subnet option with a whole IPv6 address
 
 
@@ -136,14 +136,14 @@ def is_client_subnet(data: bytes) -> bool:
     """Return whether a query's client subnet option is well-formed (RFC 7871 section 6).
 
     The scope must be 0, the address must have exactly the bytes of the prefix, and no bits may be set beyond the
-    prefix. Family 0 is accepted without an address: `dig +subnet=0` sends it with prefix length 0, which asks servers
-    not to use the client's address (RFC 7871 section 7.1.2).
+    prefix. Prefix length 0 asks servers not to use the client's address (RFC 7871 section 7.1.2), so the family does
+    not matter; `dig +subnet=0`, for example, sends family 0.
     """
     if len(data) < 4:
         return False
     family, source, scope = struct.unpack_from("!HBB", data)
-    size = _FAMILIES.get(family)
     address = data[4:]
+    size = _FAMILIES.get(family) if source else 0
     if size is None or scope or source > 8 * size or len(address) != -(-source // 8):
         return False
     return not (source % 8 and address[-1] & (0xFF >> source % 8))

@@ -154,7 +154,8 @@ impl Context<'_> {
 
 /// Return whether an OPT record at the end of a query has one option, a well-formed client subnet.
 ///
-/// The checks are those of `lbdns.answering.edns.is_client_subnet`. The first option must be a client subnet.
+/// The checks are those of `lbdns.answering.edns.is_client_subnet`, except that an unknown family takes the slow path
+/// even if no address follows. The first option must be a client subnet.
 fn has_only_subnet(opt: &[u8]) -> bool {
     let (lengths, Some(data)) = (opt.get(OPTIONS_LENGTH_AT..), opt.get(COOKIE_AT..)) else { return false };
     let (Some(&[high, low, _, _, 0, length, ..]), Some(&[0, family, source, 0])) = (lengths, data.get(..4)) else {

@@ -93,6 +93,8 @@ MALFORMED_SUBNETS = {
     "bits behind the prefix": b"\0\1\x17\0\xc0\0\3",
     "an unknown family": b"\0\3\x08\0\xc0",
     "family 0 with an address": b"\0\0\x08\0\xc0",
+    "no prefix, but a scope": b"\0\0\0\x18",
+    "no prefix, but an address": b"\0\3\0\0\xc0",
 }
 
 
@@ -107,9 +109,11 @@ class TestSubnet:
         assert isinstance(read, dns.edns.ECSOption)
         assert (read.address, read.srclen, read.scopelen) == (str(network.network_address), network.prefixlen, 0)
 
-    def test_no_address_at_all(self) -> None:
+    @pytest.mark.parametrize("family", [0, 1, 2, 3, 258, 65535])
+    def test_no_address_at_all(self, family: int) -> None:
         # `dig +subnet=0`: "don't tell anybody my address" (RFC 7871 section 7.1.2)
-        assert written(answer((OptionCode.SUBNET, b"\0\0\0\0"))) == {8: b"\0\0\0\0"}
+        data = family.to_bytes(2, "big") + b"\0\0"
+        assert written(answer((OptionCode.SUBNET, data))) == {8: data}
 
     @pytest.mark.parametrize("data", MALFORMED_SUBNETS.values(), ids=MALFORMED_SUBNETS)
     def test_a_malformed_one_is_a_format_error(self, data: bytes) -> None:
@@ -119,7 +123,7 @@ class TestSubnet:
 
     @given(st.binary(max_size=24))
     def test_what_we_accept_is_sound_for_dnspython_too(self, data: bytes) -> None:
-        if answer((OptionCode.SUBNET, data)).sound and data[:2] != b"\0\0":
+        if answer((OptionCode.SUBNET, data)).sound and data[2]:  # it knows only two families
             dns.edns.option_from_wire(dns.edns.OptionType.ECS, data, 0, len(data))
 
 

@@ -97,6 +97,7 @@ WAYS: list[dict[str, Any]] = [
     {"payload": 1232, "options": [SUBNET]},
     {"payload": 4096, "dnssec_ok": True, "options": [dns.edns.ECSOption("2001:db8::1", 128)]},
     {"payload": 1232, "options": [dns.edns.GenericOption("ECS", bytes(4))]},
+    {"payload": 1232, "options": [dns.edns.GenericOption("ECS", b"\1\3\0\0")]},
     {"payload": 1232, "options": [SUBNET, COOKIE]},
     {"payload": 1232, "options": [dns.edns.GenericOption("ECS", b"\0\1\x18\x18\xc0\0\2")]},
     {"payload": 1231},

@@ -24,6 +24,8 @@ from lbdns.model.liveness import Liveness, State
 from lbdns.model.overrides import Override, Overrides
 from lbdns.model.snapshot import Reading
 from lbdns.planning.answer_summary import NextSelection, summarize
+from lbdns.planning.site_explanation import elsewhere, site_documents
+from lbdns.planning.site_plans import SitePlans
 from lbdns.policies import POLICIES
 from lbdns.policies.plan import Plan, PoolView
 from lbdns.policies.weighted import carried_credits
@@ -84,10 +86,12 @@ def explain(
     parts: ScoreParts,
     now: float,
     backup: BackupUse | None = None,
+    sites: SitePlans | None = None,
 ) -> dict[str, Any]:
     """Return an explanation of which member will be selected next for ``owner``; ``now`` is in monotonic seconds.
 
-    ``backup`` states how many answers go to the pool's backup, and why; it is None if the pool has no backup.
+    ``backup`` states how many answers go to the pool's backup, and why; it is None if the pool has no backup. ``sites``
+    is None if the pool has no sites; otherwise, the explanation is for clients in no network.
 
     This function changes no state and therefore does not affect the next answer.
     """
@@ -105,8 +109,10 @@ def explain(
         "next": pool.selectable[due].name,
         "alternatives": _alternatives(pool, cursor),
         "why": spilled(pool, due, backup)
+        or ("" if taken < plan.probes else elsewhere(due, sites))
         or _why(policy, plan, taken, liveness, lambda: view, chooser.guards(now)[due]),
         "backup": backup_document(backup),
+        **site_documents(sites, pool),
         "fail_open": bool(liveness.fail_open) and not (backup and backup.takes_all),
         "fail_open_reason": "" if backup and backup.takes_all else liveness.fail_open,
         "measured": view.measured,
@@ -140,7 +146,13 @@ def spilled(pool: Pool, due: int, backup: BackupUse | None) -> str:
 
 
 def upcoming(
-    pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now: float, backup: BackupUse | None = None
+    pool: Pool,
+    policy: str,
+    chooser: Chooser,
+    cursor: PlanCursor,
+    now: float,
+    backup: BackupUse | None = None,
+    sites: SitePlans | None = None,
 ) -> dict[str, Any]:
     """Return the members that the next answers under ``policy`` will name first. For the first of these members, also
     return its share of the planned answers, the reason for its selection, a summary of this reason (one sentence with
@@ -153,12 +165,12 @@ def upcoming(
     coming = next_selections(plan, taken, UPCOMING)
     due, view = coming[0], cache(partial(chooser.view, policy, now))
     share = _planned_share(plan, taken, due)
-    why = summary = spilled(pool, due, backup)
+    why = summary = spilled(pool, due, backup) or ("" if taken < plan.probes else elsewhere(due, sites))
     if not why:
         guard = chooser.guards(now)[due]
         why = _why(policy, plan, taken, chooser.liveness, view, guard)
         # The share of a blended plan is not the share by which the policy selects the member
-        is_blended = bool(backup and backup.share)
+        is_blended = bool(backup and backup.share) or sites is not None
         summary = "" if is_blended else _summary(pool, policy, chooser, cursor, guard, due, share, view)
     return {
         "members": [pool.selectable[i].name for i in coming],

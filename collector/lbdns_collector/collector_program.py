@@ -25,6 +25,7 @@ from lbdns.model.joined_members import JoinedMembers
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import OBSERVING, Planner
+from lbdns.planning.site_plans import SitePlans
 from lbdns.process import privileges, program
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
 from lbdns.process.background_tasks import end_task
@@ -127,6 +128,9 @@ class CollectorStatusSource:
         return ()
 
     def backup(self, pool: str) -> BackupUse | None:
+        return None
+
+    def sites(self, pool: str) -> SitePlans | None:
         return None
 
     def upcoming(self, pool: Pool) -> Mapping[str, Any]:

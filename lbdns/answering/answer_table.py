@@ -5,10 +5,12 @@ An answer table belongs to one farm; a reload of the configuration replaces the 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from lbdns.answering.client_orders import NO_SCOPE, ClientOrders
 from lbdns.answering.cookies import CLIENT, SERVER
 from lbdns.answering.dns_constants import TRANSPORTS, TYPE_NAMES, UDP, Type
 from lbdns.answering.edns import LEAST_PAYLOAD, LONGEST_SUBNET
@@ -22,14 +24,14 @@ from lbdns.answering.message_writer import (
     precompiled_variant,
     write_body,
 )
-from lbdns.answering.plane import PYTHON_PLANE, NativeListCursor, NativePlanCursor, Plane
+from lbdns.answering.plane import PYTHON_PLANE, Plane
+from lbdns.answering.pool_cursors import pool_cursor, take_over_counts
 from lbdns.answering.query_reader import Query
 from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, KINDS
 from lbdns.answering.tsig import keyring
 from lbdns.answering.zone_lookup import PoolMatch, ZoneIndex, look_up
 from lbdns.answering.zone_transfer import TransferResponder
 from lbdns.model.farm import Farm, Pool
-from lbdns.policies.plan import Plan
 from lbdns.zones import names
 from lbdns.zones.master_file import RRset
 
@@ -51,11 +53,14 @@ class AnswerEntry:
 
     If answers name several members, ``lists`` writes them. The cursor is then a ``ListCursor``, and the numbers that it
     returns take the place of members in ``body`` and ``variants``.
+
+    If the pool has sites, ``client_orders`` decides by the client which of the entries ``by_order`` is used. These
+    entries share everything but their cursors and lists.
     """
 
     __slots__ = (
-        "_bodies", "_make", "cursor", "external_aliases", "family", "kept", "key", "lists", "qtype", "queries",
-        "variants", "zone",
+        "_bodies", "_make", "by_order", "client_orders", "cursor", "external_aliases", "family", "kept", "key", "lists",
+        "qtype", "queries", "variants", "zone",
     )  # fmt: skip
 
     def __init__(
@@ -81,7 +86,32 @@ class AnswerEntry:
         self.variants: list[Sequence[Variant] | None] = [None] * KINDS
         self.queries = [0, 0]  # number of queries answered, by transport
         self.kept = False  # whether the table holds this entry
+        self.client_orders: ClientOrders | None = None  # None: the pool has no sites
+        self.by_order: Sequence[AnswerEntry] = (self,)
         self.external_aliases: tuple[Record, ...] = ()  # the whole answer, if its aliases lead out of our zones
+
+    def choose_among(self, entries: Sequence[AnswerEntry], orders: ClientOrders) -> None:
+        """Make this entry choose among ``entries``, of which it is the first, by the order of a client's sites."""
+        self.client_orders, self.by_order = orders, entries
+        for entry in entries[1:]:
+            entry.client_orders, entry.queries = orders, self.queries
+            if not self.lists:
+                entry._bodies, entry.variants = self._bodies, self.variants
+
+    def for_client(self, host: str, subnet: bytes) -> tuple[AnswerEntry, bytes]:
+        """Return two values: the entry for the order in which a client uses the pool's sites, and the answer's scope.
+
+        The parameters and the scope are those of ``ClientOrders.find``. Without sites, the scope is 0.
+        """
+        if self.client_orders is None:
+            return self, NO_SCOPE
+        order, scope = self.client_orders.find(host, subnet)
+        return self.by_order[order], scope
+
+    def keep(self, kept: bool) -> None:
+        """Record whether the table holds this entry."""
+        for entry in self.by_order:
+            entry.kept = kept
 
     def body(self, member: int) -> ResponseBody:
         """Return the body of the answer that names the member with index ``member``, or the members of the list with
@@ -120,13 +150,16 @@ class AnswerTable:
         self.keys = keyring(farm.config.keys)
         self.transfers = TransferResponder(farm)
         self.cursors: dict[tuple[str, str], PlanCursor] = {}
+        self._client_orders = {pool.name: ClientOrders(pool.sites) for pool in farm.pools if pool.sites}
+        self.depends_on_clients = bool(self._client_orders)  # whether some answers depend on the client
         self.entries: dict[bytes, AnswerEntry] = {}
         self._counts: QueryCounts = {}  # queries for dropped entries, and for questions that never had one
         self._owners: dict[bytes, tuple[Pool, PlanCursor | None]] = {}  # None: the pool has no members
+        numbers = itertools.count()
         for pool in farm.pools:
             for owner, policy in pool.owners.items():
                 if pool.selectable and (pool.name, policy) not in self.cursors:
-                    self.cursors[pool.name, policy] = self._cursor(pool)
+                    self.cursors[pool.name, policy] = pool_cursor(pool, self.native, numbers)
                 self._owners[owner] = (pool, self.cursors.get((pool.name, policy)))
         self._zones: Mapping[bytes, ZoneIndex] = {
             origin: ZoneIndex(zone, (owner for owner in self._owners if self._is_in(owner, origin)))
@@ -135,22 +168,6 @@ class AnswerTable:
         self._has_letter_types = any(
             _is_letters(rtype) for zone in farm.zones.values() for node in zone.nodes.values() for rtype in node
         )
-
-    def _cursor(self, pool: Pool) -> PlanCursor:
-        cursor = self._new_cursor(pool)
-        if pool.members and pool.backup_members:  # until the first plan, answers name only the pool's own members
-            cursor.set_plan(Plan(tuple(range(len(pool.members)))))
-        return cursor
-
-    def _new_cursor(self, pool: Pool) -> PlanCursor:
-        members, window = len(pool.selectable), pool.config.coherence
-        if (answers := min(pool.config.answers, members)) > 1:
-            if self.native:
-                return NativeListCursor(members, self.native, window, answers)
-            return ListCursor(members, len(self.cursors), window, answers)
-        if self.native:
-            return NativePlanCursor(members, self.native, window)
-        return PlanCursor(members, len(self.cursors), window)
 
     def _is_in(self, owner: bytes, origin: bytes) -> bool:
         return self._owners[owner][0].zone.origin == origin
@@ -189,7 +206,7 @@ class AnswerTable:
             if len(self.entries) >= MAX_ENTRIES:
                 self.forget_entries()
             self.entries[key] = entry
-            entry.kept = True
+            entry.keep(True)
         return entry
 
     def _compile(self, index: ZoneIndex, key: bytes, qname: bytes, qtype: int) -> AnswerEntry:
@@ -216,13 +233,19 @@ class AnswerTable:
 
         if not names_member(index, pool, match, qtype):
             cursor = None
-        lists = None
-        if isinstance(cursor, ListCursor):
-            rdatas = [rdata for rrset in _address_sets(index, pool, qtype) for rdata in rrset.rdatas]
-            lists = ListWriter(
-                cursor, answer, qname, qtype, len(match.aliases), has_distinct_addresses=len(set(rdatas)) == len(rdatas)
-            )
-        return AnswerEntry(key, name, qtype, make, len(members), cursor, lists)
+
+        def entry_of(cursor: PlanCursor | None) -> AnswerEntry:
+            lists = None
+            if isinstance(cursor, ListCursor):
+                rdatas = [rdata for rrset in _address_sets(index, pool, qtype) for rdata in rrset.rdatas]
+                is_distinct, aliases = len(set(rdatas)) == len(rdatas), len(match.aliases)
+                lists = ListWriter(cursor, answer, qname, qtype, aliases, has_distinct_addresses=is_distinct)
+            return AnswerEntry(key, name, qtype, make, len(members), cursor, lists)
+
+        entry = entry_of(cursor)
+        if cursor and pool.sites:
+            entry.choose_among((entry, *map(entry_of, cursor.others)), self._client_orders[pool.name])
+        return entry
 
     def _external_aliases(self, sections: AnswerSections, qtype: int) -> tuple[Record, ...]:
         """Return the answer's records if its alias chain leads out of our zones; otherwise, return an empty tuple."""
@@ -252,7 +275,7 @@ class AnswerTable:
             entry.variants[kind] = ()
             return
         entry.variants[kind] = ListVariants(entry.lists.cursor, variants, fragments) if entry.lists else variants
-        if self.native:
+        if self.native and not entry.client_orders:
             cursor = entry.cursor.number if entry.cursor else None
             self.native.keep(entry.key, cursor, entry.family, kind, variants, fragments)
 
@@ -261,7 +284,7 @@ class AnswerTable:
         for counter, count in self._entry_counts():
             self.count(counter, count)
         for entry in self.entries.values():
-            entry.kept = False
+            entry.keep(False)
         self.entries = {}
         if self.native:
             self.native.forget()
@@ -293,14 +316,7 @@ class AnswerTable:
         Call this method before the table answers any query.
         """
         self._counts = old.queries()
-        members = {pool.name: [member.full_name for member in pool.selectable] for pool in self.farm.pools}
-        for pool in old.farm.pools:
-            now = {name: i for i, name in enumerate(members.get(pool.name, []))}
-            mapping = [now.get(member.full_name) for member in pool.selectable]
-            for policy in set(pool.owners.values()):
-                cursor, before = self.cursors.get((pool.name, policy)), old.cursors.get((pool.name, policy))
-                if cursor and before:
-                    cursor.take_over(before, mapping)
+        take_over_counts(self.cursors, self.farm, old.cursors, old.farm)
 
 
 def counted_type(qtype: int) -> int:

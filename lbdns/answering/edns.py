@@ -1,15 +1,15 @@
 """EDNS(0) (RFC 6891): reads the options of a query, and writes the OPT record of the response.
 
 The server supports the options NSID (RFC 5001), COOKIE (RFC 7873), edns-tcp-keepalive (RFC 7828) and client subnet (RFC
-7871). Client subnet options in responses have scope 0, because no answer depends on the client's subnet. The padding
-option is ignored, because padding is useful only with encryption (RFC 7830 section 6). All other options are ignored
-and not echoed (RFC 6891 section 6.1.2).
+7871). Client subnet options in responses have scope 0, unless the answer names a member of a pool with sites. The
+padding option is ignored, because padding is useful only with encryption (RFC 7830 section 6). All other options are
+ignored and not echoed (RFC 6891 section 6.1.2).
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,7 @@ _FIXED: Final = struct.Struct("!HHBBHH")  # type, payload size, extended RCODE, 
 _OPTION: Final = struct.Struct("!HH")  # code, length
 #: Maximum address length in bytes, by IANA address family number.
 _FAMILIES: Final = {1: 4, 2: 16}
+SCOPE_AT: Final = 3  # bytes before the scope in the data of a client subnet option
 LONGEST_SUBNET: Final = 24  # bytes: a client subnet option with a whole IPv6 address
 
 
@@ -58,6 +59,15 @@ class EdnsOptions:
     asks_cookie: bool = False  # the query has a client cookie
     has_server_cookie: bool = False
     valid_cookie: bool = False  # proves that the client's address is not forged
+    subnet: bytes = b""  # the data of the query's client subnet option; empty if there is none
+    scope_at: int = 0  # the offset of the option's scope in ``written``
+
+    def with_scope(self, scope: bytes) -> EdnsOptions:
+        """Return these options, whose scope is 0, with ``scope`` (one byte) in the client subnet option, if there is
+        one."""
+        if not self.subnet or scope == b"\0":
+            return self
+        return replace(self, written=self.written[: self.scope_at] + scope + self.written[self.scope_at + 1 :])
 
 
 NO_OPTIONS: Final = EdnsOptions()
@@ -97,25 +107,25 @@ def answer_options(
     first: dict[int, bytes] = {}
     for code, data in edns.options:
         first.setdefault(code, data)  # the first of several cookies counts (RFC 7873 section 5.2); likewise for others
-    written = b""
+    written, subnet, scope_at = b"", b"", 0
     if OptionCode.NSID in first and identity:
         written += write_option(OptionCode.NSID, identity)
     if OptionCode.SUBNET in first:
         if not is_client_subnet(first[OptionCode.SUBNET]):
             return EdnsOptions(sound=False)
-        subnet = first[OptionCode.SUBNET]
+        subnet, scope_at = first[OptionCode.SUBNET], len(written) + _OPTION.size + SCOPE_AT
         written += write_option(OptionCode.SUBNET, subnet[:3] + b"\0" + subnet[4:])
     if OptionCode.KEEPALIVE in first and over_tcp:
         written += write_option(OptionCode.KEEPALIVE, KEEPALIVE.to_bytes(2, "big"))
     cookie = first.get(OptionCode.COOKIE)
     if cookie is None or jar is None:
-        return EdnsOptions(written)
+        return EdnsOptions(written, subnet=subnet, scope_at=scope_at)
     if len(cookie) not in cookies.LENGTHS:
         return EdnsOptions(sound=False)
     answer, valid = jar.answer(cookie, host, wall)
     # Last: a precompiled response ends where the cookie begins
     written += write_option(OptionCode.COOKIE, answer)
-    return EdnsOptions(written, True, True, len(cookie) > cookies.CLIENT, valid)
+    return EdnsOptions(written, True, True, len(cookie) > cookies.CLIENT, valid, subnet, scope_at)
 
 
 def write_option(code: int, data: bytes) -> bytes:

@@ -44,7 +44,7 @@ class PlanCursor:
     position.
     """
 
-    __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "plan", "usable")
+    __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "others", "plan", "usable")
 
     def __init__(self, members: int, number: int = 0, affinity_window: float = 0.0) -> None:
         """Begin with a plan that selects members 0 to ``members - 1`` in turn.
@@ -54,6 +54,7 @@ class PlanCursor:
         """
         self.number = number
         self.affinity_window = affinity_window
+        self.others: tuple[PlanCursor, ...] = ()  # for clients that use the pool's sites in another order
         self._before = [0] * members  # number of selections made by earlier plans, by member
         self._last: int | None = None  # the last selection made by an earlier plan
         plan = Plan(tuple(range(members)))
@@ -63,8 +64,7 @@ class PlanCursor:
         self.plan = plan
         self.order: Sequence[int] = plan.order
         self.usable: Container[int] = usable
-        self._at = 0
-        self._passes = 0  # number of times that the end of the order was reached
+        self._at, self._passes = 0, 0  # the position, and the number of times that the end of the order was reached
 
     def set_plan(self, plan: Plan, usable: Collection[int] | None = None) -> None:
         """Follow ``plan`` from its beginning.

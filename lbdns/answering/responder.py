@@ -28,7 +28,7 @@ from lbdns.answering.dns_constants import (
     Rcode,
     Type,
 )  # fmt: skip
-from lbdns.answering.edns import NO_OPTIONS, EdnsOptions, answer_options
+from lbdns.answering.edns import NO_OPTIONS, SCOPE_AT, EdnsOptions, answer_options
 from lbdns.answering.error_responses import error_response
 from lbdns.answering.explain_txt import LABEL, Explainer, ExplanationNames
 from lbdns.answering.message_writer import (
@@ -59,6 +59,8 @@ from lbdns.answering.zone_transfer import ZoneTransfer
 Client = tuple[Any, ...]
 #: An answer that requires many messages or an upstream; the caller of ``Responder.respond`` must complete it.
 DeferredAnswer = ZoneTransfer | RelayedQuery
+_SUBNET_AT: Final = COOKIE_AT - OPTIONS_LENGTH_AT  # bytes from the length of options to the data of the first one
+_SCOPE_AT: Final = _SUBNET_AT + SCOPE_AT
 #: Types that a zone lookup can't answer. OPT is not a meta-type in the registry, but is just as invalid in a question.
 _UNUSUAL_TYPES: Final = META_TYPES | {Type.OPT}
 
@@ -162,14 +164,16 @@ class Responder:
                 kind = subnet_kind(query[2:12], query[end:])
                 # In place of the length 0 of the options, at the end of a tail without options
                 cut, options = -2, query[end + OPTIONS_LENGTH_AT :]
+            if entry.client_orders is not None and kind is not None:
+                # Options that replace part of the tail are a client subnet, which may be malformed if there is no kind
+                entry, options = _for_client(entry, client, options, cut is not None)
             variants = entry.variants[kind] if kind is not None else None
             if variants:
                 if not known and (over := self.limiter.count(client[0], entry.key)):
                     return self._limit_usual(query, client, over)
-                if (cursor := entry.cursor) is None:
-                    head, tail = variants[0]
-                else:
-                    head, tail = variants[self.selector.select(cursor, entry.family, query, client, transport)]
+                cursor, family = entry.cursor, entry.family
+                member = 0 if cursor is None else self.selector.select(cursor, family, query, client, transport)
+                head, tail = variants[member]
                 entry.queries[transport] += 1
                 return b"".join((query[:2], head, query[12:end], tail[:cut], options))
         if self.sheds is not None and transport == UDP and self.sheds():
@@ -211,6 +215,8 @@ class Responder:
             if entry is not None and not self._explanations.may_explain(self.now):
                 return self._refuse(query, without_records(Rcode.REFUSED), Rcode.REFUSED, options, client, transport)
         entry = entry or self.table.entry(index, query.qname, query.qtype)
+        entry, scope = entry.for_client(client[0], options.subnet)
+        options = options.with_scope(scope)
         if entry.external_aliases and self._relays(query, client):
             return RelayedQuery(query, client[0], transport, options, entry.zone, entry.external_aliases)
         return self._answer(entry, message, query, options, client, transport)
@@ -323,6 +329,14 @@ def response_kind(before: bytes, after: bytes) -> int | None:
     if kind is None and len(after) in COOKIE_ENDS and after[COOKIE_AT - 1] == len(after) - COOKIE_AT:
         kind = COOKIE_QUERY_SHAPES.get(before + after[:COOKIE_AT])
     return subnet_kind(before, after) if kind is None else kind
+
+
+def _for_client(entry: AnswerEntry, client: Client, options: bytes, has_subnet: bool) -> tuple[AnswerEntry, bytes]:
+    """Return the entry for the order in which ``client`` uses the sites of a pool, and ``options`` with the scope."""
+    if not has_subnet:
+        return entry.for_client(client[0], b"")[0], options
+    entry, scope = entry.for_client(client[0], options[_SUBNET_AT:])
+    return entry, options[:_SCOPE_AT] + scope + options[_SCOPE_AT + 1 :]
 
 
 def _kind(entry: AnswerEntry) -> bytes:

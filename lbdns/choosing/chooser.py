@@ -15,6 +15,7 @@ from lbdns.choosing.candidates import Candidates
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.choosing.observed_pool import ObservedPool
 from lbdns.choosing.pool_view import LOWEST_SCORE, build_view
+from lbdns.choosing.site_load import SiteLoad, site_load, site_view
 from lbdns.choosing.spillover import TierLoad, tier_load
 from lbdns.config.pool_section import MAX_SPEED_GAIN, RAMP_UP
 from lbdns.model.liveness import Liveness
@@ -156,9 +157,31 @@ class Chooser:
         """
         return self._plan(policy, previous, now, ranks=ranks)[0]
 
+    def site_view(self, view: PoolView, site: SiteLoad, answers: float) -> PoolView:
+        """Return a policy's view of one site, given its ``view`` of the pool.
+
+        ``answers`` is the part of the pool's answers that name members of the site, from 0 to 1.
+        """
+        return site_view(view, self.pool, site, answers)
+
+    def plan_for_site(self, policy: str, view: PoolView, previous: Selections | None, site: SiteLoad) -> Plan:
+        """Return a plan by which ``policy`` selects only members of ``site``; ``view`` is its view of this site.
+
+        ``previous`` contains the selections from the previous plan for this site.
+        """
+        spec = POLICIES[policy]
+        if self.liveness.fail_open and not self._applies_to_alarmed(spec, view):
+            return rotation(site.members, previous)
+        plan = spec.function(view, previous, self._rng)
+        return replace(plan, ranking=ranking(view, spec.rank(view), previous)) if self.ranks else plan
+
+    def site_load(self, site: Sequence[int]) -> SiteLoad:
+        """Return what the members whose indexes are in ``site`` carry."""
+        return site_load(self.pool, self._candidates, site)
+
     def count_spilled(self, policy: str, counts: Sequence[int], now: float) -> None:
-        """Add ``counts``: how often another pool, whose backup this pool is, has selected each member since the last
-        call."""
+        """Add ``counts``: how often plans that this chooser did not end have selected each member since the last call.
+        These are plans of another pool whose backup this pool is, and plans of sites."""
         if any(counts):
             self._tally.add_own(policy, Selections(NO_PLAN, tuple(counts), None), now)
             self.guard_rails.count_selections(counts, now, self.servers)

@@ -156,6 +156,10 @@ def _about_pool(pool: Pool) -> Iterator[str]:
         yield f"  name    {names.to_text(owner):<{width}}  {policy}"
     for member in pool.members:
         yield f"  member  {member.full_name:<{width}}  {' '.join(member.addresses)}"
+    if pool.sites:
+        for site, members in pool.sites.members.items():
+            yield f"  site    {site}: {_listed(pool.members[i].name for i in members)}"
+        yield f"  orders  {'; '.join(_listed(order) for order in pool.sites.orders)}"
     if config.backup:
         yield f"  backup  {config.backup}"
     if join := config.join:

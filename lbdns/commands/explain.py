@@ -17,6 +17,7 @@ from lbdns.client.http_client import fetch
 from lbdns.client.server_location import http_location, serves_no_http
 from lbdns.command_line.common_options import config_option, control_option, control_path, url_option
 from lbdns.commands.terminal.printable import STATES, number, override_text, per_second, percent, printable
+from lbdns.commands.terminal.site_lines import site_lines
 from lbdns.text.counts import counted
 from lbdns_shared.errors import LbdnsError
 
@@ -104,6 +105,7 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
     if (backup := document.get("backup")) and backup["share"]:
         share = f"{100 * float(backup['share']):.0f} % to {printable(backup['pool'])}"
         yield Text(f"pool {printable(document['pool'])} {printable(backup['why'])}: {share}", "bold yellow")
+    yield from site_lines(document, all_orders=True)
     plan = document["plan"]
     following = ", ".join(map(printable, plan["next"]))
     yield Text(f"plan: {int(plan['given'])} of {int(plan['length'])} answers used; next: {following}")

@@ -19,6 +19,7 @@ from lbdns.command_line.common_options import config_option, url_option
 from lbdns.commands.terminal.member_notes import other_notes, problem_notes
 from lbdns.commands.terminal.member_order import FULL, QUARANTINED, by_trouble, in_state, pool_summary, state_text
 from lbdns.commands.terminal.printable import STATES, number, percent, printable
+from lbdns.commands.terminal.site_lines import site_lines
 from lbdns.text.counts import counted
 from lbdns.text.suggestions import nearest
 from lbdns.text.times import format_duration, format_time
@@ -217,6 +218,8 @@ def _table(pool: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Tab
     if (backup := pool.get("backup")) and backup["share"]:  # absent in older servers
         share = f"{100 * float(backup['share']):.0f} % to {printable(backup['pool'])}"
         title.append(f"\n{printable(backup['why'])}: {share}", "bold yellow")
+    for line in site_lines(pool, all_orders=False):
+        title.append("\n").append_text(line)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0))
     table.title, table.title_justify, table.title_style = title, "left", ""
     table.add_column("member", overflow="fold", min_width=12)

@@ -19,6 +19,7 @@ from lbdns.config.pool_section import DEFAULT_NAMES, AnswerForm, PoolConfig, rea
 from lbdns.config.recording_sections import HistoryConfig, QueryLogConfig
 from lbdns.config.score_section import read_scores
 from lbdns.config.server_section import ServerConfig, check_server
+from lbdns.config.sites_section import SitesConfig, check_sites
 from lbdns.config.toml_reader import TomlSource, read_toml
 from lbdns.config.value_readers import read_section
 from lbdns.config.web_section import WebConfig, check_web
@@ -43,6 +44,7 @@ __all__ = [
     "QueryLogConfig",
     "RateLimitConfig",
     "ServerConfig",
+    "SitesConfig",
     "TransferPermit",
     "WebConfig",
     "ZoneConfig",
@@ -73,16 +75,18 @@ class Config:
     query_log: QueryLogConfig = QueryLogConfig()
     explain: ExplainConfig = ExplainConfig()
     bus: BusConfig = BusConfig()
+    sites: SitesConfig = SitesConfig()
     source: TomlSource | None = field(default=None, compare=False, repr=False)  # locates keys for error messages
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Return the files that a reload reads: this configuration, the zones, keys, certificates and secrets."""
+        """Return the files that a reload reads: this configuration, the zones, keys, certificates, secrets and the
+        table of networks."""
         web, collector = self.web, self.collector
         optional = (
             *(key.secret_file for key in self.keys),
             collector.key_file, collector.connect_token_file, self.cookies.secret_file,
-            self.bus.password_file, self.bus.nkey_file, self.bus.tls_ca,
+            self.bus.password_file, self.bus.nkey_file, self.bus.tls_ca, self.sites.networks,
             web.password_file, web.token_file, web.steer_token_file, web.tls_cert, web.tls_key,
         )  # fmt: skip
         return (self.path, *(zone.file for zone in self.zones), *(path for path in optional if path))
@@ -137,7 +141,8 @@ def read_config(path: Path) -> tuple[Config, list[str]]:
     server = read_section(root, "server", ServerConfig, check_server)
     keys = read_keys(root)
     collector = read_collector(root, scores)
-    pools = read_pools(root)
+    sites = read_section(root, "sites", SitesConfig, check_sites)
+    pools = read_pools(root, sites)
     config = Config(
         path=path,
         server=server,
@@ -154,6 +159,7 @@ def read_config(path: Path) -> tuple[Config, list[str]]:
         query_log=read_section(root, "query_log", QueryLogConfig),
         explain=read_section(root, "explain", ExplainConfig),
         bus=read_bus(root, collector, pools),
+        sites=sites,
         source=root.findings.source,
     )
     root.end()

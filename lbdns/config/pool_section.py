@@ -9,6 +9,7 @@ from typing import Final, Literal
 from lbdns.config import value_readers as read
 from lbdns.config.check_setting import NO_CHECK, OFF, CheckConfig, read_check
 from lbdns.config.join_setting import JoinConfig, read_join
+from lbdns.config.sites_section import NO_SITES, PoolSitesConfig, SitesConfig, check_pool_sites, read_pool_sites
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import HOST_NAME
 from lbdns.policies import POLICIES
@@ -101,14 +102,16 @@ class PoolConfig:
     weights: tuple[tuple[str, float], ...] = read.key(_weights, ())  # members, and the factors of their capacities
     max_speed_gain: float = read.number(MAX_SPEED_GAIN, 1.0, 1000.0)  # limits the fastest member's advantage
     backup: str = read.string("")  # the pool to use if this one is full or has no usable member; empty: none
+    sites: PoolSitesConfig = read.key(read_pool_sites, ())  # sites, and the members of each
     shadow: str = read.key(_shadow, "")  # a policy to evaluate in shadow, alongside those that answer; empty: none
     coherence: float = read.number(
         2.0, 0.0, 60.0
     )  # s for which a client's A, AAAA and HTTPS queries get the same member; 0: off
 
 
-def read_pools(root: TomlTable) -> tuple[PoolConfig, ...]:
-    """Return the pools in the file, and add all errors to the findings of ``root``."""
+def read_pools(root: TomlTable, sites: SitesConfig = NO_SITES) -> tuple[PoolConfig, ...]:
+    """Return the pools in the file, whose sites must be among ``sites``. All errors are added to the findings of
+    ``root``."""
     pools: list[PoolConfig] = []
     tables: list[TomlTable] = []
     for table in root.tables("pool"):
@@ -117,6 +120,8 @@ def read_pools(root: TomlTable) -> tuple[PoolConfig, ...]:
             table.wrong("name", f"two pools have the name {pool.name!r}; rename one of them")
         _check_members(pool, table)
         _check_answers(pool, table)
+        check_pool_sites(pool.sites, pool.members, sites, table)
+        _check_keys_with_sites(pool, table)
         pools.append(pool)
         tables.append(table)
         table.end()
@@ -142,6 +147,18 @@ def _check_backup(pool: PoolConfig, pools: Mapping[str, PoolConfig], table: Toml
     elif pools[name].backup:
         also = f"has a backup itself ({pools[name].backup!r}), and chains are not supported"
         table.wrong("backup", f"pool {name!r} {also}; remove the backup from one of these pools")
+
+
+def _check_keys_with_sites(pool: PoolConfig, table: TomlTable) -> None:
+    """Record an error for each key that a pool with sites cannot have."""
+    if not pool.sites:
+        return
+    if pool.backup:
+        table.wrong("backup", "a pool with sites cannot have a backup; make the backup's members a site of this pool")
+    if pool.join:
+        table.wrong("join", "hosts cannot join a pool with sites, because they would be in no site; list them all")
+    if pool.shadow:
+        table.wrong("shadow", "a pool with sites cannot have a shadow; remove one of the two keys")
 
 
 def _check_members(pool: PoolConfig, table: TomlTable) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.answering.dns_constants import TYPE_NAMES, Rcode
+from lbdns.answering.pool_cursors import all_totals, order_cursors
 from lbdns.counting.response_times import BOUNDS, ResponseTimes
 
 K = TypeVar("K")
@@ -45,6 +46,8 @@ class AnswerCounters:
     lag: Mapping[tuple[str, int], int] = field(default_factory=dict)
     lag_us: Mapping[str, int] = field(default_factory=dict)
     fail_open_ms: Mapping[str, int] = field(default_factory=dict)  # time for which each pool failed open
+    # Answers of pools with sites: pool, order of the client's sites (separated by spaces), site of the member
+    site_answers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
 
     @property
     def queries(self) -> int:
@@ -59,6 +62,10 @@ class AnswerCounters:
         for (pool, _, member), count in self.answers.items():
             found.setdefault(pool, Counter())[member] += count
         return found
+
+    def site_answers_of(self, pool: str) -> Mapping[tuple[str, str], int]:
+        """Return the number of a pool's answers, keyed by the order of the client's sites and the member's site."""
+        return {(order, site): n for (name, order, site), n in self.site_answers.items() if name == pool}
 
     def __add__(self, other: AnswerCounters) -> AnswerCounters:
         return AnswerCounters(
@@ -95,7 +102,7 @@ class AnswerCounters:
         }
 
 
-_BY_KEYS: Final = ("asked", "answers", "shadow_answers", "diverted", "lag")
+_BY_KEYS: Final = ("asked", "answers", "shadow_answers", "diverted", "lag", "site_answers")
 _BY_NAME: Final = ("named", "levels", "lag_us", "fail_open_ms")
 _MAPPINGS: Final = (*_BY_KEYS, *_BY_NAME)
 NO_COUNTS: Final = AnswerCounters()
@@ -123,6 +130,7 @@ def read_counters(state: Any) -> AnswerCounters:
             {(str(process), read_count(bound)): read_count(n) for process, bound, n in state.get("lag", ())},
             _read_named(state.get("lag_us", {})),
             _read_named(state.get("fail_open_ms", {})),
+            {(str(p), str(o), str(s)): read_count(n) for p, o, s, n in state.get("site_answers", ())},
         )
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise ValueError(f"not valid counters: {error!r}") from None
@@ -140,6 +148,7 @@ def count_answers(
         answers,
         dict(named),
         levels=dict(levels or {}),
+        site_answers=count_site_answers(table),
     )
 
 
@@ -148,8 +157,23 @@ def count_selections(table: AnswerTable) -> dict[tuple[str, str, str], int]:
     answers: dict[tuple[str, str, str], int] = {}
     pools = {pool.name: pool for pool in table.farm.pools}
     for (pool, policy), cursor in table.cursors.items():
-        for member, count in zip(pools[pool].selectable, cursor.totals(), strict=True):
+        for member, count in zip(pools[pool].selectable, all_totals(cursor), strict=True):
             answers[pool, policy, member.full_name] = count
+    return answers
+
+
+def count_site_answers(table: AnswerTable) -> dict[tuple[str, str, str], int]:
+    """Return the answers of pools with sites, keyed by pool, order of the client's sites, and site of the member."""
+    answers: dict[tuple[str, str, str], int] = {}
+    pools = {pool.name: pool.sites for pool in table.farm.pools}
+    for (pool, _), cursor in table.cursors.items():
+        if (sites := pools[pool]) is None:
+            continue
+        for order, part in zip(sites.orders, order_cursors(cursor), strict=True):
+            totals = part.totals()
+            for site, members in sites.members.items():
+                key = pool, " ".join(order), site
+                answers[key] = answers.get(key, 0) + sum(totals[i] for i in members)
     return answers
 
 

@@ -18,6 +18,7 @@ EventKind = Literal[
     "membership",  # hosts joined or left a pool
     "guard",  # a member that reports well was quarantined, or returned to rotation
     "fail_open",  # a pool began or ceased to fail open
+    "site",  # the clients of a site began or ceased to use other sites
     "backup",  # a pool began or ceased to use its backup
     "override",  # an operator drained, forced or reweighted a member, or such an override ended
     "reload",  # a configuration was applied or rejected

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from lbdns.config import Config, PoolConfig, read_config
 from lbdns.config.toml_reader import TomlPlace, TomlSource
+from lbdns.model.pool_sites import PoolSites, order_faults, pool_sites, read_site_networks
+from lbdns.model.site_networks import SiteNetworks, build_site_networks
 from lbdns.text.counts import counted
 from lbdns.text.finding_order import in_order
 from lbdns.text.suggestions import suggestion
@@ -42,6 +44,7 @@ class Pool:
     zone: Zone
     members: tuple[Member, ...]
     owners: Mapping[bytes, str]  # owner name in wire form -> policy
+    sites: PoolSites | None = None  # None: the pool has no sites
     backup_members: tuple[Member, ...] = ()  # of the pool that the key ``backup`` names
     #: The members that answers may name: the pool's own members, then those of its backup
     selectable: tuple[Member, ...] = field(init=False, compare=False, repr=False)
@@ -102,7 +105,7 @@ def read_farm(config: Config) -> Farm:
     Zones and pools whose tables contain errors are skipped. Raises ConfigError with all errors found.
     """
     zones: list[Zone] = []
-    of_zones: list[str] = []
+    of_files: list[str] = []
     faulty = config.source.faulty if config.source else set()
     for index, zone in enumerate(config.zones):
         if ("zone", index) in faulty:
@@ -110,24 +113,33 @@ def read_farm(config: Config) -> Farm:
         try:
             zones.append(read_zone(zone.name, zone.file))
         except ZoneFileError as error:
-            of_zones.extend(error.findings)
+            of_files.extend(error.findings)
+    networks = None
+    if ("sites", 0) not in faulty:
+        try:
+            networks = read_site_networks(config)
+        except ConfigError as error:
+            of_files.extend(error.findings)
     try:
         # Even if a table or a zone file is invalid, errors in the pools of the other zones are reported now
-        farm = build_farm(config, zones)
+        farm = build_farm(config, zones, networks)
     except ConfigError as error:
-        raise ConfigError(*error.findings, *of_zones) from None
-    if of_zones:
-        raise ConfigError(*of_zones)
+        raise ConfigError(*error.findings, *of_files) from None
+    if of_files:
+        raise ConfigError(*of_files)
     return farm
 
 
-def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
+def build_farm(config: Config, zones: Iterable[Zone], networks: SiteNetworks | None = None) -> Farm:
     """Build a farm from a configuration and its zones. Raises ConfigError with all errors found.
+
+    ``networks`` maps clients to their orders of sites; if it is None, all clients have the default order.
 
     If an error has already been found in a pool's table, in its zone's table or in the zone file, the pool is skipped,
     because further errors could be consequences of that error.
     """
     source = config.source or TomlSource(config.path)
+    networks = networks or build_site_networks({}, config.sites.order)
     has_faulty_zone = any(header == "zone" for header, _ in source.faulty)
     configured = {zone.name for zone in config.zones}
     by_name = {zone.name: zone for zone in zones}
@@ -151,7 +163,8 @@ def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
         agentless = frozenset(pool.agentless)
         members = tuple(_member(name, name in agentless, zone, place, findings) for name in pool.members)
         owners = {_owner(name, zone): policy for name, policy in pool.names.items()}
-        found = Pool(pool, zone, members, owners)
+        found = Pool(pool, zone, members, owners, pool_sites(pool, networks))
+        findings.extend(place.error("sites", text) for text in order_faults(found.sites))
         findings.extend(place.error("names", text) for text in _conflicts(found, pools))
         findings.extend(place.error("agentless", text) for text in _agent_conflicts(found, pools))
         findings.extend(place.error("join", text) for text in _join_faults(found, config))

@@ -24,6 +24,8 @@ from lbdns.model.liveness import Liveness, State
 from lbdns.model.overrides import Override, Overrides
 from lbdns.model.snapshot import Reading
 from lbdns.planning.answer_summary import NextSelection, summarize
+from lbdns.planning.site_explanation import elsewhere, site_documents
+from lbdns.planning.site_plans import SitePlans
 from lbdns.policies import POLICIES
 from lbdns.policies.plan import Plan, PoolView
 from lbdns.policies.weighted import carried_credits
@@ -84,17 +86,19 @@ def explain(
     parts: ScoreParts,
     now: float,
     backup: BackupUse | None = None,
+    sites: SitePlans | None = None,
 ) -> dict[str, Any]:
     """Return an explanation of which member will be selected next for ``owner``; ``now`` is in monotonic seconds.
 
-    ``backup`` states how many answers go to the pool's backup, and why; it is None if the pool has no backup.
+    ``backup`` states how many answers go to the pool's backup, and why; it is None if the pool has no backup. ``sites``
+    is None if the pool has no sites; otherwise, the explanation is for clients in no network.
 
     This function changes no state and therefore does not affect the next answer.
     """
     policy = pool.config.names[owner]
     view, liveness, plan, taken = chooser.view(policy, now), chooser.liveness, cursor.plan, cursor.taken
     coming = next_selections(plan, taken, PREVIEW)
-    why, summary = _reasons(pool, policy, chooser, cursor, now, backup, lambda: view)
+    why, summary = _reasons(pool, policy, chooser, cursor, now, backup, sites, lambda: view)
     return {
         "name": full_owner(pool, owner),
         "owner": owner,
@@ -107,6 +111,7 @@ def explain(
         "why": why,
         "summary": summary,
         "backup": backup_document(backup),
+        **site_documents(sites, pool),
         "fail_open": bool(liveness.fail_open) and not (backup and backup.takes_all),
         "fail_open_reason": "" if backup and backup.takes_all else liveness.fail_open,
         "measured": view.measured,
@@ -141,7 +146,13 @@ def spilled(pool: Pool, due: int, backup: BackupUse | None) -> str:
 
 
 def upcoming(
-    pool: Pool, policy: str, chooser: Chooser, cursor: PlanCursor, now: float, backup: BackupUse | None = None
+    pool: Pool,
+    policy: str,
+    chooser: Chooser,
+    cursor: PlanCursor,
+    now: float,
+    backup: BackupUse | None = None,
+    sites: SitePlans | None = None,
 ) -> dict[str, Any]:
     """Return the members that the next answers under ``policy`` will name first. For the first of these members, also
     return its share of the planned answers, the reason for its selection, a summary of this reason (one sentence with
@@ -153,7 +164,7 @@ def upcoming(
     plan, taken = cursor.plan, cursor.taken
     coming = next_selections(plan, taken, UPCOMING)
     view = cache(partial(chooser.view, policy, now))
-    why, summary = _reasons(pool, policy, chooser, cursor, now, backup, view)
+    why, summary = _reasons(pool, policy, chooser, cursor, now, backup, sites, view)
     return {
         "members": [pool.selectable[i].name for i in coming],
         "why": why,
@@ -170,17 +181,18 @@ def _reasons(
     cursor: PlanCursor,
     now: float,
     backup: BackupUse | None,
+    sites: SitePlans | None,
     view: Callable[[], PoolView],
 ) -> tuple[str, str]:
     """Return the reason for the next selection, and a summary of this reason."""
     plan, taken = cursor.plan, cursor.taken
     (due,) = next_selections(plan, taken, 1)
-    if why := spilled(pool, due, backup):
+    if why := spilled(pool, due, backup) or ("" if taken < plan.probes else elsewhere(due, sites)):
         return why, why
     guard = chooser.guards(now)[due]
     why = _why(policy, plan, taken, chooser.liveness, view, guard)
-    if backup and backup.share:  # the share of a blended plan is not the share by which the policy selects the member
-        return why, why
+    if (backup and backup.share) or sites:
+        return why, why  # the share of a blended plan is not the share by which the policy selects the member
     share = _planned_share(plan, taken, due)
     return why, _summary(pool, policy, chooser, cursor, guard, due, share, view) or why
 

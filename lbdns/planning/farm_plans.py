@@ -5,30 +5,33 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final
 
 from lbdns.answering.member_selection import PlanCursor
+from lbdns.answering.pool_cursors import PlanCursors, order_cursors
 from lbdns.choosing.chooser import Chooser
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import Liveness
 from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import Overrides
+from lbdns.model.pool_sites import same_orders
 from lbdns.model.snapshot import Snapshot
 from lbdns.planning.backup_plans import BackupPlans
 from lbdns.planning.shadow import ShadowPlans
+from lbdns.planning.site_plans import SitePlans
 from lbdns.planning.state_announcer import StateAnnouncer
 from lbdns.policies.plan import Plan, Selections
 
 log = logging.getLogger("lbdns.planning")
 
 RETRY: Final = 1.0  # s until a pool is planned again after an error, unless a report or an override comes first
-#: By pool and policy
-PlanCursors = Mapping[tuple[str, str], PlanCursor]
 #: Pool -> answers so far by full member name
 AnswerCounts = Callable[[str], Counter[str]]
+#: Pool -> answers so far, by the order of the client's sites and the site of the member
+SiteAnswerCounts = Callable[[str], Mapping[tuple[str, str], int]]
 
 
 class FailOpenTimes:
@@ -57,17 +60,26 @@ class FailOpenTimes:
 class FarmPlans:
     """The choosers, plan cursors and shadows of all pools, together with their shared inputs."""
 
-    def __init__(self, announcer: StateAnnouncer, answers: AnswerCounts | None, detects_black_holes: bool) -> None:
-        """``answers`` returns other processes' selections; pass None if this process selects members itself."""
+    def __init__(
+        self,
+        announcer: StateAnnouncer,
+        answers: AnswerCounts | None,
+        detects_black_holes: bool,
+        site_answers: SiteAnswerCounts | None = None,
+    ) -> None:
+        """``answers`` and ``site_answers`` return other processes' selections; they are None if this process selects
+        members itself.
+        """
         self.choosers: dict[str, Chooser] = {}
         self.cursors: PlanCursors = {}
         self.backups: dict[str, BackupPlans] = {}  # by pool with a backup
+        self.sites: dict[str, SitePlans] = {}  # by pool with sites
         self._selectable: dict[str, tuple[str, ...]] = {}  # by pool: full names, in the order of the cursors
         self._pools: dict[str, Pool] = {}
         self.shadows = ShadowPlans()
         self.fail_open = FailOpenTimes()
         self.announcer = announcer
-        self._answers = answers
+        self._answers, self._site_answers = answers, site_answers
         self._detects_black_holes = detects_black_holes
         self._rng = Random()
         self._outdated: set[str] = set()  # pools whose plans must be made even if nothing has changed
@@ -84,14 +96,16 @@ class FarmPlans:
         """
         ended = self.answers()
         before, self.choosers = self.choosers, {}
+        pools = self._pools
         backups, self.backups = self.backups, {}
+        sites, self.sites = self.sites, {}
         selectable, self._selectable = self._selectable, {}
         self._pools = {pool.name: pool for pool in farm.pools}
         for pool in farm.pools:
             chooser = self._new_chooser(farm, pool)
             if pool.name in before:
                 chooser.take_over(before[pool.name])
-                self._carry_over(pool, selectable[pool.name], cursors)
+                self._carry_over(pools[pool.name], pool, selectable[pool.name], cursors)
             elif pool.members:
                 self.fail_open.begin(pool.name, now)
                 self.announcer.new_pool(pool, now)
@@ -101,6 +115,10 @@ class FarmPlans:
                 self.backups[pool.name] = BackupPlans(pool)
                 if pool.name in backups:
                     self.backups[pool.name].take_over(backups[pool.name])
+            if pool.sites:
+                self.sites[pool.name] = SitePlans(pool, pool.sites)
+                if pool.name in sites:
+                    self.sites[pool.name].take_over(sites[pool.name])
         self._ended = ended
         self.shadows.use(farm, self.cursors)
         self.cursors = cursors
@@ -112,7 +130,8 @@ class FarmPlans:
         """Return the number of this process's answers so far, keyed by pool (including removed pools) and policy."""
         found = self._ended.copy()
         for (pool, policy), cursor in self.cursors.items():
-            self._count_by_pool(found, pool, policy, cursor.counts())
+            for part in order_cursors(cursor):
+                self._count_by_pool(found, pool, policy, part.counts())
         return found
 
     def count_others(self, answers: OtherAnswers, now: float) -> None:
@@ -146,8 +165,13 @@ class FarmPlans:
         """Return the monotonic time in seconds at which the next plan expires or the next announcement is due, provided
         that no report arrives before."""
         retry_at = self._retry_at  # a pool whose planning failed may still be due, but must not be planned endlessly
-        changes = [retry_at.get(name) or chooser.next_change for name, chooser in self.choosers.items()]
+        changes = [retry_at.get(name) or self._expiry(name, chooser) for name, chooser in self.choosers.items()]
         return min(*changes, self.announcer.next_end, math.inf)
+
+    def _expiry(self, pool: str, chooser: Chooser) -> float:
+        """Return when the plans of a pool expire if no report arrives."""
+        waits = pool in self._outdated and pool in self.sites
+        return min(chooser.next_change, self.sites[pool].due_at) if waits else chooser.next_change
 
     def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
         """If the state of ``pool`` has changed, make new plans and announce the changes.
@@ -173,9 +197,13 @@ class FarmPlans:
         backup = self.backups.get(pool.name)
         if backup:
             changed |= self._update_backup(pool, backup, snapshot, overrides, now)
-        if not changed and pool.name not in self._outdated:
+        sites = self.sites.get(pool.name)
+        is_due = sites is None or sites.is_due(chooser, now)
+        if not changed and not (is_due and pool.name in self._outdated):
             return False
         self._outdated.add(pool.name)  # until all plans are made, which may fail
+        if sites and is_due:
+            self._update_sites(pool, sites, now)
         liveness, guards = self._liveness(pool.name), chooser.guards(now)
         if liveness.fail_open and not before.fail_open:
             self.fail_open.begin(pool.name, now)
@@ -184,14 +212,19 @@ class FarmPlans:
         self.announcer.states(pool, before, liveness, snapshot, overrides, now)
         if guards is not guards_before:  # the same object while no member has a guard
             self.announcer.guards(pool, guards_before, guards, liveness, now)
+        if is_due:
+            self._make_plans(pool, chooser, now)
+        return True
+
+    def _make_plans(self, pool: Pool, chooser: Chooser, now: float) -> None:
         for policy in dict.fromkeys(pool.owners.values()):
             cursor = self.cursors.get((pool.name, policy))
             if cursor:
-                self._count_by_pool(self._ended, pool.name, policy, cursor.counts())
+                for part in order_cursors(cursor):
+                    self._count_by_pool(self._ended, pool.name, policy, part.counts())
                 self._set_plan(pool, policy, cursor, chooser, now)
         self._outdated.discard(pool.name)
         self._rounds[pool.name] += 1
-        return True
 
     def _liveness(self, pool: str) -> Liveness:
         """Return a pool's liveness, which does not fail open while the backup stands in for the pool."""
@@ -201,6 +234,9 @@ class FarmPlans:
     def _set_plan(self, pool: Pool, policy: str, cursor: PlanCursor, chooser: Chooser, now: float) -> None:
         selections: Selections | None
         plan: Plan | None
+        if sites := self.sites.get(pool.name):  # such a pool has no shadow
+            sites.end_and_plan(policy, cursor, chooser, now)
+            return
         if backup := self.backups.get(pool.name):
             selections = backup.end_and_plan(policy, cursor, chooser, self.choosers[backup.backup], now)
             plan = backup.own_plan(policy)
@@ -227,6 +263,19 @@ class FarmPlans:
             self.announcer.backup(pool, reason, backup.spillover.why, now)
         fresh, backup.round = self._rounds[backup.backup] != backup.round, self._rounds[backup.backup]
         return changed or (fresh and backup.is_used)
+
+    def _update_sites(self, pool: Pool, sites: SitePlans, now: float) -> None:
+        """Update the shares of the ``sites`` of ``pool``, and announce why clients do not use their nearest site
+        alone."""
+        before = [use.why for use in sites.orders]
+        if self._site_answers:
+            sites.count(self._site_answers(pool.name))
+        sites.update(self.choosers[pool.name], now)
+        announced = set()
+        for was, use in zip(before, sites.orders, strict=True):
+            if was != use.why and use.sites[0] not in announced:
+                announced.add(use.sites[0])
+                self.announcer.site(pool, use.sites[0], was, use.why, now)
 
     def _count_selections(self, pool: Pool, answers: AnswerCounts, now: float) -> None:
         """Pass other processes' selections to the chooser only if it needs them, because counting is expensive."""
@@ -255,20 +304,31 @@ class FarmPlans:
             ranks=pool.config.answers > 1,
         )
 
-    def _carry_over(self, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:
-        """Make the new ``cursors`` continue the old plans with the remaining members."""
+    def _carry_over(self, before: Pool, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:
+        """Make the new ``cursors`` of ``pool`` continue the old plans with the remaining ``members``.
+
+        ``before`` is the pool in the old configuration.
+        """
         places = {member.full_name: index for index, member in enumerate(pool.selectable)}
         mapping = [places.get(member) for member in members]
+        orders = same_orders(before.sites, pool.sites)
         for policy in dict.fromkeys(pool.owners.values()):
             old, new = self.cursors.get((pool.name, policy)), cursors.get((pool.name, policy))
-            if old and new:
-                # Begin after the member selected last, so that a rotation continues
-                order = [mapping[i] for i in old.order[old.plan.repeat_from :]]
-                last = mapping[old.last] if old.last is not None else None
-                begin = order.index(last) + 1 if last is not None and last in order else 0
-                if rest := [i for i in order[begin:] + order[:begin] if i is not None]:
-                    ranking = [mapping[i] for i in old.plan.ranking]
-                    new.set_plan(Plan(tuple(rest), ranking=tuple(i for i in ranking if i is not None)))
+            if old is None or new is None:
+                continue
+            for part, order in zip(order_cursors(old), orders, strict=True):
+                if order is not None:
+                    _continue(part, order_cursors(new)[order], mapping)
+
+
+def _continue(old: PlanCursor, new: PlanCursor, mapping: Sequence[int | None]) -> None:
+    """Make ``new`` begin after the member that ``old`` selected last, so that a rotation continues."""
+    order = [mapping[i] for i in old.order[old.plan.repeat_from :]]
+    last = mapping[old.last] if old.last is not None else None
+    begin = order.index(last) + 1 if last is not None and last in order else 0
+    if rest := [i for i in order[begin:] + order[:begin] if i is not None]:
+        ranking = [mapping[i] for i in old.plan.ranking]
+        new.set_plan(Plan(tuple(rest), ranking=tuple(i for i in ranking if i is not None)))
 
 
 def _weights(pool: Pool) -> Mapping[str, float]:

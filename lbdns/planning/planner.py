@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from lbdns.answering.pool_cursors import PlanCursors
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.choosing.spillover import BackupUse
 from lbdns.counting.answer_counters import AnswerCounters
@@ -17,7 +18,8 @@ from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import NO_OVERRIDES, Overrides
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.explanation import ScoreParts, explain, upcoming
-from lbdns.planning.farm_plans import AnswerCounts, FarmPlans, PlanCursors
+from lbdns.planning.farm_plans import AnswerCounts, FarmPlans, SiteAnswerCounts
+from lbdns.planning.site_plans import SitePlans
 from lbdns.planning.state_announcer import StateAnnouncer
 from lbdns.process.duty_cycle import DutyCycle
 
@@ -46,13 +48,14 @@ class Planner:
         *,
         events: EventLog | None = None,
         answers: AnswerCounts | None = None,
+        site_answers: SiteAnswerCounts | None = None,
         pause: DutyCycle | None = None,
     ) -> None:
         """``events`` records changes of members' states; pass None if another process records such changes.
 
         ``answers`` returns how many times each member of a pool has been selected so far, keyed by full name. A process
         that has no cursors but receives other processes' counts must pass ``answers``. Without cursors and ``answers``,
-        the planner cannot detect black holes.
+        the planner cannot detect black holes. ``site_answers`` returns the answers of a pool with sites.
 
         ``pause`` applies after every pass, and depends on the shorter of the last two passes. If it is None, the
         planner pauses only after a pass of several turns.
@@ -61,7 +64,7 @@ class Planner:
         self._pause = pause
         self._farm = farm
         knows_answers = bool(cursors) or answers is not None
-        self._plans = FarmPlans(StateAnnouncer(events, knows_answers), answers, knows_answers)
+        self._plans = FarmPlans(StateAnnouncer(events, knows_answers), answers, knows_answers, site_answers)
         self.snapshot: Snapshot = EMPTY_SNAPSHOT  # the newest; setting it does not start a pass, ``deliver`` does
         self.overrides: Overrides = NO_OVERRIDES  # in force
         self._subscribers: list[Callable[[], None]] = []
@@ -218,6 +221,10 @@ class Planner:
         plans = self._plans.backups.get(pool)
         return plans.use if plans else None
 
+    def sites(self, pool: str) -> SitePlans | None:
+        """Return the plans of the sites of ``pool``, or None if it has no sites."""
+        return self._plans.sites.get(pool)
+
     def fail_open_seconds(self, pool: str) -> float:
         """Return the total time that ``pool`` has spent failing open, in seconds."""
         return self._plans.fail_open.seconds(pool, self._loop.time())
@@ -245,7 +252,7 @@ class Planner:
             return {}
         now = self._loop.time()
         return {
-            policy: upcoming(pool, policy, chooser, cursor, now, self.backup(pool.name))
+            policy: upcoming(pool, policy, chooser, cursor, now, self.backup(pool.name), self.sites(pool.name))
             for policy in dict.fromkeys(pool.config.names.values())
             if (cursor := self._plans.cursors.get((pool.name, policy)))
         }
@@ -257,4 +264,5 @@ class Planner:
         cursor = plans.cursors.get((pool.name, pool.config.names.get(owner, "")))
         if chooser is None or cursor is None or len(chooser.members) != len(pool.members):
             return None
-        return explain(pool, owner, chooser, cursor, self.overrides, parts, self._loop.time(), self.backup(pool.name))
+        backup, sites = self.backup(pool.name), self.sites(pool.name)
+        return explain(pool, owner, chooser, cursor, self.overrides, parts, self._loop.time(), backup, sites)

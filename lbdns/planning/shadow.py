@@ -37,7 +37,12 @@ class ShadowConfig:
 
 
 def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConfig, ...]:
-    """Return a pool's shadows: at most one per live policy, and none that would behave like the live policy itself."""
+    """Return a pool's shadows: at most one per live policy, and none that would behave like the live policy itself.
+
+    A pool with sites has no shadows.
+    """
+    if pool.sites:
+        return ()
     found = []
     for live in dict.fromkeys(pool.names.values()):
         policy = pool.shadow or live

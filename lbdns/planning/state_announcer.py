@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from lbdns.choosing import site_shares
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.choosing.spillover import NO_MEMBER, RETURNS
 from lbdns.events.event_log import EventKind, EventLog
@@ -107,8 +108,21 @@ class StateAnnouncer:
             level, text = logging.WARNING, f"{after}; some answers name members of its backup {name}"
         self._add("backup", level, pool, text, now)
 
+    def site(self, pool: Pool, site: str, before: str, after: str, now: float) -> None:
+        """Announce that the clients nearest to a ``site`` leave it for another reason, or no longer. An empty reason
+        means that they use only their nearest site."""
+        if not after:
+            level, text = logging.INFO, "again gets all answers to its own clients"
+        elif after == site_shares.NO_MEMBER:
+            level, text = logging.WARNING, f"{after}; the answers to its clients name members of other sites"
+        elif before == site_shares.NO_MEMBER:
+            level, text = logging.INFO, f"{site_shares.RETURNS} step by step"
+        else:
+            level, text = logging.WARNING, f"{after}; some answers to its clients name members of other sites"
+        self._add("site", level, pool, f"site {site} {text}", now)
+
     def _add(self, kind: EventKind, level: int, pool: Pool, text: str, now: float, member: str = "") -> None:
-        if self._events and (self._selects or kind not in ("fail_open", "backup")):
+        if self._events and (self._selects or kind not in ("fail_open", "backup", "site")):
             announcement = Announcement(kind, level, pool.name, member, f"pool {pool.name}: {text}")
             self._waiting.append((now, lambda: announcement))
 

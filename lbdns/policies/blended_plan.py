@@ -26,8 +26,8 @@ def blended_plan(own: Plan | None, backup: Plan, members: int, share: float, cre
     if own is None or share >= 1:
         probes = tuple(own.order[: own.probes]) if own else ()
         order, begin = (*probes, *theirs.order), theirs.repeat_from + len(probes)
-        weights = (*(0.0,) * members, *_weights(backup)) if backup.weights else ()
-        return Plan(order, begin, weights, probes=len(probes) + theirs.probes, ranking=_ranked(theirs))
+        weights = (*(0.0,) * members, *plan_shares(backup)) if backup.weights else ()
+        return Plan(order, begin, weights, probes=len(probes) + theirs.probes, ranking=plan_ranking(theirs))
     first = own.order[own.probes : own.repeat_from]
     again = own.order[max(own.repeat_from, own.probes) :]
     again = tuple(again) * -(-LEAST_ROUND // len(again))
@@ -43,7 +43,7 @@ def blended_plan(own: Plan | None, backup: Plan, members: int, share: float, cre
                 due -= 1
             found.append(selection)
         parts.append(found)
-    own_weights, their_weights = _weights(own), _weights(backup)
+    own_weights, their_weights = plan_shares(own), plan_shares(backup)
     own_weights = (*own_weights, *(0.0,) * (members - len(own_weights)))
     return Plan(
         (*own.order[: own.probes], *parts[0], *parts[1]),
@@ -51,7 +51,7 @@ def blended_plan(own: Plan | None, backup: Plan, members: int, share: float, cre
         (*[(1 - share) * weight for weight in own_weights], *[share * weight for weight in their_weights]),
         probes=own.probes,
         light=own.light,
-        ranking=tuple(dict.fromkeys((*_ranked(own), *_ranked(theirs)))),
+        ranking=tuple(dict.fromkeys((*plan_ranking(own), *plan_ranking(theirs)))),
     )
 
 
@@ -60,7 +60,7 @@ def _shifted(plan: Plan, by: int) -> Plan:
     return replace(plan, order=shifted, ranking=[i + by for i in plan.ranking])
 
 
-def _weights(plan: Plan) -> tuple[float, ...]:
+def plan_shares(plan: Plan) -> tuple[float, ...]:
     """Return the members' shares of a plan's selections; they add up to 1."""
     if (total := sum(plan.weights)) > 0:
         return tuple(weight / total for weight in plan.weights)
@@ -69,5 +69,6 @@ def _weights(plan: Plan) -> tuple[float, ...]:
     return tuple(counts[i] / len(order) for i in range(max(counts) + 1))
 
 
-def _ranked(plan: Plan) -> Sequence[int]:
+def plan_ranking(plan: Plan) -> Sequence[int]:
+    """Return the members that a plan selects, best first."""
     return plan.ranking or tuple(dict.fromkeys(plan.order[plan.probes :]))

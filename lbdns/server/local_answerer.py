@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from lbdns.answering.answer_table import AnswerTable
+from lbdns.answering.pool_cursors import all_totals
 from lbdns.answering.relayed_query import RelayedQuery
 from lbdns.answering.responder import DeferredAnswer, Responder
 from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, added, count_answers, count_selections
@@ -158,7 +159,7 @@ class LocalAnswerer:
         names = [member.full_name for p in table.farm.pools if p.name == pool for member in p.selectable]
         for (name, _), handout in table.cursors.items():
             if name == pool:
-                answers.update(dict(zip(names, handout.totals(), strict=True)))
+                answers.update(dict(zip(names, all_totals(handout), strict=True)))
         return answers
 
     def answers_by_policy(self) -> Mapping[tuple[str, str, str], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from prometheus_client.core import HistogramMetricFamily, Metric
@@ -13,6 +13,7 @@ from lbdns.counting.answer_counters import AnswerCounters
 from lbdns.counting.response_times import cumulative
 from lbdns.model.farm import Farm
 from lbdns.planning.shadow import shadows_of
+from lbdns.planning.site_plans import SitePlans
 from lbdns_collector.prometheus.exposition import FamilyRow, families, family
 from lbdns_collector.prometheus.member_families import has_member_series
 from lbdns_collector.prometheus.status_families import LOG_LINES_LOST, lag_families, snapshot_families
@@ -115,6 +116,25 @@ def server_families(
     text = "Total time during which the pool failed open"
     yield from families("lbdns_pool_fail_open_seconds", "counter", text, ("pool",), rows)
     yield from lag_families(counters.lag, counters.lag_us)
+
+
+def site_families(farm: Farm, counters: AnswerCounters, plans: Callable[[str], SitePlans | None]) -> Iterator[Metric]:
+    """Yield the metric families of pools with sites; ``plans`` returns the plans of a pool's sites."""
+    pools = [(pool, pool.sites, found) for pool in farm.pools if pool.sites and (found := plans(pool.name))]
+    if not pools:
+        return
+    keys = [
+        (p.name, " ".join(order), site) for p, sites, _ in pools for order in sites.orders for site in sites.members
+    ]
+    rows: list[FamilyRow] = [(key, counters.site_answers.get(key, 0)) for key in keys]
+    text = "Answers by the order in which the client uses the sites, and the site of the member"
+    yield from families("lbdns_site_answers", "counter", text, ("pool", "order", "site"), rows)
+    uses = [(pool.name, use) for pool, _, found in pools for use in found.sites]
+    rows = [((pool, use.name), use.hosts) for pool, use in uses]
+    yield from families("lbdns_site_usable_members", "gauge", "Members that may be selected", ("pool", "site"), rows)
+    rows = [((pool, use.name), use.utilization) for pool, use in uses if use.utilization is not None]
+    text = "The part of the site's capacity in use, above 1 if requests wait"
+    yield from families("lbdns_site_utilization", "gauge", text, ("pool", "site"), rows)
 
 
 def bus_follower_families(connected: bool, counts: Mapping[str, int]) -> Iterator[Metric]:

@@ -161,6 +161,7 @@ class ServerCounters:
             follower_families,
             server_families,
             sharing_families,
+            site_families,
         )
         from lbdns_collector.prometheus.status_families import collector_families, snapshot_families
 
@@ -169,6 +170,7 @@ class ServerCounters:
         yield from server_families(
             farm, counters, self._answerer.planner.failing_open, self._answerer.planner.backup_shares
         )
+        yield from site_families(farm, counters, self._answerer.planner.sites)
         if self._scoring.collector:
             yield from collector_families(self._scoring.collector)
             if self.sender and self._scoring.collector.table.bus:
@@ -194,6 +196,7 @@ class ServerSelection:
         self._explains_at = 0.0  # monotonic seconds
         self.capacities, self.guards = answerer.planner.capacities, answerer.planner.guards
         self.upcoming, self.backup = answerer.upcoming, answerer.planner.backup
+        self.sites = answerer.planner.sites
 
     def answers(self, pool: str) -> Sequence[int]:
         members = next(p.members for p in self._members.farm.pools if p.name == pool)

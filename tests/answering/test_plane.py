@@ -31,6 +31,7 @@ from lbdns_shared.errors import LbdnsError
 from tests.answering.asking import make_query, read, short
 from tests.answering.farms import hobbit, pool
 from tests.needs import needs
+from tests.planning.site_farm import site_farm
 from tests.server.clients import with_ids
 
 SECRETS = (b"the first secret", b"the other secret")
@@ -164,6 +165,20 @@ def test_the_second_query_of_a_kind_is_answered_by_the_native_part(
     with both(hobbit(config)) as (_, fast):
         usual = [make_query(name, **way) for name in NAMES[:6] for way in WAYS[:9]]
         fast.ask(*usual)
+        called: list[bytes] = []
+        monkeypatch.setattr(Responder, "respond_slowly", lambda self, message, *_: called.append(message))
+        assert len(fast.ask(*(b"zz" + query[2:] for query in usual))) == len(usual)
+        assert called == []
+
+
+@needs(native=True)
+def test_known_queries_for_a_pool_with_sites_take_the_fast_path_of_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = [make_query("rr.hobbit", **way) for way in WAYS[:9]]
+    with both(site_farm(tmp_path)) as (python, fast):
+        for query in 2 * usual:
+            assert fast.ask(query) == python.ask(query)
         called: list[bytes] = []
         monkeypatch.setattr(Responder, "respond_slowly", lambda self, message, *_: called.append(message))
         assert len(fast.ask(*(b"zz" + query[2:] for query in usual))) == len(usual)

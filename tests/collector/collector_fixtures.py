@@ -16,6 +16,7 @@ from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm, Pool, ReportingHost, load_farm
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
+from lbdns.planning.site_plans import SitePlans
 from lbdns.scores.score import Score
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
@@ -173,6 +174,9 @@ class FakeSource:
         return self.guarded.get(pool, ())
 
     def backup(self, pool: str) -> BackupUse | None:
+        return None
+
+    def sites(self, pool: str) -> SitePlans | None:
         return None
 
     def upcoming(self, pool: Pool) -> Mapping[str, Any]:

@@ -31,7 +31,7 @@ STATUS = {
     "pools": [
         {
             "name": "web", "zone": "hobbit", "policies": {"best": "best", "round.robin": "round_robin"},
-            "backup": None, "fail_open": False, "fail_open_reason": "",
+            "backup": None, "sites": [], "orders": [], "fail_open": False, "fail_open_reason": "",
             "members": [member("gandalf"), member("frodo", "unknown", score=None, age_s=None, share=0.0, metrics={})],
         }
     ],

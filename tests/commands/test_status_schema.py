@@ -16,7 +16,10 @@ from lbdns.bus.bus_state import BusState
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.events.event_log import EventLog
 from lbdns.model.overrides import KINDS, NO_OVERRIDES, Override
+from lbdns.model.pool_sites import PoolSites
+from lbdns.model.site_networks import build_site_networks
 from lbdns.model.snapshot import FailedCheck, Reading, Snapshot
+from lbdns.planning.site_plans import SitePlans
 from lbdns.scores.thesis import THESIS
 from lbdns.server.control.override_sharing import OverrideSharing
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
@@ -61,8 +64,12 @@ def full(folder: Path) -> StatusInputs:
     rejected.note("bad_tag", datagram(), "192.0.2.9", WALL)
     bus = BusStatus(BusState("nats://127.0.0.1:4222", ""), Counter(accepted=3))
     server = ProgramStatus("1.2", 60.0, 9, 1, 1.7e9, {"A": 9}, {"NOERROR": 9}, history)
+    farm, sites = make_farm(folder), PoolSites({"ber": [0], "par": [1, 2]}, build_site_networks({}, ("ber", "par")))
+    web, *others = farm.pools
+    web = replace(web, sites=sites)
     return StatusInputs(
-        make_farm(folder), Snapshot(1, readings), NOW, overrides, {"web": (1, 0, 3)}, server, THESIS.parts,
+        replace(farm, pools=(web, *others)), Snapshot(1, readings), NOW, overrides,
+        {"web": (1, 0, 3)}, server, THESIS.parts,
         {"web": ((1.0, 2.0, 3.5), True)},
         {"web": [ShadowStatistics("best", "weighted", "other", (1, 2, 3), 2)]},
         WeightSearchStatus("thesis", {"cpu_idle": 19.5}, 7, 3, 0.05),
@@ -75,6 +82,7 @@ def full(folder: Path) -> StatusInputs:
             "connected": True, "problem": "", "servers": [{"name": "ns2", "age_s": 0.1, "answers": 3}], "counts": {},
         },
         shared_overrides=OverrideSharing(BusConnection(EventLog()), (KEY,), EventLog()).document(),
+        sites={"web": SitePlans(web, sites)},
     )  # fmt: skip
 
 
@@ -96,6 +104,7 @@ def test_every_key_of_the_schema_is_told(tmp_path: Path) -> None:
         "reports": document["reports"], "rejected": document["reports"]["rejected"][0],
         "upcoming": pool["next"]["best"], "bus": document["reports"]["bus"],
         "shared_overrides": document["shared_overrides"],
+        "site": pool["sites"][0], "order": pool["orders"][0],
         "shared_answers": document["shared_answers"], "other_server": document["shared_answers"]["servers"][0],
     }  # fmt: skip
     assert told.keys() == SCHEMA["$defs"].keys()

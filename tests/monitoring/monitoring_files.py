@@ -13,8 +13,8 @@ ALERTS = FOLDER / "alerts.yml"
 CASES = FOLDER / "alerts-test.yml"
 CONFIG = FOLDER / "prometheus.yml"
 DASHBOARD = FOLDER / "grafana-dashboard.json"
-#: The beginnings of the names of metrics that only servers with a bus, or pools with a backup, export
-OPTIONAL = ("lbdns_bus_", "lbdns_shared_", "lbdns_pool_backup_")
+#: The beginnings of the names of metrics that only servers with a bus, or pools with a backup or with sites, export
+OPTIONAL = ("lbdns_bus_", "lbdns_shared_", "lbdns_pool_backup_", "lbdns_site_")
 #: Values such as Grafana substitutes for its variables
 _VARIABLES = {"$__rate_interval": "1m", "$instance": ".*", "$pool": ".*"}
 

@@ -24,8 +24,8 @@ POOL = view(a_member(score=60), a_member(score=50))
 HEAVY = {owner: POLICIES[NAMES[owner]].reason(lambda: POOL) for owner in OWNERS}
 FIELDS = {
     "name", "owner", "pool", "zone", "policy", "ttl", "next", "alternatives", "why", "summary", "fail_open",
-    "fail_open_reason", "backup", "measured", "interval_s", "answers_per_s", "requests_per_s", "answers_allowed",
-    "plan", "members",
+    "fail_open_reason", "backup", "sites", "orders", "measured", "interval_s", "answers_per_s", "requests_per_s",
+    "answers_allowed", "plan", "members",
 }  # fmt: skip
 OF_MEMBERS = {
     "name", "addresses", "state", "reason", "guard", "candidate", "suspect", "score", "score_parts", "age_s", "metrics",

@@ -19,6 +19,8 @@ from lbdns.model.liveness import Liveness, pool_liveness
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.planning.explanation import ScoreParts, backup_document, reason, score_parts
+from lbdns.planning.site_explanation import site_documents
+from lbdns.planning.site_plans import SitePlans
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 
 #: Seconds between keep-alives on an event stream, for a follower and for a page
@@ -114,6 +116,7 @@ class StatusInputs:
     backups: Mapping[str, BackupUse] = field(default_factory=dict)  # by pool with a backup
     shared_overrides: Mapping[str, Any] | None = None  # see ``MemberSource.shared_overrides``
     shared_answers: Mapping[str, Any] | None = None  # see ``MemberSource.shared_answers``
+    sites: Mapping[str, SitePlans] = field(default_factory=dict)  # by pool with sites
 
     def guards_of(self, pool: Pool) -> Sequence[Guard]:
         """Return one guard per member. While a reload is replacing the members, all guards are NO_GUARD."""
@@ -240,6 +243,7 @@ def pool_document(inputs: StatusInputs, pool: Pool) -> tuple[dict[str, Any], Ite
         "zone": pool.config.zone,
         "policies": dict(pool.config.names),
         "backup": backup_document(backup),
+        **site_documents(inputs.sites.get(pool.name), pool),
         "fail_open": bool(liveness.fail_open) and not (backup and backup.takes_all),
         "fail_open_reason": "" if backup and backup.takes_all else liveness.fail_open,
         "measured": is_measured,

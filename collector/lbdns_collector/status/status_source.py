@@ -14,6 +14,7 @@ from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot
+from lbdns.planning.site_plans import SitePlans
 from lbdns.scores.score import Score
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 from lbdns_collector.reports.report_table import ReportTable
@@ -82,6 +83,9 @@ class SelectionSource(Protocol):
 
     def backup(self, pool: str) -> BackupUse | None:
         """Return how many answers go to the pool's backup, and why, or None if it has none or none is selected."""
+
+    def sites(self, pool: str) -> SitePlans | None:
+        """Return the plans of the pool's sites, or None if it has none or the program selects no members."""
 
     def shadows(self) -> Mapping[str, Sequence[ShadowStatistics]]:
         """Return the statistics of shadow policies, keyed by pool name."""
@@ -200,6 +204,7 @@ def member_inputs(source: StatusSource) -> StatusInputs:
         capacities={pool.name: selection.capacities(pool.name) for pool in farm.pools},
         guards={pool.name: guards for pool in farm.pools if (guards := tuple(selection.guards(pool.name)))},
         backups={pool.name: backup for pool in farm.pools if (backup := selection.backup(pool.name))},
+        sites={pool.name: sites for pool in farm.pools if (sites := selection.sites(pool.name))},
     )
 
 

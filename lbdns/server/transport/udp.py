@@ -174,7 +174,10 @@ class UdpServer:
         return queries
 
     def _answer_slowly(self, batch: DatagramBatch, query: bytes, client: Client, peer: Any, is_sampled: bool) -> None:
-        respond = self._responder.respond_slowly
+        responder = self._responder
+        # Native code has no answers that depend on the client, and has already shed load
+        has_answer = responder.table.depends_on_clients and responder.sheds is None
+        respond = responder.respond if has_answer else responder.respond_slowly
         try:
             if self._tap and is_sampled:
                 response = self._tap.respond_and_log(respond, query, client)

@@ -52,6 +52,10 @@ class WorkerCounters:
             self._by_pool = self.sum().by_pool()
         return self._by_pool.get(pool, NO_ANSWERS)
 
+    def site_answers(self, pool: str) -> Mapping[tuple[str, str], int]:
+        """Return a pool's answers, keyed by the order of the client's sites and the site of the member."""
+        return self.sum().site_answers_of(pool)
+
 
 def write_answers(answers: AnswerTotals) -> list[list[str | int]]:
     """Return the totals as plain data that msgpack can encode."""

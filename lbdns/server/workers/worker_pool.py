@@ -68,7 +68,10 @@ class WorkerPool:
         """``on_loss`` is called with a reason when workers can no longer be replaced."""
         loop = asyncio.get_running_loop()
         self._counters = WorkerCounters()
-        self.planner = Planner(farm, {}, loop, events=events, answers=self._counters.answers)
+        counters = self._counters
+        self.planner = Planner(
+            farm, {}, loop, events=events, answers=counters.answers, site_answers=counters.site_answers
+        )
         self.workers = workers
         self._workers = [WorkerProcess(number) for number in range(workers)]
         self._supervisor = WorkerSupervisor(fork_servers, self, on_loss, events)

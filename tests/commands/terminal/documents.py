@@ -20,7 +20,7 @@ def member(name: str, state: str = "usable", **changes: Any) -> dict[str, Any]:
 
 def pool(name: str = "web", members: Sequence[dict[str, Any]] = (), **changes: Any) -> dict[str, Any]:
     return {
-        "name": name, "zone": "hobbit", "policies": {"best": "best"}, "backup": None,
+        "name": name, "zone": "hobbit", "policies": {"best": "best"}, "backup": None, "sites": [], "orders": [],
         "fail_open": False, "fail_open_reason": "",
         "measured": True, "next": {}, "members": list(members or (member("gandalf"), member("frodo"))), "shadow": [],
         **changes,

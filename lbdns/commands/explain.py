@@ -108,7 +108,9 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
     yield from site_lines(document, all_orders=True)
     plan = document["plan"]
     following = ", ".join(map(printable, plan["next"]))
-    yield Text(f"plan: {int(plan['given'])} of {int(plan['length'])} answers used; next: {following}")
+    given, length = int(plan["given"]), int(plan["length"])
+    used = f"{given} of {length} answers used" if given <= length else f"all {length} answers used, now repeated"
+    yield Text(f"plan: {used}; next: {following}")
     unit = "requests/s" if document["measured"] else "estimated from cores and load"
     answers, requests = per_second(document["answers_per_s"]), per_second(document["requests_per_s"])
     every = f"a report every {float(document['interval_s']):g} s"

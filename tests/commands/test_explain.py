@@ -83,6 +83,14 @@ def test_who_is_next_and_why() -> None:
     assert lines[9] == "    usable"
 
 
+@pytest.mark.parametrize(
+    ("given", "used"), [(0, "0 of 3 answers used"), (3, "3 of 3 answers used"), (4, "all 3 answers used, now repeated")]
+)
+def test_a_plan_that_is_repeated_says_so(given: int, used: str) -> None:
+    plan = {**explanation()["plan"], "given": given, "length": 3}
+    assert f"plan: {used}; next: gandalf, frodo" in lines_of(explanation(plan=plan))
+
+
 def test_what_is_not_so_usual() -> None:
     lines = lines_of(
         explanation(

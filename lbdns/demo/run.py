@@ -128,7 +128,7 @@ lbdns demo: ready after {seconds:.1f} s; Ctrl-C stops the demo
   web servers, the members of the pool:
 {webs}
 
-Try, in another terminal:
+Try, in another terminal{", in this directory" if "/" in program and not program.startswith("/") else ""}:
   export LBDNS_CONFIG={config}
   {program} ask best.hobbit                  the best server now
   {program} ask round.robin.hobbit +short    each member in turn

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lbdns.demo import run
 from lbdns.demo.farm_files import DemoPlan
 from lbdns.demo.run import _program, _what_to_try
 
@@ -55,3 +56,20 @@ def test_the_command_of_a_checkout(program: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.chdir(program.parent.parent)
     assert _program() == "bin/lbdns"
+
+
+@pytest.mark.parametrize(
+    ("program", "where"),
+    [
+        ("lbdns", "Try, in another terminal:"),
+        ("/opt/lbdns/bin/lbdns", "Try, in another terminal:"),
+        (".venv/bin/lbdns", "Try, in another terminal, in this directory:"),
+    ],
+)
+def test_a_relative_command_works_in_this_directory_only(
+    program: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_program", lambda: program)
+    lines = _what_to_try(DemoPlan(), Path("/tmp/lbdns.toml"), 1.5).splitlines()
+    assert where in lines
+    assert any(line.startswith(f"  {program} ask best.hobbit ") for line in lines)

@@ -190,12 +190,6 @@ _ALL: Final = (
         (_BEST, "HALF_CORRECTED", 1e-9),
     ),
     _rule(
-        "persistent-clients",
-        "applies all of the special rules for clients that reuse an answer",
-        "closed loop with 20 clients",
-        (_BEST, "PERSISTENT", math.inf),
-    ),
-    _rule(
         "carried-credits",
         "if a plan owes a member a fraction of an answer, carries that fraction over to the next plan",
         "identical servers",

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from lbdns.config import load_config
 from lbdns.model.checked_configuration import build_score
+from lbdns.scores import SCORES
 from lbdns.scores.score import MAX_SCORE, Score, Term
 from lbdns.scores.thesis import THESIS
+from lbdns_shared.metric_catalogue import EXTRA_METRICS
 from tests.collector.collector_fixtures import write_config
 
 METRICS = ("run_queue", "cpu_idle", "gateway_ping", "requests_per_s", "scan_rate", "idle_workers")
@@ -140,3 +142,8 @@ def test_any_numbers_give_a_score(own: dict[str, Term], present: dict[str, float
 def test_the_score_is_the_sum_of_its_parts(present: dict[str, float]) -> None:
     cut_off = sum(THESIS.parts(present).values()) - THESIS.of(present)
     assert -1e-6 <= cut_off < 1
+
+
+@pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
+def test_built_in_scores_need_standard_metrics_only(score: Score) -> None:
+    assert EXTRA_METRICS.keys().isdisjoint(score.terms)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lbdns.scores import SCORES
-from lbdns.scores.score import Score
 from lbdns_shared.metric_catalogue import CATALOGUE, EXTRA_METRICS, STANDARD_METRICS
 
 UNITS = {
@@ -67,8 +65,3 @@ def test_totals_say_nothing_about_load(name: str) -> None:
 def test_a_metric_is_either_standard_or_not() -> None:
     assert STANDARD_METRICS.keys().isdisjoint(EXTRA_METRICS)
     assert list(CATALOGUE) == [*STANDARD_METRICS, *EXTRA_METRICS]
-
-
-@pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
-def test_built_in_scores_need_standard_metrics_only(score: Score) -> None:
-    assert EXTRA_METRICS.keys().isdisjoint(score.terms)

@@ -23,7 +23,7 @@ from tests.agent.fixtures import host_with_kernel
 )
 def test_read(kernel: str, loads: tuple[float, float, float]) -> None:
     found = load_averages.SENSOR.values(None, load_averages.read(host_with_kernel(kernel)), 0.0)
-    assert found == dict(zip(("load1", "load5", "load15"), loads, strict=True))
+    assert found == {"load1": loads[0], "load5": loads[1], "load15": loads[2]}
 
 
 @pytest.mark.parametrize("text", [b"", b"0.42 0.31", b"0.42 0.31 x"])

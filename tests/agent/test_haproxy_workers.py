@@ -116,7 +116,8 @@ def test_a_real_haproxy_by_its_socket_and_by_its_csv_page(tmp_path: Path) -> Non
                 get(port)
             # A moment after the client has its answer, HAProxy has counted the request
             until(lambda: total_of(by_socket) >= before[0] + 21)
-            assert total_of(by_page) == before[1] + 21, "20 requests, and the one for the page"
+            # So it is with the requests for the page: the last one before each reading may be counted after it
+            assert total_of(by_page) - before[1] in (20, 21, 22), "20 requests, and those for the page"
 
 
 @needs(programs=("haproxy",))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
+
+#: Seconds after which a task is cancelled again. A task can miss a cancellation: before Python 3.12, asyncio.wait_for,
+#: which libraries use, returns its result instead if the task is cancelled at the moment at which the result arrives.
+AGAIN: Final = 2.0
 
 
 async def end_task(task: asyncio.Task[Any] | None) -> None:
@@ -14,14 +17,18 @@ async def end_task(task: asyncio.Task[Any] | None) -> None:
     Raises the error that ended the task, if there was an error.
     """
     if task is not None:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await end_tasks([task])
+        if not task.cancelled() and (error := task.exception()):
+            raise error
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel all ``tasks`` and wait until they have ended. Their errors are ignored."""
-    ending = tuple(tasks)
-    for task in ending:
-        task.cancel()
-    await asyncio.gather(*ending, return_exceptions=True)
+    ending = set(tasks)
+    while ending:
+        for task in ending:
+            task.cancel()
+        ended, ending = await asyncio.wait(ending, timeout=AGAIN)
+        for task in ended:
+            if not task.cancelled():
+                task.exception()  # otherwise, asyncio logs that nobody has asked for the error

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
+from lbdns.process import background_tasks
 from lbdns.process.background_tasks import end_task, end_tasks
 
 
@@ -55,3 +57,18 @@ async def test_all_tasks_have_ended_when_the_call_returns_and_their_errors_are_i
     assert sorted(ended) == [0, 1, 2]
     await end_tasks(tasks)
     await end_tasks(())
+
+
+async def test_a_task_that_misses_a_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_tasks, "AGAIN", 0.001)
+
+    async def work() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    tasks = [asyncio.create_task(work()) for _ in range(3)]
+    await asyncio.sleep(0)
+    await end_task(tasks[0])
+    await end_tasks(tasks)
+    assert all(task.cancelled() for task in tasks)

@@ -17,6 +17,7 @@ from lbdns.bus.bus_state import BusState
 from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.process.apply_configuration import PreparedChange
+from lbdns.process.background_tasks import end_tasks
 from lbdns.secrets.bus_access import BusAccess
 from lbdns_shared.bus_url import BusServer
 from lbdns_shared.errors import LbdnsError
@@ -74,6 +75,7 @@ class BusConnection:
         self._watchers: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[None]] = set()  # tasks that have been cancelled
         self._logged: dict[BusServer, str] = {}  # the logged problems since the last connection
         #: The state of the connection; the object stays the same
         self.state = BusState()
@@ -110,7 +112,7 @@ class BusConnection:
     async def stop(self) -> None:
         """Close the connection. ``use`` opens another one."""
         self._cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await asyncio.gather(*self._background, end_tasks(self._ending, already_cancelled=True), return_exceptions=True)
 
     def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` whenever a connection is up, with all subscriptions, and whenever one is lost or fails.
@@ -162,8 +164,8 @@ class BusConnection:
         self._drop_client()
         if task:
             task.cancel()
-            self._background.add(task)
-            task.add_done_callback(self._background.discard)
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
 
     def _drop_client(self) -> None:
         """Stop using the present connection, if there is one."""

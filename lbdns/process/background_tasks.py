@@ -22,12 +22,16 @@ async def end_task(task: asyncio.Task[Any] | None) -> None:
             raise error
 
 
-async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel all ``tasks`` and wait until they have ended. Their errors are ignored."""
+async def end_tasks(tasks: Iterable[asyncio.Task[Any]], *, already_cancelled: bool = False) -> None:
+    """Cancel all ``tasks``, unless they are ``already_cancelled``, and wait until they have ended.
+
+    Their errors are ignored.
+    """
     ending = set(tasks)
     while ending:
-        for task in ending:
+        for task in ending if not already_cancelled else ():
             task.cancel()
+        already_cancelled = False
         ended, ending = await asyncio.wait(ending, timeout=AGAIN)
         for task in ended:
             if not task.cancelled():

@@ -67,8 +67,29 @@ async def test_a_task_that_misses_a_cancellation_is_cancelled_again(monkeypatch:
             await asyncio.Event().wait()
         await asyncio.Event().wait()
 
-    tasks = [asyncio.create_task(work()) for _ in range(3)]
+    tasks = [asyncio.create_task(work()) for _ in range(4)]
     await asyncio.sleep(0)
     await end_task(tasks[0])
+    tasks[1].cancel()
+    await end_tasks([tasks[1]], already_cancelled=True)
     await end_tasks(tasks)
     assert all(task.cancelled() for task in tasks)
+
+
+async def test_a_cancelled_task_may_clean_up() -> None:
+    is_clean = False
+
+    async def work() -> None:
+        nonlocal is_clean
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.001)
+            is_clean = True
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    await end_tasks([task], already_cancelled=True)
+    assert is_clean

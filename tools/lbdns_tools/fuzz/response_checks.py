@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Final
 from unittest import mock
@@ -13,7 +14,8 @@ import dns.rcode
 
 LEAST: Final = 512  # bytes: every client accepts this over UDP
 MAX_TCP: Final = 65_535
-_NO_SUBNET: Final = bytes((0, 8, 0, 4, 0, 0, 0, 0))  # a client subnet option of family 0: no address (RFC 7871)
+#: A client subnet option without an address, which is valid with any family (RFC 7871 section 7.1.2)
+_NO_SUBNET: Final = re.compile(rb"\0\x08\0\x04..\0\0", re.DOTALL)
 
 
 def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dns.message.Message:
@@ -62,7 +64,7 @@ def allowed_over_udp(query: bytes, response: dns.message.Message, payload: int) 
 
 
 def _read(response: bytes) -> dns.message.Message:
-    if _NO_SUBNET not in response:
+    if not _NO_SUBNET.search(response):
         return dns.message.from_wire(response, keyring=False)
     # dnspython knows only IPv4 and IPv6 in this option, so make it read options as plain bytes
     with mock.patch("dns.edns.get_option_class", return_value=dns.edns.GenericOption):

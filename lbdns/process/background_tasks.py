@@ -35,4 +35,4 @@ async def end_tasks(tasks: Iterable[asyncio.Task[Any]], *, already_cancelled: bo
         ended, ending = await asyncio.wait(ending, timeout=AGAIN)
         for task in ended:
             if not task.cancelled():
-                task.exception()  # otherwise, asyncio logs that nobody has asked for the error
+                task.exception()  # asyncio logs errors that are never retrieved

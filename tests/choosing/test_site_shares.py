@@ -110,7 +110,7 @@ def test_the_next_site_joins_before_a_site_that_is_farther_away() -> None:
 
 def test_sites_of_unknown_load_count_by_their_hosts() -> None:
     stale = SiteLoad((0, 1, 2), 3.0, is_stale=True)
-    assert settled([load(0.7), stale])[LOCAL] == pytest.approx(1 - PROBE), "nobody knows that it has more headroom"
+    assert settled([load(0.7), stale])[LOCAL] == pytest.approx(1 - PROBE), "its headroom is not known"
     assert 0.25 <= settled([load(0.95, hosts=20), stale])[LOCAL] <= 0.9, "an overloaded site gets help from any other"
     assert settled([stale, load(0.0)])[LOCAL] == pytest.approx(1 - PROBE)
 

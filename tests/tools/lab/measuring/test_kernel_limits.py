@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from pyroute2 import IPRoute, netns
 
 from lbdns_tools.lab.farm.lab_farm import LabMachine
 from lbdns_tools.lab.machines.control_groups import ControlGroup
@@ -101,10 +102,7 @@ def test_every_drop_is_said(figure: str) -> None:
 
 @pytest.fixture
 def namespace() -> Iterator[str]:
-    """A network namespace of its own, whose counters nobody else changes."""
-    pytest.importorskip("pyroute2")
-    from pyroute2 import netns
-
+    """A new network namespace, so that no other program changes its counters."""
     name = f"lbdns-test-{uuid.uuid4().hex[:12]}"
     netns.create(name)
     try:
@@ -115,8 +113,6 @@ def namespace() -> Iterator[str]:
 
 
 def _bring_loopback_up() -> None:
-    from pyroute2 import IPRoute
-
     with IPRoute() as route:
         route.link("set", index=1, state="up")
 

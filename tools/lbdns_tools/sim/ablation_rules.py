@@ -205,7 +205,7 @@ _ALL: Final = (
     _rule(
         "needed-despite-alarm",
         "selects members in alarm if the others cannot meet the demand",
-        "with alarms",
+        "alarms",
         (_CANDIDATES, "needed_despite_alarm", lambda *values: []),
     ),
     _rule(

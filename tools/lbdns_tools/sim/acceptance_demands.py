@@ -102,7 +102,7 @@ def demands(quick: bool = False) -> list[AcceptanceDemand]:
     """Return all acceptance criteria. With ``quick``, each group of criteria has fewer cases and shorter runs."""
     groups = (
         _few, _alike, _unlike, _caches, _few_caches, _closed, _disturbed, _death, _failures, _neighbours, _slower,
-        _crowds, _first_seconds, _overload,
+        _crowds, _first_seconds, _overload, _needed_hosts,
     )  # fmt: skip
     return [demand for group in groups for demand in group(quick)]
 
@@ -290,3 +290,12 @@ def _overload(quick: bool) -> Iterator[AcceptanceDemand]:
         yield ratio(row, case, "throughput_per_s", case.by(RR), 0.98, at_least=True)
         yield ratio(row, case, "p95_ms", case.by(RR), 1.0, within_noise=True)
         yield ratio(row, case, "failed", case.by(RR), 1.0, within_noise=True)
+
+
+def _needed_hosts(quick: bool) -> Iterator[AcceptanceDemand]:
+    row = "a host with other work raises alarms, and the others cannot serve all requests"
+    condition = "run_queue/cpu > 8"  # met all the time on s1, which runs 20 other tasks, and nowhere else
+    other = OtherWork("s1", 20.0, 140.0, 20.0)
+    case = _case("T3", "html", 0.7, quick, "0.7, alarms on s1", other_work=(other,), alarms=(condition,))
+    yield ratio(row, case, "mean_ms", case.by(RR), 0.15)
+    yield ratio(row, case, "mean_ms", case.by(WEIGHTED), 1.25)

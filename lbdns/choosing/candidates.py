@@ -25,7 +25,7 @@ class Candidates:
 
     ``stale_after`` is in report intervals. ``min_usable`` is a fraction of the members, from 0 to 1. ``ramp_up`` is the
     length of slow start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve
-    nothing.
+    nothing. ``sites`` contains the members of each site, if the pool has sites.
     """
 
     def __init__(
@@ -36,9 +36,10 @@ class Candidates:
         min_usable: float,
         ramp_up: float,
         black_hole: bool,
+        sites: Sequence[Sequence[int]] = (),
     ) -> None:
         self._pool, self._tally = pool, tally
-        self._stale_after, self._min_usable = stale_after, min_usable
+        self._stale_after, self._min_usable, self._sites = stale_after, min_usable, sites
         self.guard_rails = GuardRails(len(pool.names), min_usable, ramp_up, black_hole)
         self._now = -math.inf
         self._forced_up: frozenset[int] = frozenset()
@@ -66,7 +67,7 @@ class Candidates:
         due = now >= self.next_change
         forced = [self._pool.overrides.forced_state(name) for name in self._pool.names]
         readings = self._pool.readings
-        liveness = assess(readings, forced, now, self._stale_after, self._min_usable, self._pool.pool)
+        liveness = assess(readings, forced, now, self._stale_after, self._min_usable, self._pool.pool, self._sites)
         unproven, self._forced_up = self.unproven, frozenset(i for i, state in enumerate(forced) if state == "up")
         self.unproven = frozenset(
             i

@@ -39,7 +39,8 @@ class Chooser:
     from 0 to 1. ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow
     start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing. ``pool``
     is the pool's name. ``weights`` contains the configured factors of members' capacities, by full name.
-    ``ranks`` is true if answers name several members; plans then contain a ranking of the candidates.
+    ``ranks`` is true if answers name several members; plans then contain a ranking of the candidates. ``sites``
+    contains the indexes of the members of each site, if the pool has sites.
 
     The caller passes every snapshot to ``observe`` and calls ``plan`` for each policy when ``observe`` returns True.
     If no report has arrived by ``next_change``, the caller calls ``observe`` again.
@@ -60,12 +61,13 @@ class Chooser:
         weights: Mapping[str, float] = NO_METRICS,
         max_speed_gain: float = MAX_SPEED_GAIN,
         ranks: bool = False,
+        sites: Sequence[Sequence[int]] = (),
     ) -> None:
         self.members, self.servers = tuple(members), servers
         self._rng, self.ranks = rng, ranks
         self.pool = ObservedPool(members, max_cores, pool, weights, max_speed_gain)
         self._tally = AnswerTally(len(members), servers)
-        self._candidates = Candidates(self.pool, self._tally, stale_after, min_usable, ramp_up, black_hole)
+        self._candidates = Candidates(self.pool, self._tally, stale_after, min_usable, ramp_up, black_hole, sites)
         self.guard_rails = self._candidates.guard_rails
         self._last_before_probes: dict[str, int | None] = {}  # by policy whose plan begins with probes
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from lbdns.choosing.moving_averages import ExponentialMean, FadingCounts
 from lbdns.choosing.observed_pool import AVERAGE, REQUESTS
+from lbdns.choosing.site_exchange import without_exchange, without_meeting
 from lbdns.choosing.site_load import SiteLoad
 
 VARIANCE: Final = 0.1  # of headroom: a site that has this much less than the others gets help
@@ -68,13 +69,17 @@ class SiteShares:
         self._answers.add(self._new_answers, now)
         self._new_answers = [0] * len(self._new_answers)
         demand = _Demand(self, loads, seconds)
-        targets = demand.equilibrium()
         self._updated = now
-        for number, order in enumerate(self.orders):
-            if targets[number]:
-                decided = _approach(self.decided[number], targets[number], order, loads, seconds)
-                self.decided[number], self.shares[number] = decided, demand.with_probes(decided)
-                self.why[number] = self._reason(number, loads)
+        if not any(load.hosts for load in loads):
+            return
+        targets = without_meeting(demand.equilibrium(), self.decided, demand.nearest)
+        decided = [
+            _approach(before, target, nearest, loads, seconds, hurry=demand.is_urgent(before, nearest))
+            for before, target, nearest in zip(self.decided, targets, demand.nearest, strict=True)
+        ]
+        self.decided = without_exchange(decided, demand.nearest, demand.demand)
+        self.shares = [demand.with_probes(shares) for shares in self.decided]
+        self.why = [self._reason(number, loads) for number in range(len(self.orders))]
 
     @staticmethod
     def _knows_others(loads: Sequence[SiteLoad]) -> bool:
@@ -122,6 +127,8 @@ class _Demand:
 
     def __init__(self, state: SiteShares, loads: Sequence[SiteLoad], seconds: float) -> None:
         self._orders, self._loads = state.orders, loads
+        #: By order: the nearest site that can serve
+        self.nearest = [next((site for site in order if loads[site].hosts), order[0]) for order in state.orders]
         self._shares = [list(shares) for shares in state.decided]
         used = [state.smoothed(site, load, seconds) for site, load in enumerate(loads)]
         self._rates = [None if u is None else u * load.capacity for u, load in zip(used, loads, strict=True)]
@@ -137,8 +144,8 @@ class _Demand:
         self._used = self._utilization(self._clients(self._shares))  # before the shares change
 
     def equilibrium(self) -> list[Shares]:
-        """Return the shares for which the rule holds at the utilisation that they lead to; empty for orders whose
-        clients no site can serve."""
+        """Return the shares for which the rule holds at the utilisation that they lead to. At least one site must have
+        a member that may be selected."""
         targets = [list(shares) for shares in self._shares]
         clients = self._clients(targets)
         for _ in range(SWEEPS):
@@ -148,10 +155,11 @@ class _Demand:
                 others = self._moved(clients, number, targets[number], -1)
                 found = self._target(number, clients, others, CALM if spills else VARIANCE)
                 # Without damping, two sites could exchange all clients in each sweep
-                targets[number] = _damped(targets[number], found) if found and targets[number] else found
+                targets[number] = _damped(targets[number], found)
                 clients = self._moved(others, number, targets[number], 1)
             if targets == before:
                 break
+        targets = without_exchange(targets, self.nearest, self.demand)
         self._limit(targets)
         return targets
 
@@ -165,26 +173,38 @@ class _Demand:
     def _moved(self, clients: list[float], number: int, shares: Shares, sign: int) -> list[float]:
         """Return the clients of each site after the clients of an order have come (``sign`` 1) or gone (-1)."""
         demand = sign * self.demand[number]
-        return [n + demand * share for n, share in zip(clients, shares, strict=True)] if demand and shares else clients
+        return [n + demand * share for n, share in zip(clients, shares, strict=True)] if demand else clients
 
     def _target(self, number: int, clients: list[float], others: list[float], threshold: float) -> Shares:
         """Return the shares of the order with this ``number``. ``others`` contains the clients without those of this
         order."""
         sites = [site for site in self._orders[number] if self._loads[site].hosts]
-        if not sites:
-            return []
         used = self._utilization(clients)
         near = self._weighted(sites[:1], used)
         for count in range(1, len(sites)):
             wider = self._weighted(sites[: count + 1], used)
-            before = self._gap(self._moved(others, number, near, 1), sites, count)
+            clients_before, clients_after = (self._moved(others, number, shares, 1) for shares in (near, wider))
+            before, after = (self._gap(clients, sites, count) for clients in (clients_before, clients_after))
             if before <= threshold:
                 return near
-            after = self._gap(self._moved(others, number, wider, 1), sites, count)
-            if after < threshold:  # utilisation is linear in the shares
-                return _mixed(near, wider, (before - threshold) / (before - after))
-            near = wider
+            # Utilisation is linear in the shares
+            enough = (before - threshold) / (before - after) if after < threshold else math.inf
+            most = self._level(clients_before, clients_after, sites, count)
+            near = _mixed(near, wider, min(1.0, enough, most))
+            if enough <= most:
+                return near
         return near
+
+    def _level(self, before: Sequence[float], after: Sequence[float], sites: Sequence[int], count: int) -> float:
+        """Return which part of the step from ``before`` to ``after`` makes the site that joins the first ``count`` of
+        the ``sites`` as full as these. Otherwise, they would overload it, and its own clients would be sent to them."""
+        gaps = []
+        for used in (self._utilization(before), self._utilization(after)):
+            here, joining = self._mean(sites[:count], used, None), used[sites[count]]
+            if here is None or joining is None:
+                return 1.0
+            gaps.append(joining - here)
+        return 0.0 if gaps[0] >= 0 else min(1.0, gaps[0] / (gaps[0] - gaps[1])) if gaps[1] > 0 else 1.0
 
     def _gap(self, clients: Sequence[float], sites: Sequence[int], count: int) -> float:
         """Return how much less headroom the first ``count`` of the ``sites`` have than the others."""
@@ -223,19 +243,23 @@ class _Demand:
     def _limit(self, targets: list[Shares]) -> None:
         """Reduce the shares that other sites get from ``targets`` to what they can carry; the nearest site that can
         serve gets the rest."""
-        nearest = [next((s for s in order if self._loads[s].hosts), order[0]) for order in self._orders]
         used = self._utilization(self._clients(targets))
         for site, load in enumerate(self._loads):
             if (u := used[site]) is None or u <= FULL:
                 continue
-            guests = [n for n, shares in enumerate(targets) if shares and nearest[n] != site and shares[site] > 0]
+            guests = [n for n, nearest in enumerate(self.nearest) if nearest != site and targets[n][site] > 0]
             spilled = math.fsum(self.demand[n] * targets[n][site] for n in guests)
             if spilled <= 0 or self._all_full(used):
                 continue
             kept = max(0.0, 1 - (u - FULL) * load.capacity / spilled)
             for n in guests:
-                targets[n][nearest[n]] += targets[n][site] * (1 - kept)
+                targets[n][self.nearest[n]] += targets[n][site] * (1 - kept)
                 targets[n][site] *= kept
+
+    def is_urgent(self, shares: Shares, nearest: int) -> bool:
+        """Return whether clients with the given shares use a full site, although their nearest site is not full."""
+        full = [u is not None and u >= FULL for u in self._used]
+        return not full[nearest] and any(share > 0 and is_full for share, is_full in zip(shares, full, strict=True))
 
     def _all_full(self, used: Sequence[float | None]) -> bool:
         return all(u is not None and u >= FULL for u, load in zip(used, self._loads, strict=True) if load.hosts)
@@ -266,14 +290,16 @@ def _mixed(near: Shares, wider: Shares, part: float) -> Shares:
 
 
 def _approach(
-    shares: Shares, target: Shares, order: Sequence[int], loads: Sequence[SiteLoad], seconds: float
+    shares: Shares, target: Shares, nearest: int, loads: Sequence[SiteLoad], seconds: float, *, hurry: bool
 ) -> Shares:
-    """Return shares that lie between ``shares`` and ``target``, as far as they may change in ``seconds``."""
+    """Return shares that lie between ``shares`` and ``target``, as far as they may change in ``seconds``.
+
+    ``nearest`` is the nearest site that can serve. If ``hurry`` is true, clients return to it as fast as they leave it.
+    """
     lost = math.fsum(share for share, load in zip(shares, loads, strict=True) if not load.hosts)
     now = [share + lost * goal if load.hosts else 0.0 for share, goal, load in zip(shares, target, loads, strict=True)]
     gap = math.fsum(abs(a - b) for a, b in zip(now, target, strict=True)) / 2
-    nearest = next(site for site in order if loads[site].hosts)
     returns = target[nearest] > now[nearest]
     if gap < STEP and not (returns and target[nearest] > 1 - 1e-9):
         return now
-    return _mixed(now, target, min(1.0, (FALL if returns else RISE) * seconds / gap)) if gap else now
+    return _mixed(now, target, min(1.0, (FALL if returns and not hurry else RISE) * seconds / gap)) if gap else now

@@ -65,6 +65,7 @@ def assess(
     stale_after: float,
     min_usable: float,
     pool: str = "",
+    sites: Sequence[Sequence[int]] = (),
 ) -> Liveness:
     """Return the states and candidates of a pool; ``readings`` and ``forced`` are in the order of its members.
 
@@ -74,14 +75,22 @@ def assess(
     than a failure of all servers. While the pool fails open, members whose agents report a failed web server are
     excluded, unless no other member remains. ``min_usable`` is a fraction of the members that are not drained. ``pool``
     is the pool's name.
+
+    ``sites`` contains the members of each site, if the pool has sites. Each site is then judged by itself, as Envoy
+    judges each priority level for its panic threshold. The pool does not fail open while a site has enough usable
+    members. Sites from which no report arrives are excluded while reports arrive from others: a network that separates
+    a site from lbdns probably separates it from other clients as well.
     """
     if not readings:
         return NO_MEMBERS
     states = tuple(state_of(r, now, stale_after, f, pool) for r, f in zip(readings, forced, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")
     every_index = tuple(range(len(states)))
+    living = [site for site in sites if any(_reports(readings[i], states[i], forced[i]) for i in site)]
+    excluded = 0 < len(living) < len(sites)
+    included = tuple(sorted(i for site in living for i in site)) if excluded else every_index
     # If every member is drained, answering with any of them is still better than no answer
-    open_to = tuple(i for i in every_index if states[i] != "drained") or every_index
+    open_to = tuple(i for i in included if states[i] != "drained") or included
     may_serve = tuple(i for i in open_to if not ((r := readings[i]) and r.web_server_failed)) or open_to
     next_change = min(
         (
@@ -94,11 +103,12 @@ def assess(
     )
     if not usable:
         why = "no member is usable"
-    elif len(usable) < min_usable * len(open_to) and _stopped_at_once(readings, states, stale_after, pool):
-        why = f"reports from {states.count('silent')} of {len(open_to)} members stopped at the same time"
+    elif all(_stopped(readings, states, site, min_usable, stale_after, pool) for site in living or (every_index,)):
+        silent = sum(states[i] == "silent" for i in included)
+        why = f"reports from {silent} of {len(open_to)} members stopped at the same time"
     else:
         return Liveness(states, usable, "", next_change)
-    return Liveness(states, may_serve, why, next_change)
+    return Liveness(states, may_serve, why + "; sites without reports are left out" * excluded, next_change)
 
 
 def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float, stale_after: float) -> Liveness:
@@ -106,13 +116,41 @@ def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: flo
     readings = [snapshot.readings.get(member.full_name) for member in pool.members]
     pool_overrides = overrides.for_pool(pool.name)
     forced = [pool_overrides.forced_state(member.full_name) for member in pool.members]
-    return assess(readings, forced, now, stale_after, pool.config.min_usable, pool.name)
+    return assess(readings, forced, now, stale_after, pool.config.min_usable, pool.name, site_members(pool))
+
+
+def site_members(pool: Pool) -> tuple[Sequence[int], ...]:
+    """Return the indexes of the members of each site of ``pool``. The result is empty if the pool has no sites."""
+    return tuple(pool.sites.members.values()) if pool.sites else ()
+
+
+def _reports(reading: Reading | None, state: State, forced: ForcedState) -> bool:
+    """Return whether a member is usable, or only excluded by an alarm although its web server works."""
+    return state == "usable" or (state == "alarm" and not forced and not (reading and reading.web_server_failed))
+
+
+def _stopped(
+    readings: Sequence[Reading | None],
+    states: Sequence[State],
+    members: Sequence[int],
+    min_usable: float,
+    stale_after: float,
+    pool: str,
+) -> bool:
+    """Return whether too few of the ``members`` are usable, because reports from many stopped at the same time. A site
+    of which no member is usable counts as well, because it cannot replace other sites.
+    """
+    usable = sum(states[i] == "usable" for i in members)
+    if not usable:
+        return True
+    not_drained = sum(states[i] != "drained" for i in members)
+    return usable < min_usable * not_drained and _stopped_at_once(readings, states, members, stale_after, pool)
 
 
 def _stopped_at_once(
-    readings: Sequence[Reading | None], states: Sequence[State], stale_after: float, pool: str
+    readings: Sequence[Reading | None], states: Sequence[State], members: Sequence[int], stale_after: float, pool: str
 ) -> bool:
-    """Return whether all members that fell silent without a "bye" did so within ``stale_after`` report intervals of
+    """Return whether all ``members`` that fell silent without a "bye" did so within ``stale_after`` report intervals of
     each other.
 
     The report interval is the median of all members' intervals.
@@ -123,8 +161,11 @@ def _stopped_at_once(
     """
     lost = [
         r
-        for r, s in zip(readings, states, strict=True)
-        if s == "silent" and r is not None and not r.gone and not (r.web_server_failed and r.failure(pool))
+        for i in members
+        if states[i] == "silent"
+        and (r := readings[i]) is not None
+        and not r.gone
+        and not (r.web_server_failed and r.failure(pool))
     ]
     if len(lost) < 2:
         return False

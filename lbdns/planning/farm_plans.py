@@ -14,7 +14,7 @@ from lbdns.answering.member_selection import PlanCursor
 from lbdns.answering.pool_cursors import PlanCursors, order_cursors
 from lbdns.choosing.chooser import Chooser
 from lbdns.model.farm import Farm, Pool
-from lbdns.model.liveness import Liveness
+from lbdns.model.liveness import Liveness, site_members
 from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import Overrides
 from lbdns.model.pool_sites import same_orders
@@ -302,6 +302,7 @@ class FarmPlans:
             weights=_weights(pool),
             max_speed_gain=pool.config.max_speed_gain,
             ranks=pool.config.answers > 1,
+            sites=site_members(pool),
         )
 
     def _carry_over(self, before: Pool, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:

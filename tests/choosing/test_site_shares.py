@@ -54,6 +54,10 @@ class Sites:
             self.now += 1.0
         return found
 
+    def sends(self, order: int, site: int) -> bool:
+        """Return whether clients with this order get ``site``, by more than a probe."""
+        return self.shares.shares[order][site] > PROBE + 1e-9
+
     def _load(self, site: int) -> SiteLoad:
         sent, capacity = self.sent[-1][site], self.capacities[site]
         if not self.alive[site]:
@@ -137,6 +141,57 @@ def test_no_site_gets_more_than_it_can_carry(
     for site in range(count):
         late = [shares[site] for shares in found[-60:]]
         assert max(late) - min(late) < 0.2, "shares do not swing"
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(
+    capacities=st.lists(st.floats(50, 300), min_size=2, max_size=4),
+    phases=st.lists(
+        st.tuples(st.floats(0.2, 2.0), st.lists(st.floats(0.05, 1), min_size=4, max_size=4), st.integers(0, 5)),
+        min_size=1,
+        max_size=4,
+    ),
+    seed=st.integers(0, 99),
+)
+def test_no_site_sends_clients_away_while_it_gets_those_of_others(
+    capacities: list[float], phases: list[tuple[float, list[float], int]], seed: int
+) -> None:
+    count = len(capacities)
+    orders = [(first, *(site for site in range(count) if site != first)) for first in range(count)]
+    sites = Sites(capacities, orders, seed=seed)
+    for part, split, dead in phases:  # the last site always lives
+        sites.alive = [site != dead or site == count - 1 for site in range(count)]
+        demands = [part * sum(capacities) * weight / sum(split[:count]) for weight in split[:count]]
+        nearest = [next(site for site in order if sites.alive[site]) for order in orders]
+        for _ in range(30):
+            sites.run(1, demands)
+            used = {(home, site) for n, home in enumerate(nearest) for site in range(count) if sites.sends(n, site)}
+            assert {home for home, site in used if home != site}.isdisjoint(site for home, site in used if home != site)
+
+
+@pytest.mark.parametrize("demands", [(200.0, 100.0, 100.0), (150.0, 150.0, 10.0), (200.0, 140.0, 20.0)])
+@pytest.mark.parametrize("orders", [[(0, 1, 2), (1, 0, 2), (2, 1, 0)], [(0, 1, 2), (1, 2, 0), (2, 0, 1)]])
+def test_if_all_sites_are_overloaded_they_share_by_capacity_and_keep_their_own_clients(
+    demands: tuple[float, ...], orders: list[tuple[int, ...]]
+) -> None:
+    sites = Sites((100.0, 100.0, 100.0), orders)
+    sites.run(240, demands)
+    sent = [sum(second[site] for second in sites.sent[-60:]) / 60 for site in range(3)]
+    assert max(sent) - min(sent) < 25, "the load is shared"
+    moved = sum(demand * (1 - sites.shares.decided[n][n]) for n, demand in enumerate(demands))
+    excess = sum(max(0.0, demand - sum(demands) / 3) for demand in demands)
+    assert moved < 1.5 * excess, "no more clients leave their site than necessary"
+
+
+def test_a_large_site_that_returns_gets_its_own_clients_before_those_of_others() -> None:
+    sites = Sites((200.0, 100.0), [(LOCAL, REMOTE), (REMOTE, LOCAL)])
+    sites.run(60, [45.0, 25.0])
+    sites.alive[LOCAL] = False
+    sites.run(30, [45.0, 25.0])
+    sites.alive[LOCAL] = True
+    returned = sites.run(60, [45.0, 25.0], order=1)
+    assert min(shares[REMOTE] for shares in returned) >= 1 - PROBE - 1e-9
+    assert sites.shares.decided[0] == [1.0, 0.0]
 
 
 def test_no_flapping_at_the_threshold() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.model.liveness import Liveness, State, assess, state_of
+from lbdns.model.overrides import ForcedState
 from lbdns.model.snapshot import FailedCheck, Reading
 from lbdns_shared.report import WEB_SERVER_FAILED
 
@@ -175,6 +177,59 @@ class TestAssess:
         assert assessed(heard(1), drained=(0,)).next_change == math.inf
 
 
+class TestSites:
+    """Members 0 to 3 are in one site, member 4 is in another."""
+
+    SITES: Final = ((0, 1, 2, 3), (4,))
+
+    def assessed(self, *readings: Reading | None, forced: dict[int, ForcedState] | None = None) -> Liveness:
+        forced_states = [(forced or {}).get(i, "") for i in range(len(readings))]
+        return assess(readings, forced_states, NOW, 3.0, 0.5, "web", self.SITES)
+
+    @pytest.mark.parametrize(
+        ("readings", "candidates"),
+        [
+            ((*[heard(9)] * 4, heard(0)), (4,)),  # the large site dies
+            ((*[failed(heard(0.5))] * 4, heard(0)), (4,)),
+            ((*[None] * 4, heard(0)), (4,)),
+            ((heard(2.9), *[heard(3.5)] * 3, heard(0)), (0, 4)),  # its last member has not become silent yet
+            ((heard(0), *[heard(9)] * 3, heard(0)), (0, 4)),  # or survives
+            ((*[heard(0)] * 4, heard(9)), (0, 1, 2, 3)),
+            ((heard(0), heard(0), heard(9), heard(9), heard(9)), (0, 1)),
+        ],
+    )
+    def test_a_pool_does_not_fail_open_while_a_site_has_enough_usable_members(
+        self, readings: tuple[Reading | None, ...], candidates: tuple[int, ...]
+    ) -> None:
+        found = self.assessed(*readings)
+        assert (found.candidates, found.fail_open) == (candidates, "")
+
+    @pytest.mark.parametrize(
+        ("readings", "candidates", "why"),
+        [
+            ((*[heard(9)] * 5,), (0, 1, 2, 3, 4), "no member is usable"),
+            # Reports from most members of the only site that reports stopped at the same time
+            (
+                (heard(0), *[heard(9)] * 3, heard(99)),
+                (0, 1, 2, 3),
+                "reports from 3 of 4 members stopped at the same time; sites without reports are left out",
+            ),
+            # An overloaded site replaces one that is gone
+            ((*[heard(9)] * 4, heard(0, alarm="x")), (4,), "no member is usable; sites without reports are left out"),
+            ((*[heard(9)] * 4, TestFailedWebServers.FAILED), (0, 1, 2, 3), "no member is usable"),
+        ],
+    )
+    def test_otherwise_it_does(
+        self, readings: tuple[Reading | None, ...], candidates: tuple[int, ...], why: str
+    ) -> None:
+        found = self.assessed(*readings)
+        assert (found.candidates, found.fail_open) == (candidates, why)
+
+    def test_a_site_without_reports_is_included_if_the_other_is_drained_or_forced_down(self) -> None:
+        assert self.assessed(*[heard(9)] * 4, heard(0), forced={4: "drained"}).candidates == (0, 1, 2, 3)
+        assert self.assessed(*[heard(9)] * 4, heard(0), forced={4: "down"}).candidates == (0, 1, 2, 3, 4)
+
+
 readings = st.none() | st.builds(
     heard, age=st.floats(0, 20), interval=st.floats(0.1, 5), alarm=st.sampled_from(["", "x"]), gone=st.booleans()
 )
@@ -196,3 +251,26 @@ def test_always(members: list[tuple[Reading | None, bool]], min_usable: float) -
             [r for r, _ in members], ["drained" if d else "" for _, d in members], liveness.next_change, 3.0, min_usable
         )
         assert later.states != liveness.states
+
+
+@given(
+    st.lists(st.tuples(readings, st.sampled_from(["", "", "", "drained", "up", "down"])), min_size=2, max_size=8),
+    st.integers(1, 7),
+    st.floats(0, 1),
+)
+def test_always_with_sites(members: list[tuple[Reading | None, ForcedState]], first: int, min_usable: float) -> None:
+    first = min(first, len(members) - 1)
+    sites = (range(first), range(first, len(members)))
+    seen, forced = [r for r, _ in members], [f for _, f in members]
+    found = assess(seen, forced, NOW, 3.0, min_usable, "", sites)
+    usable = {i for i, state in enumerate(found.states) if state == "usable"}
+    assert found.candidates
+    assert usable <= set(found.candidates)
+    assert found.fail_open or usable == set(found.candidates)
+    for site in sites:
+        if usable and usable.isdisjoint(site):
+            # A site without a usable member gets no clients while another site has one, unless it is only overloaded
+            states = {found.states[i] for i in site}
+            assert "alarm" in states or set(site).isdisjoint(found.candidates)
+        alone = assess(seen[site.start : site.stop], forced[site.start : site.stop], NOW, 3.0, min_usable)
+        assert alone.fail_open or not found.fail_open, "a site that would not fail open by itself can serve"

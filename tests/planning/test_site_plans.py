@@ -146,6 +146,20 @@ def test_the_clients_of_a_site_that_fails_get_the_other(served: Served) -> None:
     assert sum(served.plans.answers().values()) == 10
 
 
+def test_a_site_with_most_members_that_dies_gets_no_answers(served: Served, tmp_path: Path) -> None:
+    config = tmp_path / "lbdns.toml"
+    sites = 'sites = { ber = ["b1"], par = ["b2", "p1", "p2"] }'
+    config.write_text(re.sub(r"^sites = .*$", sites, config.read_text(), flags=re.MULTILINE))
+    served.reload(load_farm(config))
+    for _ in range(10):
+        served.second(b1=10, b2=10, p1=10, p2=10)
+    for _ in range(10):
+        served.second(b1=30)
+        assert not served.plans.choosers["web"].liveness.fail_open
+    assert {served.ask(host)[0] for host in ("10.1.0.1", "10.2.0.1") for _ in range(6)} == {"127.1.0.1"}
+    assert served.plans.fail_open.count == 1, "only before the first report"
+
+
 def test_a_reload_keeps_the_shares_and_the_counts_of_each_order(served: Served, tmp_path: Path) -> None:
     for _ in range(10):
         served.second(b1=10, b2=10, p1=10, p2=10)

@@ -11,7 +11,6 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lbdns_agent.agent_check.agent_check import AgentCheck
@@ -24,15 +23,16 @@ from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.report_sender import RECOVERY_TIME, ReportSender
 from lbdns_agent.sensor import open_host, reopen_host
 from lbdns_agent.service_state import ServiceState
+from lbdns_agent.signing_key import load_signing_key
 from lbdns_agent.webserver.status_page import TIMEOUT
 from lbdns_agent.webserver.web_server_watch import LOOK_INTERVAL, WebServerWatch
 from lbdns_shared.bus_subject import report_subject
-from lbdns_shared.errors import KeyFileError, LbdnsError
-from lbdns_shared.keys import read_key_file
+from lbdns_shared.errors import LbdnsError
 from lbdns_shared.report import AgentKey, Kind, Report, encode
 
 if TYPE_CHECKING:
     from lbdns_agent.bus.bus_publisher import BusPublisher
+    from lbdns_agent.text_page.text_page import TextPage
 
 LONGEST_WAIT: Final = 0.25  # seconds, and share of the interval, for which a report waits for non-blocking sensors
 NAME_TIMEOUT: Final = 1.0  # seconds that the first report waits for the lookups of the collectors' names
@@ -40,7 +40,7 @@ LAST_PUBLISH: Final = 0.5  # seconds that a stopping agent waits for a bus to ta
 STOP: Final = (signal.SIGTERM, signal.SIGINT)
 RELOAD: Final = signal.SIGHUP
 #: Options that SIGHUP does not change
-RESTART_ONLY: Final = ("agent_check", "agent_check_file", "cgroup", "gateway")
+RESTART_ONLY: Final = ("agent_check", "agent_check_file", "cgroup", "gateway", "serve")
 
 log = logging.getLogger("lbdns.agent")
 
@@ -68,41 +68,6 @@ class ReportSchedule:
         # A check less than half a check interval before a report is not worth its cost
         check = now + ALARM_CHECK_INTERVAL
         return check if check < due - ALARM_CHECK_INTERVAL / 2 else due
-
-
-def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
-    """Return the key with which host ``name`` signs its reports, or None if ``path`` is None.
-
-    Raises KeyFileError if the file contains no key for this host. Logs a warning if other users can read the key file.
-    """
-    if path is None:
-        return None
-    keys, warnings = read_key_file(path)
-    key = keys.key_to_send(name)
-    if key is None:
-        hosts = ", ".join(sorted({agent.host for agent in keys.agents}))
-        raise KeyFileError(
-            f"{path}: the key file contains no key for {name!r}, only for {hosts}; set the host's name with --name, "
-            f"or add the output of 'lbdns keygen --agent {name} --master FILE'"
-        )
-    for warning in warnings:
-        log.warning("%s", warning)
-    return key
-
-
-def only_host(path: Path | None) -> str | None:
-    """Return the host whose keys the key file contains, or None if the file does not name exactly one host.
-
-    For an invalid file, None is returned; ``load_signing_key`` reports the file's errors.
-    """
-    if path is None:
-        return None
-    try:
-        keys, _ = read_key_file(path)
-    except KeyFileError:
-        return None
-    hosts = {key.host for key in keys.agents}
-    return hosts.pop() if len(hosts) == 1 and not keys.masters else None
 
 
 class SignalPipe:
@@ -160,6 +125,7 @@ class ReportingAgent:
         self._agent_check: AgentCheck | None = None
         if options.agent_check:
             self._agent_check = AgentCheck(options.agent_check, options.agent_check_file, lambda: self._alarm)
+        self._page = _open_page(options, lambda: self._alarm)
         self._use(options, key)
 
     def _use(self, options: AgentOptions, key: AgentKey | None) -> None:
@@ -167,7 +133,8 @@ class ReportingAgent:
         self._options = options
         self._key = key
         self._tasks = SensorTasks(self._signals.fd)
-        self._sampler = HostSampler(self._host, self._tasks, configured_sensors(options)[0])
+        measured = replace(options, all_metrics=options.all_metrics or self._page is not None)
+        self._sampler = HostSampler(self._host, self._tasks, configured_sensors(measured)[0])
         watched = self._host.web if options.alarms else None
         self._watch = WebServerWatch(watched.is_listening, watched.port) if watched else None
         recovery_time = max(RECOVERY_TIME, 2 * options.interval)
@@ -179,6 +146,8 @@ class ReportingAgent:
         self._watched = frozenset(condition.metric for condition in options.alarms)
         if self._agent_check:
             self._tasks.services.append(self._agent_check.server)
+        if self._page:
+            self._tasks.services.append(self._page.server)
         if self._sender.bus:
             self._tasks.services.append(self._sender.bus)
 
@@ -232,6 +201,8 @@ class ReportingAgent:
                 if self._agent_check:
                     self._tasks.wait(self._agent_check.stop())  # another signal ends this at once
                     self._agent_check.close()
+                if self._page:
+                    self._page.close()
                 log.info("stopped")
                 return True
             self._reload()
@@ -242,6 +213,8 @@ class ReportingAgent:
         if options.agent_check:
             where = options.agent_check if options.agent_check.host else f"port {options.agent_check.port}"
             log.info("answering HAProxy's agent checks on %s", where)
+        if options.serve:
+            log.info("serving the figures of this host at http://%s/", options.serve)
         receivers = (*options.collectors, *options.bus.servers)
         if not receivers:
             return
@@ -260,8 +233,14 @@ class ReportingAgent:
             )
 
     def _sample(self) -> Mapping[str, float]:
-        interval = self._options.interval
-        return self._sampler.sample(min(LONGEST_WAIT, LONGEST_WAIT * interval), interval).metrics
+        """Take a sample for the page, and return the metrics that reports contain."""
+        options, interval = self._options, self._options.interval
+        sample = self._sampler.sample(min(LONGEST_WAIT, LONGEST_WAIT * interval), interval)
+        if self._page:
+            self._page.observe(options.name, interval, sample)
+        if options.all_metrics or not self._page:
+            return sample.metrics
+        return {name: sample.metrics[name] for name in options.metric_names() if name in sample.metrics}
 
     def _report(self) -> None:
         self._metrics = dict(self._sample())
@@ -352,6 +331,15 @@ class ReportingAgent:
             if getattr(options, name) != getattr(self._options, name):
                 log.warning("a change of %s takes effect after a restart", name.replace("_", "-"))
         return replace(options, **{name: getattr(self._options, name) for name in RESTART_ONLY})
+
+
+def _open_page(options: AgentOptions, alarm: Callable[[], str]) -> TextPage | None:
+    """Return the text page, or None if it is switched off. Raises LbdnsError if its port cannot be used."""
+    if not options.serve:
+        return None
+    from lbdns_agent.text_page.text_page import TextPage  # costs memory, which most agents can save
+
+    return TextPage(options.serve, alarm)
 
 
 def _open_bus(options: AgentOptions) -> BusPublisher | None:

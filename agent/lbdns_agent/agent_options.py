@@ -46,6 +46,7 @@ class AgentOptions:
     pool: str = ""  # to join; empty: the collector decides
     agent_check: Endpoint | None = None  # where to answer HAProxy's agent checks; empty host: on all addresses
     agent_check_file: Path | None = None  # contains an administrator's order
+    serve: Endpoint | None = None  # where to serve the text page
     addresses: tuple[str, ...] = ()  # of this host in the pool; empty: the address from which it sends reports
     finds_web_server: bool = False  # whether another web server than Apache at ``status`` may be measured
     web_server: WebServerOptions | None = None  # measured instead of the page at ``status``
@@ -115,13 +116,13 @@ def parse_address(text: str) -> str:
     return str(address)
 
 
-def parse_agent_check(text: str) -> Endpoint:
-    """Parse ``[ADDRESS:]PORT``, the endpoint on which to answer agent checks. Raises ValueError.
+def parse_port(text: str, host: str = "") -> Endpoint:
+    """Parse ``[ADDRESS:]PORT``, an endpoint on which the agent listens. Raises ValueError.
 
-    If ``text`` contains no address, the endpoint's host is empty.
+    If ``text`` contains no address, the endpoint's host is ``host``. An empty host means all addresses.
     """
     if text.isascii() and text.isdigit() and 0 < int(text) < 65536:
-        return Endpoint("", int(text))
+        return Endpoint(host, int(text))
     fault = f"must be PORT or ADDRESS:PORT, such as 7778 or 192.0.2.1:7778, not {text!r}"
     try:
         found = parse_listen(text, 0)

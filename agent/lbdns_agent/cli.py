@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from lbdns_agent.agent_loop import only_host, run
+from lbdns_agent.agent_loop import run
 from lbdns_agent.agent_options import (
     AUTO,
     OFF,
@@ -22,10 +22,10 @@ from lbdns_agent.agent_options import (
     check_report_size,
     default_name,
     parse_address,
-    parse_agent_check,
     parse_interval,
     parse_name,
     parse_pool,
+    parse_port,
 )
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS, parse_alarm_condition
 from lbdns_agent.bus.bus_options import BusOptions
@@ -39,6 +39,7 @@ from lbdns_agent.command_options import (
     status_page_url,
 )
 from lbdns_agent.configuration.config_file import DEFAULT_PATH, NO_CONFIG, AgentConfig, merge
+from lbdns_agent.signing_key import only_host
 from lbdns_agent.single_sample import sample_as_json, sample_as_table, take_single_sample
 from lbdns_agent.webserver.web_server_options import WEB_SERVER_METRICS
 from lbdns_shared import log
@@ -54,11 +55,13 @@ EXAMPLES = """examples:
   lbdns-agent --bus tls://web-1@nats.example.net --bus-password-file bus.password --key-file /etc/lbdns/agent.key
   lbdns-agent --config /etc/lbdns/agent.conf  take options and metrics of your own from a file
   lbdns-agent --agent-check 7778              answer HAProxy's agent checks, without a collector
+  lbdns-agent --serve 5555                    serve this host's figures at http://127.0.0.1:5555/
   lbdns-agent --once                          show what this host would report
   lbdns-agent --collector 192.0.2.53 --server-status http://127.0.0.1:8080/server-status --alarm 'run_queue>100'
   lbdns-agent record --help                   record disk counters and metrics in CSV files
   lbdns-agent plot --help                     draw what 'lbdns-agent record' recorded
 """
+LOOPBACK: Final = "127.0.0.1"  # only programs on this host reach it
 #: Subcommand -> the module that defines its function ``main``; it is imported only if the subcommand is used
 SUBCOMMANDS: Final = {"record": "lbdns_agent.recorder.record_command", "plot": "lbdns_agent.recorder.plot_command"}
 
@@ -75,7 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_report_options(parser.add_argument)
     add_sensor_options(parser.add_argument)
     _add_bus_options(parser.add_argument)
-    _add_agent_check_options(parser.add_argument)
+    _add_server_options(parser.add_argument)
     add = parser.add_argument
     add(
         "--config",
@@ -187,10 +190,10 @@ def _add_bus_options(add: Callable[..., Any]) -> None:
     )
 
 
-def _add_agent_check_options(add: Callable[..., Any]) -> None:
+def _add_server_options(add: Callable[..., Any]) -> None:
     add(
         "--agent-check",
-        type=argument_type(parse_agent_check),
+        type=argument_type(parse_port),
         metavar="[ADDRESS:]PORT",
         help="answer HAProxy's agent checks on this TCP port with this host's free capacity as the weight "
         "(default: off; without ADDRESS: on all addresses)",
@@ -201,16 +204,23 @@ def _add_agent_check_options(add: Callable[..., Any]) -> None:
         metavar="FILE",
         help="while this file contains 'maint', 'drain' or 'ready', answer agent checks with that word",
     )
+    add(
+        "--serve",
+        type=argument_type(lambda text: parse_port(text, LOOPBACK)),
+        metavar="[ADDRESS:]PORT",
+        help="serve the figures of the last sample as a text page over HTTP on this port, including those that only "
+        f"--metrics all reports (default: off; without ADDRESS: on {LOOPBACK})",
+    )
 
 
 def read_options(arguments: argparse.Namespace, config: AgentConfig = NO_CONFIG) -> AgentOptions:
     """Return the options. Raises ConfigError if the arguments are invalid or contradict each other."""
     if arguments.json and not arguments.once:
         raise ConfigError("--json needs --once")
-    if not (arguments.collector or arguments.bus or arguments.agent_check or arguments.once):
+    if not (arguments.collector or arguments.bus or arguments.agent_check or arguments.serve or arguments.once):
         raise ConfigError(
             "no collector given; add one with --collector HOST[:PORT] or a bus with --bus URL, or use --agent-check "
-            "PORT to answer HAProxy, or --once to print a sample"
+            "PORT to answer HAProxy, --serve PORT to serve a page, or --once to print a sample"
         )
     bus = _read_bus_options(arguments)
     if arguments.agent_check_file and not arguments.agent_check:
@@ -243,6 +253,7 @@ def read_options(arguments: argparse.Namespace, config: AgentConfig = NO_CONFIG)
         pool=arguments.pool or "",
         agent_check=arguments.agent_check,
         agent_check_file=arguments.agent_check_file,
+        serve=arguments.serve,
         addresses=tuple(dict.fromkeys(arguments.address)),
         finds_web_server=arguments.server_status == AUTO,
         web_server=config.web_server,

@@ -80,6 +80,7 @@ EXTRA_METRICS: Final[Mapping[str, MetricDescription]] = {
     "load5": MetricDescription("tasks", "load average over five minutes", "low", "load_averages"),
     "load15": MetricDescription("tasks", "load average over fifteen minutes", "low", "load_averages"),
     "task_count": MetricDescription("tasks", "processes and threads", None, "task_count"),
+    "process_count": MetricDescription("processes", "processes, without threads", None, "process_count"),
 }
 
 CATALOGUE: Final[Mapping[str, MetricDescription]] = {**STANDARD_METRICS, **EXTRA_METRICS}

@@ -74,12 +74,27 @@ def test_agent_checks_need_no_collector(text: str, endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        ("5555", Endpoint("127.0.0.1", 5555)),
+        ("192.0.2.1:5555", Endpoint("192.0.2.1", 5555)),
+        ("[::]:5555", Endpoint("::", 5555)),
+    ],
+)
+def test_the_text_page_needs_no_collector_and_is_private_by_default(text: str, endpoint: Endpoint) -> None:
+    assert options("--serve", text).serve == endpoint
+    assert options("--collector", "ns1").serve is None
+
+
+@pytest.mark.parametrize(
     ("arguments", "error"),
     [
         (["--agent-check", "0"], "must be PORT or ADDRESS:PORT, such as 7778 or 192.0.2.1:7778, not '0'"),
         (["--agent-check", "65536"], "must be PORT or ADDRESS:PORT"),
         (["--agent-check", "localhost:7778"], "must be PORT or ADDRESS:PORT"),
         (["--agent-check", "192.0.2.1"], "must be PORT or ADDRESS:PORT"),
+        (["--serve", "localhost:5555"], "argument --serve: must be PORT or ADDRESS:PORT"),
+        (["--serve", "192.0.2.1:0"], "argument --serve: must be PORT or ADDRESS:PORT"),
         (["--collector", "ns1", "--agent-check-file", "/f"], "--agent-check-file needs --agent-check"),
         (["--collector", "ns1", "--alarm", "load5>9"], "argument --alarm: load5 is measured only with --metrics all"),
         (["--collector", "ns1", "--metrics", "load5"], "invalid choice: 'load5'"),

@@ -60,6 +60,7 @@ def fake_psutil(times: Any, **disk_fields: int) -> Any:
         swap_memory=lambda: SimpleNamespace(free=3000),
         disk_io_counters=lambda perdisk: {"disk0": disk, "cd0": disk},
         net_io_counters=lambda pernic: {"lo0": nic, "en0": nic},
+        pids=lambda: [0, 1, 77],
     )
 
 
@@ -82,6 +83,7 @@ def test_the_metrics_of_other_systems(module: Any, counts_busy: bool, caplog: py
     assert (sample.metrics["net_rx"], sample.metrics["net_tx"], sample.metrics["disk_await"]) == (0.0, 0.0, 0.0)
     assert (sample.metrics["load5"], sample.metrics["load15"]) == (1.0, 0.5)
     assert (sample.metrics["mem_free"], sample.metrics["swap_free"]) == (500.0, 3000.0)
+    assert sample.metrics["process_count"] == 3.0
     assert ("disk_busy" in sample.metrics) == counts_busy
     assert {name for name, why in sample.missing.items() if why == LINUX_ONLY} == LINUX_METRICS
     assert set(sample.metrics) | set(sample.missing) == set(METRIC_SENSORS)

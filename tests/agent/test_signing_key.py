@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_agent.agent_loop import load_signing_key, only_host
+from lbdns_agent.signing_key import load_signing_key, only_host
 from lbdns_shared.errors import KeyFileError
 from lbdns_shared.keys import agent_line, new_master_key
 

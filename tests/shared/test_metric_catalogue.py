@@ -36,6 +36,7 @@ UNITS = {
     "load5": "tasks",
     "load15": "tasks",
     "task_count": "tasks",
+    "process_count": "processes",
 }
 
 

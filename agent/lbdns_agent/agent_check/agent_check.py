@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from lbdns_agent.agent_check.check_reply import STOPPING, check_reply
-from lbdns_agent.agent_check.check_server import AgentCheckServer, open_listener
+from lbdns_agent.agent_check.check_server import AgentCheckServer
 from lbdns_agent.agent_check.free_capacity import FreeCapacity
 from lbdns_agent.agent_check.order_file import OrderFile
+from lbdns_agent.limited_listener import open_listener
 from lbdns_shared.endpoint import Endpoint
 
 RECENT: Final = 30.0  # seconds since a check for which HAProxy counts as present
@@ -26,7 +27,7 @@ class AgentCheck:
 
         Raises LbdnsError if the port cannot be used.
         """
-        self.server = AgentCheckServer(open_listener(endpoint), self._reply)
+        self.server = AgentCheckServer(open_listener(endpoint, "--agent-check"), self._reply)
         self._file = OrderFile(file) if file else None
         self._capacity = FreeCapacity()
         self._alarm = alarm

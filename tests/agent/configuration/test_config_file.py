@@ -35,6 +35,7 @@ alarm = run_queue > 5
     queue_length >= 100
 agent-check = 7778
 agent-check-file = /run/order
+serve = 5555
 gateway = off
 cgroup = /web
 log-format = json
@@ -91,6 +92,7 @@ def test_every_section_and_key(tmp_path: Path) -> None:
     assert [str(each) for each in found.collector_urls] == ["http://ns1:8053"]
     assert found.alarms == (AlarmCondition("run_queue", ">", 5), AlarmCondition("queue_length", ">=", 100))
     assert (found.agent_check, found.agent_check_file) == (Endpoint("", 7778), Path("/run/order"))
+    assert found.serve == Endpoint("127.0.0.1", 5555)
     assert (found.gateway, found.cgroup, found.status) == (None, "/web", None)
     page = parse_page_url("http://127.0.0.1:8080/nginx_status", "")
     assert found.web_server == WebServerOptions("nginx", page, 512.0, frozenset(), Endpoint("::1", 443))

@@ -28,6 +28,7 @@ const KNOWN_METRICS = {
   load5: ["load average, 5 min", "tasks"],
   load15: ["load average, 15 min", "tasks"],
   task_count: ["tasks", "tasks"],
+  process_count: ["processes", "processes"],
   requests_total: ["total requests", "requests"],
   httpd_cpu_seconds: ["web server CPU time", "s"],
   answers: ["answers/s", "answers/s"],

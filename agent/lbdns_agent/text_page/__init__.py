@@ -1,0 +1,1 @@
+"""Serves the figures of the last sample as a text page over HTTP (``--serve``)."""

@@ -1,4 +1,4 @@
-"""Tests that no text of the live page leaves its panel, on any screen."""
+"""Tests that no text of the live page leaves its panel and no member's name is cut off, on any screen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from lbdns_tools.page_pictures.page_findings import SPILLED_TEXTS
+from lbdns_tools.page_pictures.page_findings import CUT_NAMES, SPILLED_TEXTS
 from tests.browser import Browser, browsing
 from tests.needs import needs
 from tests.page.fake_farm import FakeFarm, demo_farm
@@ -32,7 +32,11 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
 
 @pytest.mark.parametrize("is_troubled", [False, True], ids=["well", "troubled"])
 async def test_no_text_leaves_its_panel(browser: Browser, is_troubled: bool) -> None:
-    farm = troubled(FakeFarm({"web": ["bilbo", "frodo", "gandalf", "sam", "pippin"]})) if is_troubled else demo_farm()
+    farm = (
+        troubled(FakeFarm({"web": ["bilbo", "frodo", "gandalf", "sam", "pippin", "web1000"]}))
+        if is_troubled
+        else demo_farm()
+    )
     async with fake_server(farm, 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")
         await page.until("document.querySelectorAll('.members tbody tr').length > 2")
@@ -40,6 +44,7 @@ async def test_no_text_leaves_its_panel(browser: Browser, is_troubled: bool) -> 
             await page.emulate(width, 4000, phone=width < 820)
             await page.until("document.querySelector('.why tbody td')")
             assert await read_until(lambda: page.run(SPILLED_TEXTS), lambda found: found == []) == [], width
+            assert await page.run(CUT_NAMES) == [], width
             if width < 700:
                 assert await page.run(_NARROW) == [], width
 

@@ -14,6 +14,7 @@ from tests.needs import needs
 WELL = "<!doctype html><html lang=en><title>page</title><main><h1>Members</h1></main>"
 WIDE = "<div style='width: 500px'>wide</div>"
 SPILLED = "<div class=panel style='width: 40px'><p>averylongwordwithoutanyspace</p></div>"
+CUT = "<div class=members><button class=opener style='width: 40px; overflow: hidden'>web1000</button></div>"
 PICTURE = "<img src='data:image/gif;base64,R0lGODlhAQABAAAAACw='>"
 
 
@@ -24,6 +25,7 @@ async def test_each_fault_is_found(tmp_path: Path) -> None:
         (WELL, []),
         (WELL + WIDE, ["the page is "]),
         (WELL + SPILLED, ["a text leaves its panel: averylongword"]),
+        (WELL + CUT, ["the name of a member is cut off: web1000"]),
         (WELL + PICTURE, ["axe-core: image-alt, 1 elements, the first is <img"]),
         (WELL + "<script>throw new Error('broken')</script>", ["error: Error: broken"]),
     ]

@@ -35,6 +35,9 @@ SPILLED_TEXTS: Final = """(() => {
   }
   return [...found];
 })()"""
+#: Script: the names of at most ten characters that the member table cuts off; members may then look alike
+CUT_NAMES: Final = """[...document.querySelectorAll('.members .opener')]
+  .filter(name => name.textContent.length <= 10 && name.scrollWidth > name.clientWidth).map(name => name.textContent)"""
 #: Script: what axe-core finds, as JSON: the rule, the number of elements, and the first of them
 _VIOLATIONS: Final = """axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => JSON.stringify(
   violations.map(({ id, nodes }) => [id, nodes.length, nodes[0].html.slice(0, 120)])))"""
@@ -61,6 +64,7 @@ async def find_faults(page: MeasuredPage, axe: str) -> list[str]:
     if (overflow := int(await page.run(OVERFLOW))) > 0:
         faults.append(f"the page is {overflow} px wider than the screen")
     faults += [f"a text leaves its panel: {text[:120]}" for text in await page.run(SPILLED_TEXTS)]
+    faults += [f"the name of a member is cut off: {name}" for name in await page.run(CUT_NAMES)]
     await page.run(f"(() => {{ {axe} }})(); true")
     for rule, count, first in json.loads(await page.run(_VIOLATIONS)):
         faults.append(f"axe-core: {rule}, {count} elements, the first is {first}")

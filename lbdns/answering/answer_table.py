@@ -281,13 +281,13 @@ class AnswerTable:
 
     def forget_entries(self) -> None:
         """Drop all entries, but keep their query counts."""
+        if self.native:
+            self._add_native_counts(self.native.forget())
         for counter, count in self._entry_counts():
             self.count(counter, count)
         for entry in self.entries.values():
             entry.keep(False)
         self.entries = {}
-        if self.native:
-            self.native.forget()
 
     def count(self, counter: tuple[str, int, str, int], count: int = 1) -> None:
         """Count queries whose question has no entry in the table. ``counter`` is (zone, type, transport, RCODE)."""
@@ -303,12 +303,16 @@ class AnswerTable:
         return total
 
     def _entry_counts(self) -> Iterable[tuple[tuple[str, int, str, int], int]]:
-        for key, count in self.native.take_counts() if self.native else ():
-            self.entries[key].queries[UDP] += count
+        if self.native:
+            self._add_native_counts(self.native.take_counts())
         for entry in self.entries.values():
             for transport, count in zip(TRANSPORTS, entry.queries, strict=True):
                 if count:
                     yield (entry.zone, counted_type(entry.qtype), transport, entry.rcode), count
+
+    def _add_native_counts(self, counts: Iterable[tuple[bytes, int]]) -> None:
+        for key, count in counts:
+            self.entries[key].queries[UDP] += count
 
     def take_over(self, old: AnswerTable) -> None:
         """Carry over the counters and rotations from ``old``, the table in use before the reload.

@@ -63,11 +63,12 @@ class ListCursor(PlanCursor):
         self._count = 0  # lists so far
         super().__init__(members, number, affinity_window)
 
-    def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
-        super()._begin(plan, usable)
+    def _begin(self, plan: Plan, usable: frozenset[int]) -> tuple[int, int]:
+        ended = super()._begin(plan, usable)
         self._usable = usable
         self._by_index: dict[int, tuple[int, ...]] = {}
         self.usable = UsableLists(self)
+        return ended
 
     def next(self) -> int:
         super().next()
@@ -96,6 +97,9 @@ class ListCursor(PlanCursor):
         if usable.issuperset(found):
             return found
         return (found[0], *[member for member in found[1:] if member in usable])
+
+    def is_same(self, one: int, other: int) -> bool:
+        return self.members(one) == self.members(other)
 
     def begins_usable(self, number: int) -> bool:
         """Return whether a list is still known and its first member is usable."""

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lbdns.answering.dns_constants import TCP, Type
-from lbdns.policies.plan import Plan, Selections
+from lbdns.answering.plan_position import PlanPosition
 
 if TYPE_CHECKING:
     import lbdns_native
@@ -37,14 +36,10 @@ _BEGINS, _DOUBTFUL = -1, -2  # a new lookup begins; if doubtful, the query may b
 FAMILY_TYPES: Final[Mapping[int, int]] = {Type.A: 0, Type.AAAA: 1, Type.HTTPS: 2}
 
 
-class PlanCursor:
-    """The plan for one pool and policy, and the current position in that plan.
+class PlanCursor(PlanPosition):
+    """The plan for one pool and policy, and the next member in it."""
 
-    ``next`` only advances a counter. Per-member counts are computed on request, from the plan's order and the current
-    position.
-    """
-
-    __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "others", "plan", "usable")
+    __slots__ = ("affinity_window", "number", "others")
 
     def __init__(self, members: int, number: int = 0, affinity_window: float = 0.0) -> None:
         """Begin with a plan that selects members 0 to ``members - 1`` in turn.
@@ -55,25 +50,7 @@ class PlanCursor:
         self.number = number
         self.affinity_window = affinity_window
         self.others: tuple[PlanCursor, ...] = ()  # for clients that use the pool's sites in another order
-        self._before = [0] * members  # number of selections made by earlier plans, by member
-        self._last: int | None = None  # the last selection made by an earlier plan
-        plan = Plan(tuple(range(members)))
-        self._begin(plan, frozenset(plan.order))
-
-    def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
-        self.plan = plan
-        self.order: Sequence[int] = plan.order
-        self.usable: Container[int] = usable
-        self._at, self._passes = 0, 0  # the position, and the number of times that the end of the order was reached
-
-    def set_plan(self, plan: Plan, usable: Collection[int] | None = None) -> None:
-        """Follow ``plan`` from its beginning.
-
-        ``usable`` lists all usable members (default: the plan's members). A plan may omit usable members, but a client
-        that was sent to such a member earlier may be sent to it again.
-        """
-        self._before, self._last = self.totals(), self.last
-        self._begin(plan, frozenset(plan.order if usable is None else usable))
+        super().__init__(members)
 
     def next(self) -> int:
         """Advance to the next position in the plan, and return the member at that position."""
@@ -85,13 +62,7 @@ class PlanCursor:
         return self.order[at]
 
     def _position(self) -> tuple[int, int]:
-        """Return two values: the current position in the plan's order, and how many times its end has been reached."""
         return self._at, self._passes
-
-    @property
-    def taken(self) -> int:
-        """The number of positions used so far in the current plan."""
-        return self.plan.taken(*self._position())
 
     @property
     def _next_index(self) -> int:
@@ -103,35 +74,9 @@ class PlanCursor:
         """The member that ``next`` would return."""
         return self.order[self._next_index]
 
-    @property
-    def last(self) -> int | None:
-        """The member selected last by this or an earlier plan, or None before the first selection."""
-        at, _ = self._position()
-        return self.order[at - 1] if at else self._last
-
-    def counts(self) -> Counter[int]:
-        """Return how many times the current plan has selected each member."""
-        return self.plan.counts(*self._position())
-
-    def totals(self) -> list[int]:
-        """Return how many times each member has been selected since the start."""
-        counts = self.counts()
-        return [before + counts[i] for i, before in enumerate(self._before)]
-
-    def selections(self) -> Selections:
-        """Return the current plan's selections in the form that policies expect."""
-        counts = self.counts()
-        return Selections(self.plan, tuple(counts[i] for i in range(len(self._before))), self.last)
-
-    def take_over(self, old: PlanCursor, mapping: Sequence[int | None]) -> None:
-        """Carry over the totals and the rotation from ``old``. Call this method before the first call of ``next``.
-
-        ``mapping`` contains the new index of each member of ``old``, or None for a member that was removed.
-        """
-        for now, total in zip(mapping, old.totals(), strict=True):
-            if now is not None:
-                self._before[now] += total
-        self._last = mapping[old.last] if old.last is not None else None
+    def is_same(self, one: int, other: int) -> bool:
+        """Return whether two results of ``next`` or ``due`` stand for the same selection."""
+        return one == other
 
 
 class RetransmissionCache:
@@ -164,6 +109,10 @@ class RetransmissionCache:
     def note(self, mark: int, member: int, now: float) -> None:
         at = mark % RETRANSMISSION_SLOTS
         self.marks[at], self.members[at], self.times[at] = mark, member, now
+
+    def count_repeated(self) -> None:
+        """Count a query that got the same member again."""
+        self.repeated += 1
 
 
 # The cells of a slot of FamilyAffinity. Times are in monotonic seconds, and lookups have numbers below OPEN
@@ -383,7 +332,7 @@ class MemberSelector:
         member = retransmissions.member(mark, now)
         # Even a retransmission gets another member if its previous one is no longer usable
         if member is not None and member in cursor.usable:
-            retransmissions.repeated += 1
+            retransmissions.count_repeated()
             return member
         member = cursor.next() if family is None else self.affinity.give(cursor, host, client[1], family, now)
         retransmissions.note(mark, member, now)

@@ -70,9 +70,9 @@ class NativePlanCursor(PlanCursor):
         self.cursor = store.add_cursor(affinity_window)
         super().__init__(members, self.cursor, affinity_window)
 
-    def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
+    def _begin(self, plan: Plan, usable: frozenset[int]) -> tuple[int, int]:
         super()._begin(plan, usable)
-        self.store.set_plan(self.cursor, plan.order, plan.repeat_from, tuple(usable))
+        return self.store.set_plan(self.cursor, plan.order, plan.repeat_from, tuple(usable))
 
     def next(self) -> int:
         return self.store.next(self.cursor)
@@ -92,9 +92,9 @@ class NativeListCursor(ListCursor):
         self.store = store
         super().__init__(members, store.add_cursor(affinity_window, answers), affinity_window, answers)
 
-    def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
+    def _begin(self, plan: Plan, usable: frozenset[int]) -> tuple[int, int]:
         super()._begin(plan, usable)
-        self.store.set_plan(
+        return self.store.set_plan(
             self.number, plan.order, plan.repeat_from, tuple(usable), plan.ranking, plan.probes, plan.light
         )
 

@@ -236,15 +236,22 @@ class Responder:
         else:
             self.table.count((entry.zone, entry.qtype, TRANSPORTS[transport], entry.rcode))
         cursor, family = entry.cursor, entry.family
-        body = entry.body(0 if cursor is None else self.selector.due(cursor, family, message, client, transport))
+        member = 0 if cursor is None else self.selector.due(cursor, family, message, client, transport)
+        response, whole = self._fit(entry.body(member), query, options, transport)
+        if cursor is not None and whole:
+            selected = self.selector.select(cursor, family, message, client, transport)
+            if not cursor.is_same(selected, member):  # native code has selected the due member in the meantime
+                response, whole = self._fit(entry.body(selected), query, options, transport)
+        self.truncated += not whole
+        return response
+
+    def _fit(self, body: ResponseBody, query: Query, options: EdnsOptions, transport: int) -> tuple[bytes, bool]:
+        """Return two values: the response, truncated if it is too long for the client, and whether it is whole."""
         limit = self._writer.limit(query, options, transport)
         response = self._writer.write_within(limit, query, body, options, self.wall)
         if response is None:
-            self.truncated += 1
-            return self._writer.write(query, truncated(body), options, self.wall)
-        if cursor is not None:
-            self.selector.select(cursor, family, message, client, transport)
-        return response
+            return self._writer.write(query, truncated(body), options, self.wall), False
+        return response, True
 
     def _precompile(self, entry: AnswerEntry, message: bytes, query: Query) -> None:
         if entry.external_aliases and self.allowed:

@@ -89,10 +89,10 @@ class BackupPlans:
             parts.backup = backup.plan_for_other(policy, theirs, now, ranks=ranks)
             usable = (*usable, *(i + self.members for i in backup.liveness.candidates))
             whole = blended_plan(parts.own, parts.backup, self.members, share, parts.credit)
-            cursor.set_plan(whole, usable)
+            cursor.set_plan(whole, usable, selections)
         else:
             assert parts.own is not None
-            cursor.set_plan(parts.own, usable)
+            cursor.set_plan(parts.own, usable, selections)
         return mine
 
     @property

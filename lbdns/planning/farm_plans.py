@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 
 from lbdns.answering.member_selection import PlanCursor
-from lbdns.answering.pool_cursors import PlanCursors, order_cursors
+from lbdns.answering.pool_cursors import PlanCursors, all_totals, order_cursors
 from lbdns.choosing.chooser import Chooser
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import Liveness, site_members
@@ -86,7 +86,8 @@ class FarmPlans:
         self._retry_at: dict[str, float] = {}  # pool whose planning has failed -> when to try again (monotonic s)
         self._counted: dict[str, Counter[str]] = {}  # pool -> answers when they were last counted
         self._rounds: Counter[str] = Counter()  # how often each pool has been planned
-        self._ended: Counter[tuple[str, str]] = Counter()  # answers from plans that have ended, by pool and policy
+        #: Answers by the cursors of earlier configurations, without those that the current cursors carry over
+        self._ended: Counter[tuple[str, str]] = Counter()
 
     def use(self, farm: Farm, cursors: PlanCursors, now: float) -> None:
         """Switch to another configuration, and keep the state of all members that it still contains.
@@ -119,9 +120,10 @@ class FarmPlans:
                 self.sites[pool.name] = SitePlans(pool, pool.sites)
                 if pool.name in sites:
                     self.sites[pool.name].take_over(sites[pool.name])
-        self._ended = ended
         self.shadows.use(farm, self.cursors)
-        self.cursors = cursors
+        self.cursors, self._ended = cursors, Counter()
+        ended.subtract(self.answers())
+        self._ended = ended
         self._outdated = {pool.name for pool in farm.pools}
         self._counted.clear()
         self._retry_at.clear()
@@ -130,8 +132,7 @@ class FarmPlans:
         """Return the number of this process's answers so far, keyed by pool (including removed pools) and policy."""
         found = self._ended.copy()
         for (pool, policy), cursor in self.cursors.items():
-            for part in order_cursors(cursor):
-                self._count_by_pool(found, pool, policy, part.counts())
+            self._count_by_pool(found, pool, policy, all_totals(cursor))
         return found
 
     def count_others(self, answers: OtherAnswers, now: float) -> None:
@@ -150,12 +151,12 @@ class FarmPlans:
         backup = self.backups.get(pool)
         return bool(self.choosers[pool].liveness.fail_open) and not (backup and backup.use.takes_all)
 
-    def _count_by_pool(self, answers: Counter[tuple[str, str]], pool: str, policy: str, counts: Counter[int]) -> None:
-        """Add the ``counts`` of a cursor's selections to ``answers``. Those of a backup's members count as answers of
-        the backup."""
-        backup, total = self.backups.get(pool), counts.total()
+    def _count_by_pool(self, answers: Counter[tuple[str, str]], pool: str, policy: str, counts: Sequence[int]) -> None:
+        """Add the ``counts`` of a cursor's selections, by member, to ``answers``. Those of a backup's members count as
+        answers of the backup."""
+        backup, total = self.backups.get(pool), sum(counts)
         if backup:
-            spilled = sum(count for member, count in counts.items() if member >= backup.members)
+            spilled = sum(counts[backup.members :])
             answers[backup.backup, policy] += spilled
             total -= spilled
         answers[pool, policy] += total
@@ -220,8 +221,6 @@ class FarmPlans:
         for policy in dict.fromkeys(pool.owners.values()):
             cursor = self.cursors.get((pool.name, policy))
             if cursor:
-                for part in order_cursors(cursor):
-                    self._count_by_pool(self._ended, pool.name, policy, part.counts())
                 self._set_plan(pool, policy, cursor, chooser, now)
         self._outdated.discard(pool.name)
         self._rounds[pool.name] += 1
@@ -243,7 +242,7 @@ class FarmPlans:
         else:
             selections = cursor.selections()
             plan = chooser.plan(policy, selections, now)
-            cursor.set_plan(plan, chooser.liveness.candidates)
+            cursor.set_plan(plan, chooser.liveness.candidates, selections)
         if selections and plan:
             self.shadows.follow(pool.name, policy, selections, plan, chooser, now)
 

@@ -167,8 +167,8 @@ class ShadowPlans:
             if (pool, policy) not in live:
                 continue
             name = self._configs[pool, policy].name
-            counts, size = live[pool, policy].counts(), len(self._members[pool])
-            totals = cursor.totals_after(sum(count for member, count in counts.items() if member < size))
+            counts, size = live[pool, policy].selections().counts, len(self._members[pool])
+            totals = cursor.totals_after(sum(counts[:size]))
             for member, count in zip(self._members[pool], totals, strict=True):
                 answers[pool, policy, name, member] = count
             diverted[pool, policy, name] = cursor.diverted

@@ -97,8 +97,9 @@ class SitePlans:
 
     def end_and_plan(self, policy: str, cursor: PlanCursor, chooser: Chooser, now: float) -> None:
         """End the plans of the cursors for all orders, and set their next ones."""
-        for order, part in enumerate(order_cursors(cursor)):
-            self._end(policy, order, part.selections(), chooser, now)
+        ended = [part.selections() for part in order_cursors(cursor)]
+        for order, selections in enumerate(ended):
+            self._end(policy, order, selections, chooser, now)
         candidates = [i for load in self._loads for i in load.members]
         view, answers = chooser.view(policy, now), [self._shares.answers_at(site) for site in range(len(self.names))]
         views = [
@@ -111,7 +112,7 @@ class SitePlans:
             if first := self._probes_of(order, probes):
                 begin = plan.repeat_from + len(first)
                 plan = replace(plan, order=(*first, *plan.order), repeat_from=begin, probes=len(first))
-            part.set_plan(plan, candidates)
+            part.set_plan(plan, candidates, ended[order])
 
     def _probes_of(self, order: int, probes: Sequence[int]) -> tuple[int, ...]:
         """Return which of the members to probe are probed with clients of the given order: those in the nearest site,

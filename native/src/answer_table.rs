@@ -1,6 +1,7 @@
 //! The precompiled answers for all pools, and the plan cursors that select their members. Python fills this table.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::member_lists::MemberLists;
 
@@ -21,15 +22,32 @@ pub struct Fragment {
     pub records: u16,
 }
 
+/// A plan in the form that a cursor needs.
+#[derive(Default)]
+pub struct CursorPlan {
+    order: Vec<u32>, // never empty once a plan is set
+    repeat_from: usize,
+    usable: Vec<bool>, // by member: whether retransmissions and joining lookups may still get it
+}
+
+impl CursorPlan {
+    /// `usable` lists every usable member, even members that are not in the plan.
+    pub fn new(order: Vec<u32>, repeat_from: usize, usable: &[u32]) -> CursorPlan {
+        let mut flags = vec![false; usable.iter().max().map_or(0, |most| *most as usize + 1)];
+        for member in usable {
+            flags[*member as usize] = true;
+        }
+        CursorPlan { order, repeat_from, usable: flags }
+    }
+}
+
 /// The plan cursor: a plan and the position of its next member.
 #[derive(Default)]
 pub struct Cursor {
-    pub order: Vec<u32>, // never empty once a plan is set
-    pub repeat_from: usize,
-    pub at: usize,
-    pub passes: u64,                // completed passes through the order
+    plan: CursorPlan,
+    at: usize,
+    passes: u64,                    // completed passes through the order
     pub affinity_window: f64,       // s: how long queries may join a lookup
-    usable: Vec<bool>,              // by member: whether retransmissions and joining lookups may still get it
     pub lists: Option<MemberLists>, // if answers name several members: numbers of lists take the place of members
 }
 
@@ -39,15 +57,19 @@ impl Cursor {
         Cursor { affinity_window, lists, ..Cursor::default() }
     }
 
-    /// Replace the plan, and start at its beginning.
-    ///
-    /// `usable` lists every usable member, even members that are not in the plan.
-    pub fn set_plan(&mut self, order: Vec<u32>, repeat_from: usize, usable: &[u32]) {
-        self.usable = vec![false; usable.iter().max().map_or(0, |most| *most as usize + 1)];
-        for member in usable {
-            self.usable[*member as usize] = true;
-        }
-        (self.order, self.repeat_from, self.at, self.passes) = (order, repeat_from, 0, 0);
+    /// Exchange the plan and `plan`, start at its beginning, and return the position at which the old plan has ended.
+    pub fn set_plan(&mut self, plan: &mut CursorPlan) -> (usize, u64) {
+        std::mem::swap(&mut self.plan, plan);
+        (std::mem::take(&mut self.at), std::mem::take(&mut self.passes))
+    }
+
+    pub fn has_plan(&self) -> bool {
+        !self.plan.order.is_empty()
+    }
+
+    /// Return the index in the plan's order, and the number of completed passes.
+    pub fn position(&self) -> (usize, u64) {
+        (self.at, self.passes)
     }
 
     /// Return whether a member, or the first member of a list that is still stored, may be selected again.
@@ -59,12 +81,12 @@ impl Cursor {
     }
 
     pub fn is_usable_member(&self, member: u32) -> bool {
-        self.usable.get(member as usize).copied().unwrap_or(false)
+        self.plan.usable.get(member as usize).copied().unwrap_or(false)
     }
 
     /// Return the number of a list with the members that `take_next` would select; changes no position.
     pub fn due(&mut self) -> u32 {
-        let at = if self.at < self.order.len() { self.at } else { self.repeat_from };
+        let at = if self.at < self.plan.order.len() { self.at } else { self.plan.repeat_from };
         self.selection(at)
     }
 
@@ -75,17 +97,18 @@ impl Cursor {
     }
 
     fn selection(&mut self, at: usize) -> u32 {
+        let plan = &self.plan;
         match &mut self.lists {
-            None => self.order[at],
-            Some(lists) => lists.remember(&self.order, self.repeat_from, at, &self.usable),
+            None => plan.order[at],
+            Some(lists) => lists.remember(&plan.order, plan.repeat_from, at, &plan.usable),
         }
     }
 
     /// Select the plan's next member or list, and advance. The caller must set a plan first.
     pub fn take_next(&mut self) -> u32 {
-        if self.at >= self.order.len() {
+        if self.at >= self.plan.order.len() {
             self.passes += 1;
-            self.at = self.repeat_from;
+            self.at = self.plan.repeat_from;
         }
         self.at += 1;
         self.selection(self.at - 1)
@@ -94,7 +117,7 @@ impl Cursor {
 
 /// All precompiled answers to one question.
 pub struct Entry {
-    pub key: Box<[u8]>, // the question's bytes, in lower case
+    pub key: Arc<[u8]>, // the question's bytes, in lower case
     pub cursor: Option<usize>,
     pub family: Option<usize>, // the type's number for address family affinity; None if it takes no part
     pub kinds: Vec<Vec<Variant>>, // by kind: one variant per member, or a single one; empty until compiled
@@ -108,8 +131,11 @@ pub struct AnswerTable {
     pub truncated: Vec<Variant>,           // by kind: the truncated response, which makes the client retry over TCP
     pub cursors: Vec<Cursor>,
     entries: Vec<Entry>,
-    places: HashMap<Box<[u8]>, usize>,
+    places: HashMap<Arc<[u8]>, usize>,
 }
+
+/// The number of queries for each question.
+type QuestionCounts = Vec<(Arc<[u8]>, u64)>;
 
 type Shapes = HashMap<Box<[u8]>, usize>;
 
@@ -150,8 +176,9 @@ impl AnswerTable {
         kind: usize,
         variants: Vec<Variant>,
     ) {
-        let place = *self.places.entry(key.into()).or_insert_with(|| {
-            self.entries.push(Entry { key: key.into(), cursor, family, kinds: Vec::new(), queries: 0 });
+        let key: Arc<[u8]> = key.into();
+        let place = *self.places.entry(key.clone()).or_insert_with(|| {
+            self.entries.push(Entry { key, cursor, family, kinds: Vec::new(), queries: 0 });
             self.entries.len() - 1
         });
         let kinds = &mut self.entries[place].kinds;
@@ -161,18 +188,19 @@ impl AnswerTable {
         kinds[kind] = variants;
     }
 
-    /// Remove all entries; the plan cursors stay.
-    pub fn forget(&mut self) {
-        self.entries.clear();
+    /// Remove and return all entries, and what `take_counts` would have returned; the plan cursors stay.
+    pub fn forget(&mut self) -> (Vec<Entry>, QuestionCounts) {
+        let counts = self.take_counts();
         self.places.clear();
+        (std::mem::take(&mut self.entries), counts)
     }
 
     /// Return the number of queries answered since the last call, by question, and reset all numbers.
-    pub fn take_counts(&mut self) -> Vec<(&[u8], u64)> {
+    pub fn take_counts(&mut self) -> QuestionCounts {
         self.entries
             .iter_mut()
             .filter(|entry| entry.queries > 0)
-            .map(|entry| (&*entry.key, std::mem::take(&mut entry.queries)))
+            .map(|entry| (entry.key.clone(), std::mem::take(&mut entry.queries)))
             .collect()
     }
 }

@@ -1,10 +1,11 @@
 //! The Python classes of the module `lbdns_native`, which only convert types.
 //!
-//! The GIL is held while a batch is answered: no call in a batch blocks, and reacquiring the GIL can take 5 ms while
-//! another thread reads a large zone.
+//! Each class holds its state behind a lock, so that several threads can use it. The locks are held for a few
+//! microseconds, never while Python code runs, and in the order of the fields of `Tables`.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,10 +16,11 @@ use crate::planning_binding;
 use crate::report_batch_binding::{ReportBatch, ReportKeys};
 use crate::report_binding::ReportEnvelope;
 use crate::report_figures_binding::{HostCapacity, ReportScore};
+use crate::tables::lock;
 use crate::{answer_table, cookies, datagram_batch, family_affinity, rate_limiter, retransmission_cache, siphash};
 
 /// The version of the interface to Python; `lbdns.answering.plane` rejects extensions with another version.
-const INTERFACE: u32 = 5;
+const INTERFACE: u32 = 6;
 
 type Parts = (Vec<u8>, Vec<u8>);
 
@@ -33,8 +35,8 @@ fn address(host: &str) -> PyResult<IpAddr> {
     plain.parse().map_err(|_| PyValueError::new_err(format!("{host:?} is not an IP address")))
 }
 
-#[pyclass]
-pub struct AnswerTable(pub answer_table::AnswerTable);
+#[pyclass(frozen)]
+pub struct AnswerTable(pub Arc<Mutex<answer_table::AnswerTable>>);
 
 #[pymethods]
 impl AnswerTable {
@@ -47,21 +49,25 @@ impl AnswerTable {
         let boxed =
             |shapes: HashMap<Vec<u8>, usize>| shapes.into_iter().map(|(shape, kind)| (shape.into(), kind)).collect();
         let truncated = truncated.into_iter().map(variant).collect::<PyResult<_>>()?;
-        Ok(AnswerTable(answer_table::AnswerTable::new(boxed(shapes), boxed(cookie_shapes), truncated)))
+        let table = answer_table::AnswerTable::new(boxed(shapes), boxed(cookie_shapes), truncated);
+        Ok(AnswerTable(Arc::new(Mutex::new(table))))
     }
 
     /// Add a plan cursor and return its number. Queries may join a lookup for `affinity_window` s.
     #[pyo3(signature = (affinity_window, answers = 1))]
-    fn add_cursor(&mut self, affinity_window: f64, answers: usize) -> usize {
-        self.0.cursors.push(answer_table::Cursor::new(affinity_window, answers));
-        self.0.cursors.len() - 1
+    fn add_cursor(&self, affinity_window: f64, answers: usize) -> usize {
+        let mut table = lock(&self.0);
+        table.cursors.push(answer_table::Cursor::new(affinity_window, answers));
+        table.cursors.len() - 1
     }
 
+    /// Replace a cursor's plan, and return the position at which the plan before it has ended, as `position` does.
+    ///
     /// Only cursors whose answers name several members use `ranking`, `probes` and `light`.
     #[pyo3(signature = (cursor, order, repeat_from, usable, ranking = Vec::new(), probes = 0, light = false))]
     #[allow(clippy::too_many_arguments)]
     fn set_plan(
-        &mut self,
+        &self,
         cursor: usize,
         order: Vec<u32>,
         repeat_from: usize,
@@ -69,40 +75,42 @@ impl AnswerTable {
         ranking: Vec<u32>,
         probes: usize,
         light: bool,
-    ) -> PyResult<()> {
+    ) -> PyResult<(usize, u64)> {
         if repeat_from >= order.len() {
             return Err(PyValueError::new_err("a plan needs an order, and repeat_from must be an index into it"));
         }
-        self.0.cursors[cursor].set_plan(order, repeat_from, &usable);
-        if let Some(lists) = &mut self.0.cursors[cursor].lists {
+        let mut plan = answer_table::CursorPlan::new(order, repeat_from, &usable);
+        let mut table = lock(&self.0);
+        let ended = table.cursors[cursor].set_plan(&mut plan);
+        if let Some(lists) = &mut table.cursors[cursor].lists {
             lists.set_plan(ranking, probes, light);
         }
-        Ok(())
+        drop(table); // the old plan is freed afterwards
+        Ok(ended)
     }
 
     /// Return a cursor's position: the index in the plan's order, and the number of completed passes.
     fn position(&self, cursor: usize) -> (usize, u64) {
-        let cursor = &self.0.cursors[cursor];
-        (cursor.at, cursor.passes)
+        lock(&self.0).cursors[cursor].position()
     }
 
-    fn next(&mut self, cursor: usize) -> PyResult<u32> {
-        Ok(self.cursor(cursor)?.take_next())
+    fn next(&self, cursor: usize) -> PyResult<u32> {
+        Ok(with_plan(&mut lock(&self.0), cursor)?.take_next())
     }
 
     /// Return the number of a list with the members that `next` would return.
-    fn due(&mut self, cursor: usize) -> PyResult<u32> {
-        Ok(self.cursor(cursor)?.due())
+    fn due(&self, cursor: usize) -> PyResult<u32> {
+        Ok(with_plan(&mut lock(&self.0), cursor)?.due())
     }
 
     /// Return the members of a list, or no members if the list is no longer stored.
     fn members(&self, cursor: usize, number: u32) -> Vec<u32> {
-        self.0.cursors[cursor].members(number).collect()
+        lock(&self.0).cursors[cursor].members(number).collect()
     }
 
     /// Return whether a list is stored and its first member is usable.
     fn begins_usable(&self, cursor: usize, number: u32) -> bool {
-        self.0.cursors[cursor].is_usable(number)
+        lock(&self.0).cursors[cursor].is_usable(number)
     }
 
     /// `fragments` contains, by member, the first byte, the end and the number of the member's records in the tail; it
@@ -110,7 +118,7 @@ impl AnswerTable {
     #[pyo3(signature = (key, cursor, family, kind, variants, fragments = Vec::new()))]
     #[allow(clippy::too_many_arguments)]
     fn keep(
-        &mut self,
+        &self,
         key: &[u8],
         cursor: Option<usize>,
         family: Option<usize>,
@@ -126,32 +134,38 @@ impl AnswerTable {
             }
             variant.fragment = answer_table::Fragment { begin, end, records };
         }
-        self.0.keep(key, cursor, family, kind, variants);
+        lock(&self.0).keep(key, cursor, family, kind, variants);
         Ok(())
     }
 
-    fn forget(&mut self) {
-        self.0.forget();
+    /// Remove all entries, and return the counts that `take_counts` would have returned.
+    fn forget<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u64)> {
+        let (entries, counts) = lock(&self.0).forget();
+        drop(entries);
+        counted(py, counts)
     }
 
-    fn take_counts<'py>(&mut self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u64)> {
-        self.0.take_counts().into_iter().map(|(key, queries)| (PyBytes::new(py, key), queries)).collect()
-    }
-}
-
-impl AnswerTable {
-    /// Return a cursor with a plan; raises ValueError if no plan has been set.
-    fn cursor(&mut self, number: usize) -> PyResult<&mut answer_table::Cursor> {
-        let cursor = &mut self.0.cursors[number];
-        if cursor.order.is_empty() {
-            return Err(PyValueError::new_err("no plan is set"));
-        }
-        Ok(cursor)
+    fn take_counts<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u64)> {
+        let counts = lock(&self.0).take_counts();
+        counted(py, counts)
     }
 }
 
-#[pyclass]
-pub struct RateLimiter(pub rate_limiter::RateLimiter);
+fn counted(py: Python<'_>, counts: Vec<(Arc<[u8]>, u64)>) -> Vec<(Bound<'_, PyBytes>, u64)> {
+    counts.into_iter().map(|(key, queries)| (PyBytes::new(py, &key), queries)).collect()
+}
+
+/// Return a cursor with a plan; raises ValueError if no plan has been set.
+fn with_plan(table: &mut answer_table::AnswerTable, number: usize) -> PyResult<&mut answer_table::Cursor> {
+    let cursor = &mut table.cursors[number];
+    if !cursor.has_plan() {
+        return Err(PyValueError::new_err("no plan is set"));
+    }
+    Ok(cursor)
+}
+
+#[pyclass(frozen)]
+pub struct RateLimiter(pub Arc<Mutex<rate_limiter::RateLimiter>>);
 
 #[pymethods]
 impl RateLimiter {
@@ -167,112 +181,109 @@ impl RateLimiter {
             .into_iter()
             .map(|(host, prefix)| Ok(rate_limiter::Network { address: address(&host)?, prefix }))
             .collect::<PyResult<_>>()?;
-        Ok(RateLimiter(rate_limiter::RateLimiter::new(rate_limiter::Rules {
-            limit,
-            slip,
-            ipv4_prefix,
-            ipv6_prefix,
-            exempt,
-        })))
+        let rules = rate_limiter::Rules { limit, slip, ipv4_prefix, ipv6_prefix, exempt };
+        Ok(RateLimiter(Arc::new(Mutex::new(rate_limiter::RateLimiter::new(rules)))))
     }
 
-    fn tick(&mut self, now: f64) {
-        self.0.tick(now);
+    fn tick(&self, now: f64) {
+        lock(&self.0).tick(now);
     }
 
-    fn count(&mut self, host: &str, kind: &[u8]) -> PyResult<u32> {
-        Ok(self.0.count(address(host)?, kind))
+    fn count(&self, host: &str, kind: &[u8]) -> PyResult<u32> {
+        let address = address(host)?;
+        Ok(lock(&self.0).count(address, kind))
     }
 
-    fn drops(&mut self, over: u32, host: &str) -> PyResult<bool> {
-        Ok(self.0.drops(over, address(host)?))
+    fn drops(&self, over: u32, host: &str) -> PyResult<bool> {
+        let address = address(host)?;
+        Ok(lock(&self.0).drops(over, address))
     }
 
     #[getter]
     fn dropped(&self) -> u64 {
-        self.0.dropped
+        lock(&self.0).dropped
     }
 
     #[getter]
     fn cut(&self) -> u64 {
-        self.0.cut
+        lock(&self.0).cut
     }
 
     #[getter]
     fn last(&self) -> String {
-        self.0.last.map_or_else(String::new, |address| address.to_string())
+        let last = lock(&self.0).last;
+        last.map_or_else(String::new, |address| address.to_string())
     }
 }
 
-#[pyclass]
-pub struct RetransmissionCache(pub retransmission_cache::RetransmissionCache);
+#[pyclass(frozen)]
+pub struct RetransmissionCache(pub Arc<Mutex<retransmission_cache::RetransmissionCache>>);
 
 #[pymethods]
 impl RetransmissionCache {
     #[new]
     fn new() -> RetransmissionCache {
-        RetransmissionCache(retransmission_cache::RetransmissionCache::new())
+        RetransmissionCache(Arc::default())
     }
 
     fn mark(&self, host: &str, port: u16, query: &[u8]) -> PyResult<u64> {
-        Ok(self.0.mark(address(host)?, port, query))
+        let address = address(host)?;
+        Ok(lock(&self.0).mark(address, port, query))
     }
 
     fn member(&self, mark: u64, now: f64) -> Option<u32> {
-        self.0.member(mark, now)
+        lock(&self.0).member(mark, now)
     }
 
-    fn note(&mut self, mark: u64, member: u32, now: f64) {
-        self.0.note(mark, member, now);
+    fn note(&self, mark: u64, member: u32, now: f64) {
+        lock(&self.0).note(mark, member, now);
+    }
+
+    fn count_repeated(&self) {
+        lock(&self.0).repeated += 1;
     }
 
     #[getter]
     fn repeated(&self) -> u64 {
-        self.0.repeated
-    }
-
-    #[setter]
-    fn set_repeated(&mut self, repeated: u64) {
-        self.0.repeated = repeated;
+        lock(&self.0).repeated
     }
 }
 
-#[pyclass]
-pub struct FamilyAffinity(pub family_affinity::FamilyAffinity);
+#[pyclass(frozen)]
+pub struct FamilyAffinity(pub Arc<Mutex<family_affinity::FamilyAffinity>>);
 
 #[pymethods]
 impl FamilyAffinity {
     #[new]
     fn new() -> FamilyAffinity {
-        FamilyAffinity(family_affinity::FamilyAffinity::new())
+        FamilyAffinity(Arc::default())
     }
 
     fn mark(&self, host: &str, number: usize) -> PyResult<u64> {
-        Ok(self.0.mark(address(host)?, number))
+        let address = address(host)?;
+        Ok(lock(&self.0).mark(address, number))
     }
 
     fn member(&self, mark: u64, port: u16, family: usize, now: f64, window: f64) -> PyResult<Option<u32>> {
         demand_type(family)?;
-        Ok(self.0.member(mark, port, family, now, window))
+        Ok(lock(&self.0).member(mark, port, family, now, window))
     }
 
     /// `cursor` must be a plan cursor that is backed by a native `AnswerTable`.
-    fn give(&mut self, cursor: &Bound<'_, PyAny>, host: &str, port: u16, family: usize, now: f64) -> PyResult<u32> {
+    fn give(&self, cursor: &Bound<'_, PyAny>, host: &str, port: u16, family: usize, now: f64) -> PyResult<u32> {
         demand_type(family)?;
         let number = cursor.getattr("number")?.extract()?;
-        let mut table = cursor.getattr("store")?.extract::<PyRefMut<'_, AnswerTable>>()?;
-        let cursor = table.cursor(number)?;
-        Ok(self.0.give((address(host)?, port), number, cursor, family, now))
+        let store = cursor.getattr("store")?.extract::<PyRef<'_, AnswerTable>>()?;
+        let address = address(host)?;
+        let mut table = lock(&store.0);
+        let cursor = with_plan(&mut table, number)?;
+        let member = lock(&self.0).give((address, port), number, cursor, family, now);
+        Ok(member)
     }
 
     #[getter]
     fn coherent(&self) -> u64 {
-        self.0.coherent
-    }
-
-    #[setter]
-    fn set_coherent(&mut self, coherent: u64) {
-        self.0.coherent = coherent;
+        lock(&self.0).coherent
     }
 }
 
@@ -283,8 +294,8 @@ fn demand_type(family: usize) -> PyResult<()> {
     Err(PyValueError::new_err("the type must be a number below 3: A, AAAA or HTTPS"))
 }
 
-#[pyclass]
-pub struct ServerCookies(pub cookies::ServerCookies);
+#[pyclass(frozen)]
+pub struct ServerCookies(pub Arc<cookies::ServerCookies>);
 
 #[pymethods]
 impl ServerCookies {
@@ -297,7 +308,7 @@ impl ServerCookies {
         if secrets.is_empty() {
             return Err(PyValueError::new_err("cookies need at least one secret"));
         }
-        Ok(ServerCookies(cookies::ServerCookies::new(secrets)))
+        Ok(ServerCookies(Arc::new(cookies::ServerCookies::new(secrets))))
     }
 
     fn answer<'py>(

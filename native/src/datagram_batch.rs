@@ -59,6 +59,7 @@ pub fn socket_address(name: &libc::sockaddr_storage) -> Option<(IpAddr, u16, u32
 pub struct UnansweredQuery {
     pub query: Vec<u8>,
     pub peer: Peer,
+    pub is_sampled: bool, // for the query log
 }
 
 /// A query sampled for the query log, with its response.
@@ -80,8 +81,9 @@ pub struct DatagramBatch {
     received: Box<[libc::mmsghdr]>,
     sent: Box<[libc::mmsghdr]>,
     pub sampler: Option<QuerySampler>,
-    pub samples: Vec<Sample>,           // sampled from the last batch and already finished
-    pub sampled_unanswered: Vec<usize>, // sampled from the last batch, for the slow path: indices into Done::unanswered
+    pub samples: Vec<Sample>, // sampled from the last batch and already finished
+    read: usize,              // datagrams of the last batch
+    responses_ready: usize,   // answers that `send` has yet to send
 }
 
 // SAFETY: the pointers lead only to boxes that this value owns; moving the value doesn't move their contents
@@ -91,10 +93,26 @@ unsafe impl Sync for DatagramBatch {}
 /// The result of one batch.
 #[derive(Default)]
 pub struct Done {
-    pub queries: usize,
-    pub unsent: usize, // responses that the kernel refused
-    pub shed: usize,   // slow-path queries left unanswered because of overload
+    pub shed: usize, // slow-path queries left unanswered because of overload
     pub unanswered: Vec<UnansweredQuery>,
+}
+
+/// How many slow-path queries a batch may leave.
+#[derive(Clone, Copy)]
+pub struct Room {
+    pub left: usize,
+    pub only_sound: bool, // during overload: none that looks unsound
+}
+
+impl Room {
+    pub fn new(is_overloaded: bool) -> Room {
+        Room { left: if is_overloaded { SPARED } else { usize::MAX }, only_sound: is_overloaded }
+    }
+
+    /// Report whether to shed a slow-path query; `before` earlier queries in the batch were not shed.
+    fn sheds(&self, query: &[u8], before: usize) -> bool {
+        before >= self.left || (self.only_sound && !looks_sound(query))
+    }
 }
 
 impl DatagramBatch {
@@ -112,7 +130,8 @@ impl DatagramBatch {
                 sent: vec![zeroed(); BATCH].into(),
                 sampler: None,
                 samples: Vec::new(),
-                sampled_unanswered: Vec::new(),
+                read: 0,
+                responses_ready: 0,
             }
         };
         for at in 0..BATCH {
@@ -135,71 +154,74 @@ impl DatagramBatch {
         header.msg_controllen = CONTROL as _;
     }
 
-    /// Read up to one batch of waiting datagrams, send the fast path's answers, and return the other queries.
-    ///
-    /// If `overloaded` is true, only the first few well-formed slow-path queries are returned, and all other slow-path
-    /// queries are counted as shed. Returns an error if reading from the socket fails.
-    pub fn drain(&mut self, fd: RawFd, context: &mut Context, overloaded: bool) -> io::Result<Done> {
+    /// Read up to one batch of waiting datagrams, and return their number. Returns an error if reading fails.
+    pub fn receive(&mut self, fd: RawFd) -> io::Result<usize> {
+        for at in 0..self.read {
+            self.prepare(at);
+        }
+        self.read = 0;
         let flags = libc::MSG_DONTWAIT;
         // SAFETY: every header points to buffers of the stated lengths, which live as long as self
         let count = unsafe { libc::recvmmsg(fd, self.received.as_mut_ptr(), BATCH as _, flags as _, ptr::null_mut()) };
         if count < 0 {
             let error = io::Error::last_os_error();
-            return if error.kind() == io::ErrorKind::WouldBlock { Ok(Done::default()) } else { Err(error) };
+            return if error.kind() == io::ErrorKind::WouldBlock { Ok(0) } else { Err(error) };
         }
-        let mut done = Done { queries: count as usize, ..Done::default() };
-        let mut responses = 0;
+        self.read = count as usize;
+        Ok(self.read)
+    }
+
+    /// Answer the queries of the batch on the fast path, and return the others; `send` sends the answers.
+    ///
+    /// Of the others, at most `room.left` are returned. All further ones are counted as shed.
+    pub fn answer(&mut self, context: &mut Context, room: Room) -> Done {
+        let mut done = Done::default();
         let mut sampled_at = self.first_sample();
-        for at in 0..count as usize {
+        self.responses_ready = 0;
+        for at in 0..self.read {
             let length = (self.received[at].msg_len as usize).min(MAX_QUERY);
             let query = &self.queries[at][..length];
             let peer = self.peer(at);
             let Some((address, port, _, _)) = peer.address() else { continue };
             let begin = (at >= sampled_at).then(Instant::now);
             let outcome = context.answer(query, address, port, &mut self.responses[at]);
+            let is_slow = matches!(outcome, Outcome::SlowPath) && deserves_answer(query);
+            let is_shed = is_slow && room.sheds(query, done.unanswered.len());
+            let is_left = is_slow && !is_shed;
             if let Some(begin) = begin {
-                let is_slow = matches!(outcome, Outcome::SlowPath) && deserves_answer(query);
-                if is_slow && !(overloaded && sheds(query, done.unanswered.len())) {
-                    self.sampled_unanswered.push(done.unanswered.len());
-                } else {
+                if !is_left {
                     let response = match outcome {
                         Outcome::Response(length) => Some(self.responses[at][..length].to_vec()),
                         Outcome::Dropped | Outcome::SlowPath => None,
                     };
-                    self.samples.push(Sample {
-                        query: query.to_vec(),
-                        peer: peer.clone(),
-                        response,
-                        took: begin.elapsed(),
-                    });
+                    let (query, peer) = (query.to_vec(), peer.clone());
+                    self.samples.push(Sample { query, peer, response, took: begin.elapsed() });
                 }
                 sampled_at = self.sampler.as_mut().map_or(BATCH, |sampler| sampler.after(at as u64) as usize);
             }
-            match outcome {
-                Outcome::Response(length) => {
-                    self.answer(at, responses, length);
-                    responses += 1;
-                }
-                Outcome::Dropped => {}
-                Outcome::SlowPath if !deserves_answer(query) => {}
-                Outcome::SlowPath if overloaded && sheds(query, done.unanswered.len()) => done.shed += 1,
-                Outcome::SlowPath => done.unanswered.push(UnansweredQuery { query: query.to_vec(), peer }),
+            done.shed += usize::from(is_shed);
+            if let Outcome::Response(length) = outcome {
+                self.prepare_response(at, self.responses_ready, length);
+                self.responses_ready += 1;
+            } else if is_left {
+                done.unanswered.push(UnansweredQuery { query: query.to_vec(), peer, is_sampled: begin.is_some() });
             }
         }
         if let Some(sampler) = &mut self.sampler {
-            sampler.pass(count as u64);
+            sampler.pass(self.read as u64);
         }
-        done.unsent = send(fd, &mut self.sent[..responses]);
-        for at in 0..count as usize {
-            self.prepare(at);
-        }
-        Ok(done)
+        done
+    }
+
+    /// Send the answers of the batch, and return how many the kernel refused.
+    pub fn send(&mut self, fd: RawFd) -> usize {
+        let ready = std::mem::take(&mut self.responses_ready);
+        send(fd, &mut self.sent[..ready])
     }
 
     /// Clear the last batch's samples, and return the index of the first query to sample (at least `BATCH` if none).
     fn first_sample(&mut self) -> usize {
         self.samples.clear();
-        self.sampled_unanswered.clear();
         self.sampler.as_ref().map_or(BATCH, |sampler| sampler.first() as usize)
     }
 
@@ -215,7 +237,7 @@ impl DatagramBatch {
     }
 
     /// Put the answer to datagram `at`, which is `length` bytes long, at index `place` of the messages to send.
-    fn answer(&mut self, at: usize, place: usize, length: usize) {
+    fn prepare_response(&mut self, at: usize, place: usize, length: usize) {
         self.out_pieces[at].iov_len = length;
         let mut header = self.received[at].msg_hdr;
         header.msg_iov = &mut self.out_pieces[at];
@@ -229,11 +251,6 @@ impl DatagramBatch {
 /// Report whether a message may be answered; responses and messages shorter than a header may not.
 fn deserves_answer(message: &[u8]) -> bool {
     message.len() >= HEADER && message[2] & 0x80 == 0
-}
-
-/// Report whether to shed a slow-path query during overload; `before` earlier queries in the batch were not shed.
-fn sheds(query: &[u8], before: usize) -> bool {
-    before == SPARED || !looks_sound(query)
 }
 
 /// Report whether a header is typical of a query: one question, no answers, and at most two additional records.

@@ -7,8 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::binding::{AnswerTable, FamilyAffinity, RateLimiter, RetransmissionCache, ServerCookies};
-use crate::fast_path::Context;
-use crate::{datagram_batch, query_sampler};
+use crate::datagram_batch;
+use crate::datagram_batch::Room;
+use crate::query_sampler::QuerySampler;
+use crate::tables::Tables;
 
 /// The destination of the response to a query that takes the slow path.
 #[pyclass(frozen)]
@@ -18,7 +20,7 @@ pub struct Peer(datagram_batch::Peer);
 #[pyclass]
 pub struct DatagramBatch(datagram_batch::DatagramBatch);
 
-type Unanswered<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyTuple>, Peer)>;
+type Unanswered<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyTuple>, Peer, bool)>;
 type Samples<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyTuple>, Option<Bound<'py, PyBytes>>, f64)>;
 
 /// Return a client's address in Python's form: (host, port) or, for IPv6, (host, port, flow information, scope id).
@@ -31,6 +33,38 @@ fn client<'py>(py: Python<'py>, peer: &datagram_batch::Peer) -> PyResult<Option<
     }))
 }
 
+fn unanswered(py: Python<'_>, queries: Vec<datagram_batch::UnansweredQuery>) -> PyResult<Unanswered<'_>> {
+    let mut found = Vec::with_capacity(queries.len());
+    for left in queries {
+        let Some(client) = client(py, &left.peer)? else { continue };
+        found.push((PyBytes::new(py, &left.query), client, Peer(left.peer), left.is_sampled));
+    }
+    Ok(found)
+}
+
+fn tables_of(
+    table: &AnswerTable,
+    limiter: &RateLimiter,
+    retransmissions: &RetransmissionCache,
+    affinity: &FamilyAffinity,
+    cookies: Option<&ServerCookies>,
+) -> Tables {
+    Tables {
+        table: table.0.clone(),
+        limiter: limiter.0.clone(),
+        retransmissions: retransmissions.0.clone(),
+        affinity: affinity.0.clone(),
+        cookies: cookies.map(|cookies| cookies.0.clone()),
+    }
+}
+
+fn sampler(part: f64, seed: u64) -> PyResult<Option<QuerySampler>> {
+    if !(0.0..=1.0).contains(&part) {
+        return Err(PyValueError::new_err("the fraction must be between 0 and 1"));
+    }
+    Ok((part > 0.0).then(|| QuerySampler::new(part, seed)))
+}
+
 #[pymethods]
 impl DatagramBatch {
     #[new]
@@ -41,59 +75,45 @@ impl DatagramBatch {
     /// Read at most one batch of queries, and send the answers from the fast path.
     ///
     /// Returns the number of queries read, the number of responses that the kernel refused, the number of queries shed
-    /// during overload, and the queries for the slow path, as (query, client address, peer). Raises OSError if reading
-    /// fails.
+    /// during overload, and the queries for the slow path, as (query, client address, peer, whether it is sampled).
+    /// Raises OSError if reading fails.
     #[allow(clippy::too_many_arguments)]
     fn drain<'py>(
         &mut self,
         py: Python<'py>,
         fd: i32,
-        table: &mut AnswerTable,
-        limiter: &mut RateLimiter,
-        retransmissions: &mut RetransmissionCache,
-        affinity: &mut FamilyAffinity,
+        table: &AnswerTable,
+        limiter: &RateLimiter,
+        retransmissions: &RetransmissionCache,
+        affinity: &FamilyAffinity,
         cookies: Option<&ServerCookies>,
         now: f64,
         wall: f64,
         overloaded: bool,
     ) -> PyResult<(usize, usize, usize, Unanswered<'py>)> {
-        let mut context = Context {
-            table: &mut table.0,
-            limiter: &mut limiter.0,
-            retransmissions: &mut retransmissions.0,
-            affinity: &mut affinity.0,
-            cookies: cookies.map(|cookies| &cookies.0),
-            now,
-            wall: wall as u64,
-        };
-        let done = self.0.drain(fd, &mut context, overloaded).map_err(PyOSError::new_err)?;
-        let mut unanswered = Vec::with_capacity(done.unanswered.len());
-        for query in done.unanswered {
-            let Some(client) = client(py, &query.peer)? else { continue };
-            unanswered.push((PyBytes::new(py, &query.query), client, Peer(query.peer)));
-        }
-        Ok((done.queries, done.unsent, done.shed, unanswered))
+        let tables = tables_of(table, limiter, retransmissions, affinity, cookies);
+        let queries = self.0.receive(fd).map_err(PyOSError::new_err)?;
+        let room = Room::new(overloaded);
+        let done = tables.with_context(now, wall as u64, |context| self.0.answer(context, room));
+        let unsent = self.0.send(fd);
+        Ok((queries, unsent, done.shed, unanswered(py, done.unanswered)?))
     }
 
     /// Set the fraction of queries to sample for the query log; 0 stops sampling.
     fn sample(&mut self, part: f64, seed: u64) -> PyResult<()> {
-        if !(0.0..=1.0).contains(&part) {
-            return Err(PyValueError::new_err("the fraction must be between 0 and 1"));
-        }
-        self.0.sampler = (part > 0.0).then(|| query_sampler::QuerySampler::new(part, seed));
+        self.0.sampler = sampler(part, seed)?;
         Ok(())
     }
 
-    /// Return the last batch's samples: finished ones as (query, client address, response or None, seconds), and the
-    /// indices of the sampled queries left for the slow path.
-    fn take_samples<'py>(&mut self, py: Python<'py>) -> PyResult<(Samples<'py>, Vec<usize>)> {
+    /// Return the finished samples of the last batch, as (query, client address, response or None, seconds).
+    fn take_samples<'py>(&mut self, py: Python<'py>) -> PyResult<Samples<'py>> {
         let mut samples = Vec::with_capacity(self.0.samples.len());
         for sample in self.0.samples.drain(..) {
             let Some(client) = client(py, &sample.peer)? else { continue };
             let response = sample.response.map(|response| PyBytes::new(py, &response));
             samples.push((PyBytes::new(py, &sample.query), client, response, sample.took.as_secs_f64()));
         }
-        Ok((samples, std::mem::take(&mut self.0.sampled_unanswered)))
+        Ok(samples)
     }
 
     /// Send the response to a query that took the slow path, and return whether the kernel accepted the response.

@@ -10,6 +10,7 @@
 //!       retransmission_cache the member that each recent query got
 //!       family_affinity      one member for the A, AAAA and HTTPS queries of a client
 //!       cookies              DNS cookies, hashed with siphash
+//!     tables                 all of these, with the locks that Python and the threads share
 //!     query_sampler          chooses the queries for the query log
 //! report_binding             the Python class of a report datagram: type conversions only
 //!   report_envelope          splits, verifies and decodes a report datagram
@@ -44,3 +45,4 @@ pub mod report_figures;
 mod report_figures_binding;
 pub mod retransmission_cache;
 pub mod siphash;
+pub mod tables;

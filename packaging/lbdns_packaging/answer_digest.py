@@ -88,7 +88,7 @@ def answer_batch(batch: DatagramBatch, sock: socket.socket, responder: Responder
         sock.fileno(), responder.table.native, responder.limiter, selector.retransmissions, selector.affinity,
         responder.cookies, responder.now, responder.wall, False,
     )  # fmt: skip
-    for query, client, peer in unanswered:
+    for query, client, peer, _ in unanswered:
         response = responder.respond_slowly(query, client)
         if not isinstance(response, bytes) or not batch.reply(sock.fileno(), peer, response):
             raise SystemExit(f"no response to {query.hex()}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import dns.edns
 import dns.flags
@@ -10,8 +11,22 @@ import dns.rcode
 import pytest
 
 from lbdns.answering.answer_table import AnswerTable
-from tests.answering.asking import TCP, UDP, ask, client, fresh, make_query, make_responder, read, with_additional
+from lbdns.answering.message_writer import ResponseWriter
+from lbdns.answering.plane import Plane
+from tests.answering.asking import (
+    TCP,
+    UDP,
+    ask,
+    client,
+    fresh,
+    make_query,
+    make_responder,
+    read,
+    short,
+    with_additional,
+)
 from tests.answering.farms import hobbit, pool
+from tests.planes import PLANES
 
 # EDNS
 
@@ -160,3 +175,34 @@ def test_the_limit_is_exact(length: int) -> None:
     assert isinstance(whole, bytes)
     assert len(whole) == 12 + 17 + 12 + 2 + length
     assert bool(read(wire).flags & dns.flags.TC) is (len(whole) > 512)
+
+
+# Selections by other threads
+
+
+@pytest.mark.parametrize("plane", PLANES)
+@pytest.mark.parametrize("answers", [1, 2])
+def test_a_response_names_the_member_that_is_selected_for_it(
+    plane: Plane, answers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of the native part may select the due member while the slow path writes the response that names it."""
+    responder = make_responder(hobbit(pool(answer="address", answers=answers)), plane)
+    responder.tick(1000.0, 0.0)
+    cursor = responder.table.cursors["web", "round_robin"]
+    write = ResponseWriter.write_within
+    writes: list[tuple[Any, ...]] = []
+
+    def write_while_another_selects(*args: Any) -> bytes | None:
+        if not writes:
+            cursor.next()
+        writes.append(args)
+        return write(*args)
+
+    monkeypatch.setattr(ResponseWriter, "write_within", write_while_another_selects)
+    query, resolver = make_query("round.robin.hobbit"), client()
+    responses = [responder.respond_slowly(query, resolver) for _ in range(2)]
+    assert responses[0] == responses[1], "the retransmission gets the member that was counted"
+    assert short(read(responses[0]).answer)[0][2] == "127.0.0.17"
+    assert cursor.totals() == [1, 1, 0]
+    assert responder.truncated == 0
+    assert len(writes) == 3

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Sequence
 from functools import partial
 from time import monotonic, perf_counter, time
 from typing import TYPE_CHECKING, Any, Final
@@ -161,13 +160,11 @@ class UdpServer:
                 return self._unread(error, queries)
             self.unsent += unsent
             self.shedder.shed += shed
-            sampled: Sequence[int] = ()  # indexes of the unanswered queries that are sampled
             if self._tap:
-                samples, sampled = batch.take_samples()
-                for sample in samples:
+                for sample in batch.take_samples():
                     self._tap.log_finished(*sample)
-            for number, (query, client, peer) in enumerate(unanswered):
-                self._answer_slowly(batch, query, client, peer, number in sampled)
+            for query, client, peer, is_sampled in unanswered:
+                self._answer_slowly(batch, query, client, peer, is_sampled)
             queries += read
             if read < self._batch_size:
                 break

@@ -46,6 +46,15 @@ def test_apache_decides_on_omitted_settings() -> None:
     assert {"KeepAlive On", "ExtendedStatus Off"} <= set(text.splitlines())
 
 
+def test_https_is_off_unless_there_is_a_certificate() -> None:
+    assert not any("SSL" in line or "443" in line for line in lines_of(ApacheSetup(Path("/f"), Path("/c"), "80")))
+    lines = lines_of(ApacheSetup(Path("/f"), Path("/c"), "80", certificate=Path("/c.pem")))
+    at = lines.index("<VirtualHost *:443>")
+    assert lines[at : at + 3] == ["<VirtualHost *:443>", "  SSLEngine on", '  SSLCertificateFile "/c.pem"']
+    assert {"Listen 80", "Listen 443"} <= set(lines)
+    assert any(line.startswith("LoadModule ssl_module") for line in lines)
+
+
 @pytest.mark.parametrize(("mpm", "cgi"), [("prefork", "cgi"), ("worker", "cgid"), ("event", "cgid")])
 def test_the_module_for_programs_depends_on_the_mpm(mpm: str, cgi: str) -> None:
     lines = lines_of(ApacheSetup(Path("/f"), Path("/c"), "80", mpm=mpm))

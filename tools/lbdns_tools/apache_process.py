@@ -58,6 +58,16 @@ MaxSpareServers {workers}
 ServerLimit {workers}
 MaxRequestWorkers {workers}
 """
+# Without a cache, each connection needs a full handshake
+_HTTPS: Final = """\
+Listen 443
+SSLSessionCache none
+SSLSessionTickets off
+<VirtualHost *:443>
+  SSLEngine on
+  SSLCertificateFile "{certificate}"
+</VirtualHost>
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,7 @@ class ApacheSetup:
     workers: int | None = None  # a fixed number of prefork processes; None: Apache decides
     keep_alive: bool = False
     extended_status: bool = True
+    certificate: Path | None = None  # with its key; if it is given, Apache also serves HTTPS on port 443
 
     @property
     def pid_file(self) -> Path:
@@ -91,7 +102,8 @@ class ApacheSetup:
 def configuration(httpd: ApacheSetup) -> str:
     # A forking server starts CGI programs itself; a threaded one has a process (cgid) for that
     cgi = "cgi" if httpd.mpm == "prefork" else "cgid"
-    modules = (f"mpm_{httpd.mpm}", "authz_core", "dir", "alias", cgi, "status")
+    modules = [f"mpm_{httpd.mpm}", "authz_core", "dir", "alias", cgi, "status"]
+    modules += ["ssl"] if httpd.certificate else []
     text = _CONFIG.format(
         httpd=httpd,
         modules="\n".join(f"LoadModule {name}_module {_MODULES}/mod_{name}.so" for name in modules),
@@ -104,6 +116,8 @@ def configuration(httpd: ApacheSetup) -> str:
     )
     if httpd.workers is not None:
         text += _FIXED_WORKERS.format(workers=httpd.workers)
+    if httpd.certificate:
+        text += _HTTPS.format(certificate=httpd.certificate)
     return text + (f'ScriptSock "{httpd.folder}/cgid.sock"\n' if cgi == "cgid" else "")
 
 

@@ -149,6 +149,13 @@ def test_what_is_not_installed(tmp_path: Path, machine: pytest.MonkeyPatch, caps
     assert not (tmp_path / "x").exists()
 
 
+def test_https_needs_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed_programs, "is_there", lambda name: name != "openssl")
+    lab_command._need([LabFarm(())])
+    with pytest.raises(LbdnsError, match="not installed: openssl; "):
+        lab_command._need([LabFarm((), tls=True)])
+
+
 def test_a_farm_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "farm.toml"
     path.write_text(HOST.replace("0.5", "1000"))

@@ -15,7 +15,9 @@ from lbdns_tools.lab.machines.leftover_cleanup import labs
 from lbdns_tools.lab.machines.network_namespaces import inside, namespace_of
 from lbdns_tools.lab.machines.placed_machine import ETC, NAMESPACES
 from lbdns_tools.lab.machines.server_probes import answers_dns, get
+from lbdns_tools.lab.programs.balancer_setup import PASSED_THROUGH, TERMINATED, BalancerSetup
 from lbdns_tools.lab.running_lab import Lab
+from tests.needs import needs
 from tests.tools.lab.lab_machines import needs_a_lab
 
 FARM = LabFarm(
@@ -94,12 +96,25 @@ def test_an_agent_dies_and_comes_back(lab: Lab) -> None:
 
 @needs_a_lab
 def test_a_proxy_is_there_for_as_long_as_it_is_wanted(lab: Lab) -> None:
-    with lab.proxy("haproxy") as address:
+    with lab.proxy(BalancerSetup("haproxy")) as address:
         assert address == lab.machines["haproxy"].address
         found = get(lab.places["haproxy"], "/")
         assert found is not None
         assert found[0] == 200
     assert get(lab.places["haproxy"], "/") is None
+
+
+@needs(programs=("openssl",))
+@needs_a_lab
+def test_hosts_and_balancers_serve_https() -> None:
+    host = WebHost("only", 0.5, workers=4)
+    with Lab(LabFarm((host,), proxies=("haproxy",), tls=True)) as lab:
+        assert get(lab.places["only"], "/1k.html", tls=True) == get(lab.places["only"], "/1k.html")
+        for tls in (TERMINATED, PASSED_THROUGH):
+            with lab.proxy(BalancerSetup("haproxy", tls=tls)):
+                found = get(lab.places["haproxy"], "/1k.html", tls=True)
+                assert found is not None
+                assert (found[0], len(found[1])) == (200, 1024)
 
 
 @needs_a_lab

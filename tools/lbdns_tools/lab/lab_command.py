@@ -227,6 +227,7 @@ def _need(farms: Iterable[LabFarm]) -> None:
     for each in farms:
         programs |= {proxy for proxy in each.proxies if proxy != "pound"}  # Debian 12 has no package of Pound
         programs |= {"unbound"} if each.resolvers else set()
+        programs |= {"openssl"} if each.tls else set()
     missing = sorted(name for name in programs if not installed_programs.is_there(name))
     missing += [f"Python's {name}" for name in MODULES if not importlib.util.find_spec(name)]
     if missing:

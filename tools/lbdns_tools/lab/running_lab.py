@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.lab.farm.lab_farm import DNS, HUB, LabFarm, LabMachine, WebHost, machines
+from lbdns_tools.lab.farm.lab_farm import DNS, HUB, ZONE, LabFarm, LabMachine, WebHost, machines
 from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, make_group
 from lbdns_tools.lab.machines.leftover_cleanup import new_id, record
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.programs import balancer_programs, dns_servers, web_content, web_host_programs
+from lbdns_tools.lab.programs.balancer_setup import BalancerSetup
 from lbdns_tools.lab.programs.lab_programs import LabProgram, LabPrograms
+from lbdns_tools.lab.programs.tls_certificate import write_certificate
 
 SETTLED_S: Final = 90.0  # a host with 0.07 cores needs half a minute to work off the backlog of an aborted load
 IDLE_PERCENT: Final = 80.0
@@ -41,6 +43,7 @@ class Lab:
         self._web: dict[str, LabProgram] = {}
         self._agents: dict[str, LabProgram] = {}
         self._lbdns: LabProgram | None = None
+        self._certificate: Path | None = None  # with its key; only if hosts serve HTTPS
         self._site: dns_servers.DnsServerFiles
         self.programs: LabPrograms
         self.folder: Path
@@ -76,6 +79,7 @@ class Lab:
         logs.mkdir()
         self.programs = stack.enter_context(LabPrograms(logs))
         web_content.write_content(self.folder / web_content.FOLDER)
+        self._certificate = write_certificate(self.folder, ZONE) if self.farm.tls else None
         self._site = dns_servers.write_site(self.farm, tuple(self.machines.values()), self.folder / DNS)
         for host in self.farm.hosts:
             self.start_web(host.name)
@@ -112,8 +116,9 @@ class Lab:
 
     def start_web(self, name: str) -> None:
         self._web[name] = web_host_programs.apache(
-            self.programs, self.places[name], self.host(name), self.folder / web_content.FOLDER, self.folder / name
-        )
+            self.programs, self.places[name], self.host(name), self.folder / web_content.FOLDER, self.folder / name,
+            keep_alive=self.farm.keep_alive, certificate=self._certificate,
+        )  # fmt: skip
 
     def stop_web(self, name: str, kill: bool = False) -> None:
         """Stop a host's Apache with SIGTERM or, with ``kill``, kill Apache and all its workers immediately."""
@@ -134,10 +139,16 @@ class Lab:
         return self.programs.start(name, self.places[machine].command(*command))
 
     @contextmanager
-    def proxy(self, name: str, method: str = balancer_programs.ROUND_ROBIN) -> Iterator[str]:
-        """Run a balancer in front of all web hosts for the duration of the context, and yield its address."""
+    def proxy(self, setup: BalancerSetup) -> Iterator[str]:
+        """Run a balancer in front of all web hosts for the duration of the context, and yield its address.
+
+        TLS requires a farm that serves HTTPS.
+        """
+        name = setup.program
         backends = [self.machines[host] for host in self.farm.host_names]
-        running = balancer_programs.start(self.programs, name, method, self.places[name], backends, self.folder / name)
+        running = balancer_programs.start(
+            self.programs, setup, self.places[name], backends, self.folder / name, self._certificate
+        )
         try:
             yield self.machines[name].address
         finally:

@@ -11,6 +11,7 @@ from lbdns_tools.lab.loads.farm_load import (
     OVERHEAD_S,
     TAIL_S,
     UNEQUAL,
+    FarmLoad,
     MeasurementLength,
     chosen,
     dns_name,
@@ -37,6 +38,12 @@ def test_everything_is_new_and_nothing_counts(monkeypatch: pytest.MonkeyPatch) -
     assert phase.mix == mix
     assert isinstance(phase.load, ClosedLoop)
     assert (phase.load.clients, phase.load.seconds > 10.0) == (LEARNING_CLIENTS, True)
+
+
+def test_https_without_a_trusted_certificate() -> None:
+    planned = FarmLoad(StudySettings(), "/1k.html", "1k", tls=True).planned("best.hobbit", ClosedLoop(1, 1.0))
+    (target,) = planned.run.phases[0].mix.targets
+    assert (target.tls, target.port, planned.run.insecure) == (True, 443, True)
 
 
 def test_clients_ask_for_the_name_of_a_policy() -> None:

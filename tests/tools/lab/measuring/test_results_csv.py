@@ -12,9 +12,13 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
 from lbdns_tools.lab.measuring.cgroup_sampler import MachineSample
 from lbdns_tools.lab.measuring.results_csv import RESULTS, SAMPLE_COLUMNS, SAMPLES, ResultFiles, groups_of, line_of
+from lbdns_tools.load.request_tally import ERRORS, LOCAL_CAUSES
+from lbdns_tools.load.result_rows import WEBSTONE
+from lbdns_tools.load.run_statistics import NUMBERS, STATUSES
 from tests.tools.lab.made_up_outcomes import FARM, outcome
 
 BEGUN = 1e9
+WEBSTONE_NAMES = {name: column for column, name in WEBSTONE.items()}
 TWO_SECONDS = (
     MachineSample(BEGUN + 3.0, {"bilbo": 10.0, "dns": 1.5}, {"bilbo": 500}),
     MachineSample(BEGUN + 4.0, {"bilbo": 20.0}, {"bilbo": 900}),
@@ -57,6 +61,20 @@ def test_each_host_and_group_has_its_columns(tmp_path: Path) -> None:
     assert {"cpu_percent_haproxy", "cpu_percent_resolver1", "cpu_percent_client1"} <= set(line)
     assert "cpu_percent_hub" not in line
     assert line["begun"] == "1000000000.000"
+
+
+def test_the_figures_of_httperf_are_there() -> None:
+    measured = outcome()
+    line = line_of(measured, "balancers", (), ())
+    names = [WEBSTONE_NAMES.get(name, name) for name in NUMBERS]
+    without = {"dns_p95_s", "late_p99_s"}
+    assert set(names) - line.keys() == without
+    assert [line[name] for name in names if name not in without] == [
+        measured.row.figures.number(name) for name in NUMBERS if name not in without
+    ]
+    assert {status: line[f"status_{status}"] for status in STATUSES} == measured.row.figures.statuses
+    assert {cause: line[f"local_{cause}"] for cause in LOCAL_CAUSES} == measured.row.figures.local
+    assert {error: line[f"errors_{error}"] for error in ERRORS} == measured.row.figures.errors
 
 
 def test_no_result_is_empty_and_a_host_that_got_nothing_got_0(tmp_path: Path) -> None:

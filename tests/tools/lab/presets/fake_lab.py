@@ -12,6 +12,7 @@ import pytest
 from lbdns_tools.lab.farm.lab_farm import LabFarm, LabMachine, machines
 from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, MeasuredOutcome
 from lbdns_tools.lab.measuring.cgroup_sampler import MachineSample
+from lbdns_tools.lab.programs.balancer_setup import BalancerSetup
 from lbdns_tools.load.load_study import PlannedRun
 from tests.tools.load.made_up_rows import row
 
@@ -55,6 +56,7 @@ class FakeLab:
 
     farm: LabFarm
     heard: list[str] = field(default_factory=list)
+    setups: list[BalancerSetup] = field(default_factory=list)  # of all balancers that ran, in order
 
     @property
     def machines(self) -> Mapping[str, LabMachine]:
@@ -75,12 +77,13 @@ class FakeLab:
             self.heard.append(f"{kind} {dict(values)} ends")
 
     @contextmanager
-    def proxy(self, name: str, method: str) -> Iterator[str]:
-        self.heard.append(f"{name} {method} begins")
+    def proxy(self, setup: BalancerSetup) -> Iterator[str]:
+        self.heard.append(f"{setup.program} {setup.method} begins")
+        self.setups.append(setup)
         try:
-            yield self.machines[name].address
+            yield self.machines[setup.program].address
         finally:
-            self.heard.append(f"{name} ends")
+            self.heard.append(f"{setup.program} ends")
 
 
 @dataclass

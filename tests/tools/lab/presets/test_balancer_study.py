@@ -127,7 +127,7 @@ def test_what_is_not_part_of_a_farm_is_left_out() -> None:
     farm = LabFarm(UNEQUAL, proxies=("haproxy",))
     study = PRESET.plan(StudySettings(quick=True), farm)
     assert not any("nginx" in step.name for step in study.steps)
-    (section,) = [part for part in study.sections([made(part="web")]) if part.tables]
+    section = next(part for part in study.sections([made(part="web")]) if part.tables)
     assert [words.split()[0] for words in section.words if "was omitted" in words] == ["nginx", "pound"]
     with pytest.raises(ConfigError, match="unknown name 'nginx'"):
         PRESET.plan(StudySettings(selections=("nginx",)), farm)

@@ -8,7 +8,8 @@ from pathlib import Path
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import UNEQUAL, front_group
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
-from lbdns_tools.lab.report.balancer_report import KB, STUDY_AB, ms_per_request, sections
+from lbdns_tools.lab.report.balancer_report import KB, STUDY_AB, sections
+from lbdns_tools.lab.report.outcome_index import ms_per_request
 from lbdns_tools.lab.report.report_page import ReportSection, write_report
 from tests.tools.lab.presets.fake_lab import about, made
 
@@ -38,6 +39,7 @@ def by_heading(outcomes: list[MeasuredOutcome]) -> dict[str, ReportSection]:
 def test_every_part_is_there() -> None:
     assert list(by_heading(study())) == [
         "The same hosts behind DNS and behind proxies", "Concurrency sweep", "The table of ab", "Rate sweep",
+        "The figures of httperf",
     ]  # fmt: skip
     assert by_heading([]) == {}
 

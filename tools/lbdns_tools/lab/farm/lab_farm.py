@@ -15,6 +15,7 @@ NAMES: Final = {
     "least.charged": "least_charged", "two.choices": "two_choices",
 }  # fmt: skip
 HTTP_PORT: Final = 80
+HTTPS_PORT: Final = 443
 #: Balancers that can stand in front of the web hosts, by program name
 PROXIES: Final = ("haproxy", "nginx", "pound")
 #: The lab's networks: the benchmarking range (RFC 2544) and a unique local prefix (RFC 4193). Routers on the Internet
@@ -67,6 +68,8 @@ class LabFarm:
     joining: str = ""  # pattern for the names of further hosts that may join the pool, such as web-*; empty: none
     score: str = "headroom"  # by which the policy best_score chooses
     cpu_period: float = 0.1  # s; a host may use its CPU quota once per period; the kernel's default
+    keep_alive: bool = False  # whether hosts keep connections open for further requests
+    tls: bool = False  # whether hosts also serve HTTPS
 
     @property
     def host_names(self) -> tuple[str, ...]:

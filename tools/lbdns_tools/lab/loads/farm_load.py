@@ -13,7 +13,7 @@ from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools.lab.farm.lab_farm import DNS, NAMES, ZONE, LabFarm, WebHost
 from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, MeasuredOutcome
-from lbdns_tools.lab.programs.balancer_programs import LEAST_CONNECTIONS, ROUND_ROBIN
+from lbdns_tools.lab.programs.balancer_setup import LEAST_CONNECTIONS, PASSED_THROUGH, TERMINATED, BalancerSetup
 from lbdns_tools.lab.study_plan import StudySettings, StudyStep
 from lbdns_tools.load import load_study
 from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule
@@ -51,14 +51,31 @@ QUICK_WARM_UP_S: Final = 2.0
 PATIENCE_S: Final = 10.0  # s after which a client gives up
 #: The selections without a choice: the strongest host serves every request
 ALONE, DIRECT = "alone", "direct"
-#: For each selection, its balancer and the balancer's method of choosing
-FRONTS: Final[Mapping[str, tuple[str, str]]] = {
-    "nginx": ("nginx", ROUND_ROBIN),
-    "nginx_least": ("nginx", LEAST_CONNECTIONS),
-    "haproxy": ("haproxy", ROUND_ROBIN),
-    "haproxy_least": ("haproxy", LEAST_CONNECTIONS),
-    "pound": ("pound", ROUND_ROBIN),
+#: The balancer behind each selection: those that all parts of the study compare, ...
+USUAL_FRONTS: Final[Mapping[str, BalancerSetup]] = {
+    "nginx": BalancerSetup("nginx"),
+    "nginx_least": BalancerSetup("nginx", LEAST_CONNECTIONS),
+    "haproxy": BalancerSetup("haproxy"),
+    "haproxy_least": BalancerSetup("haproxy", LEAST_CONNECTIONS),
+    "pound": BalancerSetup("pound"),
 }
+#: ... those with the connection limits of the 2012 study (section 5.2.8), ...
+LIMITED_FRONTS: Final[Mapping[str, BalancerSetup]] = {
+    "haproxy_max6": BalancerSetup("haproxy", most_per_host=6),
+    "haproxy_max10": BalancerSetup("haproxy", most_per_host=10),
+}
+#: ... the one that reuses its connections to the hosts, as nginx did in the 2014 study, ...
+KEEPING_FRONTS: Final[Mapping[str, BalancerSetup]] = {
+    "nginx_keep_alive": BalancerSetup("nginx", keeps_connections=True)
+}
+#: ... and those for HTTPS, with TLS at the balancer, or passed through to the hosts
+TLS_FRONTS: Final[Mapping[str, BalancerSetup]] = {
+    "nginx_tls": BalancerSetup("nginx", tls=TERMINATED),
+    "haproxy_tls": BalancerSetup("haproxy", tls=TERMINATED),
+    "haproxy_tcp": BalancerSetup("haproxy", tls=PASSED_THROUGH),
+    "pound_tls": BalancerSetup("pound", tls=TERMINATED),
+}
+FRONTS: Final[Mapping[str, BalancerSetup]] = {**USUAL_FRONTS, **LIMITED_FRONTS, **KEEPING_FRONTS, **TLS_FRONTS}
 #: s that a step spends without load (starting programs, waiting for an idle farm); used to estimate durations
 AROUND_S: Final = 3.0
 
@@ -113,7 +130,7 @@ def front_group(selection: str) -> str | None:
     """Return the control group of the program that selects hosts (a proxy or lbdns), or None if all requests go to one
     host."""
     if selection in FRONTS:
-        return FRONTS[selection][0]
+        return FRONTS[selection].program
     return None if selection in (ALONE, DIRECT) else DNS
 
 
@@ -123,12 +140,12 @@ def target_of(lab: Lab, selection: str) -> str:
     return lab.machines[strongest(lab.farm).name].address if alone else dns_name(selection)
 
 
-def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -> AbstractContextManager[str]:
+def reached(lab: Lab, selection: str, balancer: BalancerSetup | None = None) -> AbstractContextManager[str]:
     """Return a context manager that yields the clients' target.
 
-    If ``balancer`` (program, method) is given, the context manager also runs the balancer.
+    If ``balancer`` is given, the context manager also runs the balancer.
     """
-    return lab.proxy(*balancer) if balancer else nullcontext(target_of(lab, selection))
+    return lab.proxy(balancer) if balancer else nullcontext(target_of(lab, selection))
 
 
 class CarriedRates(dict[str, float]):
@@ -154,13 +171,15 @@ class FarmLoad:
     """The settings shared by all measurements in a study, and the rate that the farm sustains with each selection.
     Calling an instance runs a measurement.
 
-    If ``page`` is empty, clients request WebStone's files for ``workload`` (html, cgi or mixed).
+    If ``page`` is empty, clients request WebStone's files for ``workload`` (html, cgi or mixed). With ``tls``, clients
+    use HTTPS, and do not verify the lab's certificate.
     """
 
     settings: StudySettings
     page: str
     workload: str
     timeout_s: float = PATIENCE_S
+    tls: bool = False
     carried: CarriedRates = field(default_factory=CarriedRates)
 
     @property
@@ -174,15 +193,16 @@ class FarmLoad:
         return self.settings.seconds or (quick if self.settings.quick else usual)
 
     def mix(self, target: str) -> RequestMix:
+        server = f"{'https' if self.tls else 'http'}://{target}"
         if not self.page:
-            return file_set(self.workload, f"http://{target}")
-        return replace(one_url(f"http://{target}{self.page}"), name=self.workload)
+            return file_set(self.workload, server)
+        return replace(one_url(f"{server}{self.page}"), name=self.workload)
 
     def planned(self, target: str, load: Load) -> PlannedRun:
         """Return a planned run. If ``load`` is callable, it is called with the mix and the start of the first phase in
         seconds."""
         resolve, mix = ResolveRule("connection"), self.mix(target)
-        usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)
+        usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed, insecure=True)
         if isinstance(load, ClosedLoop):
             return load_study.closed(usual, self.workload, mix, load)
         if isinstance(load, OpenLoop):
@@ -213,7 +233,7 @@ class FarmLoad:
         """Return a step in which lbdns learns the workload that ``what`` describes. See ``learning``."""
         return learning(farm, what or self.workload, self.mix(dns_name("best")), self.settings)
 
-    def calibration_step(self, selection: str, balancer: tuple[str, str] | None = None) -> StudyStep:
+    def calibration_step(self, selection: str, balancer: BalancerSetup | None = None) -> StudyStep:
         """Return a step that measures the rate that the farm sustains. During the step, clients send requests without
         pause."""
         load_s = self.seconds(CALIBRATION_S, QUICK_CALIBRATION_S)
@@ -253,7 +273,7 @@ class FarmLoad:
 def learning(farm: str, what: str, mix: RequestMix, settings: StudySettings) -> StudyStep:
     """Return a step in which a restarted lbdns learns the workload ``mix``. The results of the step are discarded."""
     seconds = QUICK_LEARNING_S if settings.quick else LEARNING_S
-    usual = LoadRun(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=settings.seed)
+    usual = LoadRun(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=settings.seed, insecure=True)
     planned = load_study.closed(usual, mix.name, mix, ClosedLoop(LEARNING_CLIENTS, seconds))
     case = MeasuredCase("best", mix.name, "connection", dns_name("best"), farm)
 

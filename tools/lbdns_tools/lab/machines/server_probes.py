@@ -5,10 +5,11 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import ssl
 from typing import Final
 
 from lbdns_shared.endpoint import DNS_PORT
-from lbdns_tools.lab.farm.lab_farm import HTTP_PORT
+from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, HTTPS_PORT
 from lbdns_tools.lab.machines.network_namespaces import inside
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.load.stub_dns_message import A, is_answer, query, question
@@ -18,11 +19,19 @@ _HTTP_S: Final = 5.0  # time-out of each read; a server with a twentieth of a co
 _DNS_S: Final = 1.0
 
 
-def get(place: PlacedMachine, path: str, port: int = HTTP_PORT) -> tuple[int, bytes] | None:
-    """Return the status code and body of a page from a machine's web server, or None if the request fails."""
+def get(place: PlacedMachine, path: str, port: int = 0, *, tls: bool = False) -> tuple[int, bytes] | None:
+    """Return the status code and body of a page from a machine's web server, or None if the request fails.
+
+    A ``port`` of 0 means the default port. With ``tls``, the server's certificate is not verified.
+    """
 
     def ask() -> tuple[int, bytes] | None:
-        connection = http.client.HTTPConnection(place.machine.address, port, timeout=_HTTP_S)
+        address = place.machine.address
+        connection = (
+            http.client.HTTPSConnection(address, port or HTTPS_PORT, timeout=_HTTP_S, context=_unverified())
+            if tls
+            else http.client.HTTPConnection(address, port or HTTP_PORT, timeout=_HTTP_S)
+        )
         try:
             connection.request("GET", path, headers={"Connection": "close"})
             response = connection.getresponse()
@@ -33,6 +42,13 @@ def get(place: PlacedMachine, path: str, port: int = HTTP_PORT) -> tuple[int, by
             connection.close()
 
     return inside(place.namespace, ask)
+
+
+def _unverified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def answers_dns(place: PlacedMachine, name: str) -> bool:

@@ -14,8 +14,9 @@ from lbdns_tools.lab.farm.lab_farm import HUB, LabFarm, machines
 from lbdns_tools.lab.measuring import kernel_limits
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report import webstone_1999
-from lbdns_tools.load.request_tally import ERRORS
+from lbdns_tools.load.request_tally import ERRORS, LOCAL_CAUSES
 from lbdns_tools.load.result_rows import WEBSTONE, columns
+from lbdns_tools.load.run_statistics import STATUSES
 
 RESULTS: Final = "results.csv"
 SAMPLES: Final = "samples.csv"
@@ -23,6 +24,11 @@ SAMPLES: Final = "samples.csv"
 FIGURES: Final = (
     "p50_s", "p90_s", "p99_s", "max_s", "rate_per_s", "repetition", "seconds", "requests", "ok", "requests_per_s",
     *(f"errors_{error}" for error in ERRORS), "dns_mean_s", "keep_alive", "saturated",
+    # The figures of httperf, which the studies of 2012 and 2014 used
+    "min_s", "p25_s", "p75_s", "rate_min_per_s", "rate_max_per_s", "rate_deviation_per_s", "response_mean_s",
+    "response_p95_s", "transfer_mean_s", "transfer_p95_s", "connect_mean_s", "connect_p95_s", "tls_mean_s",
+    "tls_p95_s", "failed_mean_s", "retried", *(f"status_{name}" for name in STATUSES),
+    *(f"local_{cause}" for cause in LOCAL_CAUSES),
 )  # fmt: skip
 #: ``case`` is the line number in results.csv, from 1; ``second`` is the second of the run at which the sample ends
 SAMPLE_COLUMNS: Final = ("time", "case", "second", "group", "cpu_percent", "memory_bytes")

@@ -2,8 +2,9 @@
 
 The study consists of a concurrency sweep, the load of ``ab -n 50000 -c 300``, a rate sweep, and WebStone's files. In
 the rate sweep, clients request a CGI program that sleeps. Each part compares the fastest host alone, ``round_robin``,
-``best``, and balancers in front of the same hosts. At each point, all selections are measured in succession, so other
-activity on the machine affects all selections equally.
+``best``, and balancers in front of the same hosts. Further parts vary the balancers' settings
+(``balancer_variants.py``). At each point, all selections are measured in succession, so other activity on the machine
+affects all selections equally.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from lbdns_tools.lab.loads.farm_load import (
     STATIC,
     TIMEOUT_S,
     UNEQUAL,
+    USUAL_FRONTS,
     FarmLoad,
     MeasurementLength,
     chosen,
     reached,
 )
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
+from lbdns_tools.lab.presets import balancer_variants
 from lbdns_tools.lab.report.balancer_report import AB_CLIENTS, AB_REQUESTS, sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.load.load_plan import ClosedLoop, OpenLoop
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab
 
 FARM: Final = "unequal"
-SELECTIONS: Final = (DIRECT, "round_robin", "best", *FRONTS)
+SELECTIONS: Final = (DIRECT, "round_robin", "best", *USUAL_FRONTS)
 #: Policies that the study compares only on request
 OTHER_POLICIES: Final = tuple(policy for policy in NAMES.values() if policy not in SELECTIONS)
 #: The selections of the rate sweep; the study had HAProxy and Pound
@@ -73,12 +76,17 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
     """Return the study's steps. Without --farm, the study includes all installed balancers. Raises ConfigError."""
     installed = tuple(name for name in PROXIES if name != "pound" or installed_programs.is_there(name))
     farm = farm or LabFarm(UNEQUAL, proxies=installed)
-    there = [each for each in SELECTIONS if each not in FRONTS or FRONTS[each][0] in farm.proxies]
+    known = (*SELECTIONS, *balancer_variants.usual(settings.quick))
+    there = [each for each in dict.fromkeys(known) if each not in FRONTS or FRONTS[each].program in farm.proxies]
     selections = chosen(settings.selections, (*there, *OTHER_POLICIES), there)
+    usual = tuple(each for each in selections if each in (*SELECTIONS, *OTHER_POLICIES))
     parts = (_concurrency, _ab, _rate, _web)
-    steps = tuple(step for part in parts for step in part(settings, selections))
+    steps = [step for part in parts for step in part(settings, usual)]
+    steps += balancer_variants.steps(settings, selections, FARM)
+    farms = {FARM: farm, **balancer_variants.farms(farm)}
+    farms = {name: each for name, each in farms.items() if any(step.farm == name for step in steps)}
     left_out = [name for name in PROXIES if name not in farm.proxies]
-    return StudyPlan({FARM: farm}, steps, partial(sections, farm=farm, left_out=left_out))
+    return StudyPlan(farms, tuple(steps), partial(sections, farm=farm, left_out=left_out))
 
 
 def _requests(settings: StudySettings) -> FarmLoad:
@@ -179,6 +187,8 @@ PRESET: Final = StudyPreset(
     """Compare the fastest host alone ('direct'), 'round_robin', 'best', and balancers. The balancers are nginx and
     haproxy (round robin), nginx_least and haproxy_least (least connections), and, if installed, pound. The study
     consists of a concurrency sweep, the load of ab, a rate sweep that measures the balancers' CPU use, and WebStone's
-    files.""",
+    files. Three parts vary settings: 'limit' limits HAProxy's connections to each host (haproxy_max6, haproxy_max10),
+    'kept' lets nginx reuse its connections to the hosts (nginx_keep_alive), and 'https' repeats the sweep over HTTPS
+    (haproxy_tls, nginx_tls and pound_tls end TLS; haproxy_tcp passes it through to the hosts).""",
     plan,
 )

@@ -17,6 +17,7 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import ALONE, AROUND_S, FARM, STATIC, UNEQUAL, FarmLoad, chosen, reached
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
+from lbdns_tools.lab.programs.balancer_setup import LEAST_CONNECTIONS, BalancerSetup
 from lbdns_tools.lab.report.capacity_report import CRITERIA, sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.load.capacity_search import frontier
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 PROXY: Final = "haproxy"
 #: With round robin, the slowest host would limit the proxy, which the selection round_robin already shows
-BALANCERS: Final = {PROXY: (PROXY, "leastconn")}
+BALANCERS: Final = {PROXY: BalancerSetup(PROXY, LEAST_CONNECTIONS)}
 SELECTIONS: Final = (ALONE, "round_robin", "best", PROXY)
 QUICK_SELECTIONS: Final = SELECTIONS[1:]
 SEARCHED: Final = (ALONE, "round_robin", "best")

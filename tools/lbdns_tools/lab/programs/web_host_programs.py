@@ -24,11 +24,26 @@ STATUS_PAGE: Final = f"{STATUS}?auto"
 ALARMS: Final = ("listen_queue > 256", "mem_available < 2")
 
 
-def apache(programs: LabPrograms, place: PlacedMachine, host: WebHost, content: Path, folder: Path) -> LabProgram:
-    """Start Apache on a host with the pages in ``content``, and wait until all workers are running. Raises
-    LbdnsError."""
-    # A port without an address creates one socket for both address families. Two sockets would require an accept mutex
-    httpd = ApacheSetup(folder, content, str(HTTP_PORT), f"{host.name}.{ZONE}", workers=host.workers)
+def apache(
+    programs: LabPrograms,
+    place: PlacedMachine,
+    host: WebHost,
+    content: Path,
+    folder: Path,
+    *,
+    keep_alive: bool = False,
+    certificate: Path | None = None,
+) -> LabProgram:
+    """Start Apache on a host with the pages in ``content``, and wait until all workers are running.
+
+    With a ``certificate``, which must be in a file with its key, Apache also serves HTTPS. Raises LbdnsError.
+    """
+    # A port without an address creates one socket for both address families. Two sockets, which HTTPS needs, require an
+    # accept mutex
+    httpd = ApacheSetup(
+        folder, content, str(HTTP_PORT), f"{host.name}.{ZONE}", workers=host.workers, keep_alive=keep_alive,
+        certificate=certificate,
+    )  # fmt: skip
     command = place.command(*httpd.command())
     httpd.pid_file.unlink(missing_ok=True)
 

@@ -10,6 +10,7 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import DIRECT, front_group
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report import report_charts
+from lbdns_tools.lab.report.balancer_variants_report import variant_sections
 from lbdns_tools.lab.report.outcome_index import (
     by_selection,
     mean_cpu,
@@ -17,6 +18,7 @@ from lbdns_tools.lab.report.outcome_index import (
     mean_of_known,
     means,
     most_memory,
+    ms_per_request,
     part,
     quotient,
     scaled,
@@ -60,14 +62,9 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, left_out: Seque
         _sweep(part(outcomes, "sweep")),
         _ab(part(outcomes, "ab")),
         _rates(part(outcomes, "rate")),
+        *variant_sections(outcomes),
     ]
     return [section for section in found if any(table.rows for table in section.tables)]
-
-
-def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | None:
-    """Return the CPU time, in ms, that a control group used per successful request."""
-    # 1 % of a core is 10 ms of CPU time per second
-    return scaled(quotient(mean_cpu(outcomes, [group]), mean_of(outcomes, "requests_per_s")), 10.0)
 
 
 def _web(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, words: Sequence[str]) -> ReportSection:

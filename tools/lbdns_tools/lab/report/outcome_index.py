@@ -124,6 +124,12 @@ def scaled(value: float | None, factor: float) -> float | None:
     return None if value is None else factor * value
 
 
+def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | None:
+    """Return the CPU time, in ms, that a control group used per successful request."""
+    # 1 % of a core is 10 ms of CPU time per second
+    return scaled(quotient(mean_cpu(outcomes, [group]), mean_of(outcomes, "requests_per_s")), 10.0)
+
+
 def quotient(value: float | None, other: float | None) -> float | None:
     """Return ``value / other``, or None if either value is None or ``other`` is 0."""
     return value / other if value is not None and other else None

@@ -42,7 +42,7 @@ def summarize(policy: str, part: Part, selection: NextSelection) -> str:
     ``part`` is the part of the plan that contains the selection.
     """
     if policy == "best" and part == "overflow":
-        reason = "more queries than expected since the last report, so capacity decides"
+        reason = "queries arrive faster than reports can show, so answers follow capacity"
         return f"{reason}: {_name(selection)} has {_capacity(selection)}"
     if policy == "best" and part == "light":
         return _light(selection)

@@ -276,3 +276,20 @@ async def test_members_fit_every_screen(browser: Browser, width: int) -> None:
             )
             assert is_table is (width >= 820)
             assert not is_table or await page.run(CUT_HEADINGS) == []
+
+
+async def test_parts_of_a_score_have_fixed_colours(browser: Browser) -> None:
+    """A page that shows fewer metrics must not give their colours to others."""
+    async with fake_server(demo_farm(), 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        names = ["idle_worker_share", "capacity_used", "run_queue_per_core", "cpu_idle", "idle_workers"]
+        script = (
+            f"import('/js/metric-labels.js').then(m => {names}.map(name => [m.partColour(name), m.partLabel(name)]))"
+        )
+        assert await page.run(script) == [
+            ["var(--part-5)", "idle worker share"],
+            ["var(--part-3)", "capacity free"],
+            ["var(--part-0)", "run queue free"],
+            ["var(--part-1)", "CPU idle"],
+            ["var(--part-5)", "idle workers"],
+        ]

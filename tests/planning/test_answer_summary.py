@@ -50,7 +50,7 @@ CASES: Sequence[tuple[str, Part, Mapping[str, Any], str]] = [
     ("best", "expected", {"share": None}, ""),
     ("best", "expected", {"capacity_share": 0.0}, ""),
     ("best", "overflow", {"share": None},
-     f"more queries than expected since the last report, so capacity decides: frodo has 40 % {OF}"),
+     f"queries arrive faster than reports can show, so answers follow capacity: frodo has 40 % {OF}"),
     ("best_score", "expected", {}, "frodo has the highest score (60), ahead of bilbo with 50"),
     ("best_score", "expected", {"scores": (60, 60, 40)}, "2 members have the highest score (60) and take turns"),
     ("best_score", "expected", {"member": 2}, ""),

@@ -7,6 +7,9 @@ const KNOWN_METRICS = {
   requests_per_s: ["requests/s", "requests/s"],
   scan_rate: ["scan rate", "pages/s"],
   idle_workers: ["idle workers", "workers"],
+  run_queue_per_core: ["run queue per core", "tasks per core"],
+  capacity_used: ["capacity used", "%"],
+  idle_worker_share: ["idle worker share", "%"],
   busy_workers: ["busy workers", "workers"],
   load1: ["load average, 1 min", "tasks"],
   cpu_count: ["processors", "cores"],
@@ -39,9 +42,18 @@ const KNOWN_METRICS = {
 const ORDER = Object.keys(KNOWN_METRICS);
 const PART_COLOURS = 8;  // --part-0 to --part-7
 const colourSlots = new Map(ORDER.slice(0, 6).map((metric, i) => [metric, i]));
+/** The metrics of the score headroom have the colours of the metrics from which they are derived. */
+const DERIVED_FROM = { run_queue_per_core: "run_queue", capacity_used: "requests_per_s", idle_worker_share: "idle_workers" };
+/** Labels of parts of a score that grow when the metric falls. */
+const PART_LABELS = { capacity_used: "capacity free", run_queue_per_core: "run queue free" };
 
 export function metricLabel(metric) {
   return KNOWN_METRICS[metric]?.[0] ?? metric.replaceAll("_", " ");
+}
+
+/** Return the label of a metric's part of the score: the more points, the better. */
+export function partLabel(metric) {
+  return PART_LABELS[metric] ?? metricLabel(metric);
 }
 
 export function metricUnit(metric) {
@@ -56,6 +68,7 @@ export function sortMetrics(metrics) {
 
 /** Return the colour of a metric's part of the score. The colour does not change until the page is closed. */
 export function partColour(metric) {
-  if (!colourSlots.has(metric)) colourSlots.set(metric, colourSlots.size);
-  return `var(--part-${colourSlots.get(metric) % PART_COLOURS})`;
+  const named = DERIVED_FROM[metric] ?? metric;
+  if (!colourSlots.has(named)) colourSlots.set(named, colourSlots.size);
+  return `var(--part-${colourSlots.get(named) % PART_COLOURS})`;
 }

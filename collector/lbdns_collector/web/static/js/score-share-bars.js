@@ -2,7 +2,7 @@
 // Each bar is one element with a painted background, so an update causes no new layout.
 
 import { make, setAttribute, setStyle } from "./dom-elements.js";
-import { metricLabel, partColour, sortMetrics } from "./metric-labels.js";
+import { partColour, partLabel, sortMetrics } from "./metric-labels.js";
 import { formatNumber, formatPercent } from "./value-format.js";
 
 const cssPercent = fraction => `${(100 * Math.min(1, Math.max(0, fraction))).toFixed(2)}%`;
@@ -20,7 +20,7 @@ export function drawScoreBar(bar, parts, maxScore) {
   let start = 0;
   for (const metric of sortMetrics(Object.keys(parts))) {
     const points = parts[metric];
-    labels.push(`${metricLabel(metric)} ${formatNumber(points, 1, true)}`);
+    labels.push(`${partLabel(metric)} ${formatNumber(points, 1, true)}`);
     if (points <= 0 || maxScore <= 0) continue;
     const next = start + points / maxScore;
     // A gap of one pixel separates neighbours for viewers who can't tell their colours apart
@@ -59,6 +59,6 @@ export function fillLegend(list, metrics) {
   list.replaceChildren(...sorted.map(metric => {
     const swatch = make("i", "swatch");
     swatch.style.setProperty("background-color", partColour(metric));
-    return make("li", "", swatch, metricLabel(metric));
+    return make("li", "", swatch, partLabel(metric));
   }));
 }

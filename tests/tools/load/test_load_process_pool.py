@@ -229,6 +229,19 @@ def test_every_place_has_a_process() -> None:
     assert server.peers == {place.sources[0] for place in places}
 
 
+def test_runs_at_the_same_time_have_results_of_their_own() -> None:
+    with web(answering(GOOD)) as first, web(answering(GOOD)) as second:
+        runs = [
+            (run_of(ClosedLoop(1, requests=count), f"http://127.0.0.1:{server.port}/"), LoadPlace(sources=(source,)))
+            for count, server, source in ((20, first, "127.0.0.2"), (30, second, "127.0.0.3"))
+        ]
+        together, each = load_process_pool.run_together(runs)
+    assert [result.tally.ok for result in (together, *each)] == [50, 20, 30]
+    assert (first.requests, second.requests) == (20, 30)
+    assert (first.peers, second.peers) == ({"127.0.0.2"}, {"127.0.0.3"})
+    assert {result.begun for result in each} == {together.begun}
+
+
 def test_a_row_knows_when_its_run_began() -> None:
     with web(answering(GOOD, pause_s=0.02)) as server:
         mix = one_url(f"http://127.0.0.1:{server.port}/")

@@ -14,6 +14,7 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import DNS, HUB, ZONE, LabFarm, LabMachine, WebHost, machines
 from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, make_group
+from lbdns_tools.lab.machines.emulated_links import EmulatedLinks, LinkCondition
 from lbdns_tools.lab.machines.leftover_cleanup import new_id, record
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.programs import balancer_programs, dns_servers, web_content, web_host_programs
@@ -68,6 +69,7 @@ class Lab:
             self.places[name] = PlacedMachine(machine, network_namespaces.namespace_of(self.id, name), group)
             if name != HUB:
                 self.groups[name] = group
+        self._emulate_distances(stack)
         self._use_resolvers(DNS)  # before any program starts: a program keeps the resolv.conf it started with
         for host in self.farm.hosts:
             self.groups[host.name].limit_cpu(host.cpu, self.farm.cpu_period)
@@ -90,6 +92,18 @@ class Lab:
                     self.programs, self.places[name], self.machines[DNS], self.farm, self.folder / name
                 )
         self.settle()
+
+    def _emulate_distances(self, stack: ExitStack) -> None:
+        """Delay the packets that clients send to web hosts, if the hosts are at sites."""
+        if not self.farm.sites:
+            return
+        links = stack.enter_context(EmulatedLinks(self.id))
+        hosts = [self.machines[name] for name in self.farm.host_names]
+        for client in self.clients():
+            site = client.machine.site
+            near, far = LinkCondition(self.farm.near_s), LinkCondition(self.farm.far_s)
+            links.set(client.machine, [host for host in hosts if host.site == site], near)
+            links.set(client.machine, [host for host in hosts if host.site != site], far)
 
     def _start_lbdns(self) -> None:
         self._lbdns = dns_servers.serve(self.programs, self.places[DNS], self._site)

@@ -71,8 +71,8 @@ def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
 class _PoolMember:
     """One load process, with the latest progress and the measurement that it has sent."""
 
-    def __init__(self, run: LoadRun, place: LoadPlace, errors: IO[bytes]) -> None:
-        self.number = run.part + 1
+    def __init__(self, number: int, run: LoadRun, place: LoadPlace, errors: IO[bytes]) -> None:
+        self.number = number
         self._errors = errors
         command = [*place.before, sys.executable, "-m", "lbdns_tools.load.load_process"]
         self.connection, child = Pipe()
@@ -182,21 +182,48 @@ def run(
     """
     if processes < 1:
         raise LbdnsError(f"the number of processes must be at least 1, not {processes}")
+    parts = split_run(run, processes)
+    with _started([(part, places[part.part % len(places)] if places else LoadPlace()) for part in parts]) as pool:
+        return combine(run, *_measure(run, pool, on_progress))
+
+
+def run_together(runs: Sequence[tuple[LoadRun, LoadPlace]]) -> tuple[RunResult, list[RunResult]]:
+    """Execute several runs at the same time, each in one process at its place. All runs must last equally long.
+
+    Return the combined result of all runs, and the result of each. On Ctrl-C, the runs end early, and the results are
+    partial. Raises LbdnsError.
+    """
+    first = runs[0][0]
+    with _started(runs) as pool:
+        found, begun, stopped_at = _measure(first, pool, lambda progress: None)
+        each = [
+            combine(run, [member.measured] if member.measured else [], begun, stopped_at)
+            for (run, _), member in zip(runs, pool, strict=True)
+        ]
+    return combine(first, found, begun, stopped_at), each
+
+
+@contextlib.contextmanager
+def _started(runs: Sequence[tuple[LoadRun, LoadPlace]]) -> Iterator[list[_PoolMember]]:
+    """Start a process for each run, and yield the processes once all are ready. Raises LbdnsError."""
     with ExitStack() as stack:
-        pool = []
-        for part in split_run(run, processes):
+        pool: list[_PoolMember] = []
+        for number, (each, place) in enumerate(runs, 1):
             errors = stack.enter_context(tempfile.TemporaryFile())
-            pool.append(_PoolMember(part, places[part.part % len(places)] if places else LoadPlace(), errors))
+            pool.append(_PoolMember(number, each, place, errors))
             stack.callback(pool[-1].end)
         for _ in _receive(
             pool, lambda member: member.is_ready, READY_S, f"the load processes were not ready within {READY_S:g} s"
         ):
             pass
-        return _measure(run, pool, on_progress)
+        yield pool
 
 
-def _measure(run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[LoadProgress], None]) -> RunResult:
-    """Start the run in all processes simultaneously, and return the combined result. Raises LbdnsError."""
+def _measure(
+    run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[LoadProgress], None]
+) -> tuple[list[ProcessMeasurement], float, float]:
+    """Start all processes simultaneously. Return their measurements, the Unix time at which the run began, and the time
+    (s) after which Ctrl-C stopped it, or infinity. Raises LbdnsError."""
     ahead_s = _AHEAD_S + _AHEAD_EACH_S * len(pool)
     begin, begun = time.monotonic() + ahead_s, time.time() + ahead_s
     stopped_at = math.inf
@@ -220,7 +247,7 @@ def _measure(run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[L
         for _ in _receive(pool, lambda member: member.measured is not None, STOP_S, late):
             pass
     report()
-    return combine(run, [member.measured for member in pool if member.measured], begun, stopped_at)
+    return [member.measured for member in pool if member.measured], begun, stopped_at
 
 
 def _receive(

@@ -16,10 +16,12 @@ name = "gandalf"
 cpu = 0.4
 memory = 268435456
 workers = 50
+site = "berlin"
 
 [[host]]
 name = "frodo"
 cpu = 1
+site = "paris"
 
 [farm]
 clients = 2
@@ -33,6 +35,8 @@ joining = "web-*"
 score = "thesis"
 agents_inside = true
 cpu_period = 0.02
+near = 0.002
+far = 0.1
 """
 HOST = '[[host]]\nname = "a"\ncpu = 0.5\n'
 
@@ -45,10 +49,10 @@ def written(tmp_path: Path, text: str) -> Path:
 
 def test_everything_that_can_be_said(tmp_path: Path) -> None:
     assert read_farm(written(tmp_path, WHOLE)) == LabFarm(
-        (WebHost("gandalf", 0.4, 268435456, 50), WebHost("frodo", 1.0)),
+        (WebHost("gandalf", 0.4, 268435456, 50, "berlin"), WebHost("frodo", 1.0, site="paris")),
         clients=2, proxies=("haproxy", "nginx"), resolvers=3, resolver_min_ttl=5, interval=0.5, agents_inside=True,
         check="tcp:80", alarms=False, joining="web-*", score="thesis",
-        cpu_period=0.02,
+        cpu_period=0.02, near_s=0.002, far_s=0.1,
     )  # fmt: skip
 
 
@@ -94,6 +98,16 @@ def test_a_host_is_enough(tmp_path: Path) -> None:
         (f"{HOST}[farm]\ncpu_period = 2\n", "cpu_period: must be a number from 0.001 to 1"),
         (f"{HOST}[farm]\ninterval = nan\n", "interval: must be a number"),
         (f'{HOST}[farm]\ncheck = "tcp"\n', "check: 'tcp' is not a valid check"),
+        (f'{HOST}site = "Bad Ems"\n', "site: 'Bad Ems' is not a name of letters a-z"),
+        (
+            f'{HOST}site = "x"\n[[host]]\nname = "b"\ncpu = 1\n',
+            "b: site is missing; either all hosts or none have a site",
+        ),
+        (
+            f'{HOST}site = "x"\n[[host]]\nname = "b"\ncpu = 1\nsite = "y"\n',
+            "clients: must be at least 2, so that each site has a client",
+        ),
+        (f"{HOST}[farm]\nfar = -1\n", "far: must be a number from 0 to 10"),
         ("[[host]\n", "TOML:"),
     ],
 )

@@ -50,6 +50,24 @@ def test_hosts_may_join_only_if_the_farm_says_so(tmp_path: Path) -> None:
     assert set(map(str, pool.join.networks)) == {"198.18.0.0/15", "fd00:198:18::/64"}
 
 
+def test_sites_have_pools_and_a_table_of_networks(tmp_path: Path) -> None:
+    hosts = (WebHost("b1", 0.5, site="berlin"), WebHost("p1", 0.5, site="paris"), WebHost("b2", 0.5, site="berlin"))
+    farm = LabFarm(hosts, clients=2)
+    every = machines(farm)
+    config = load_farm(write_site(farm, every, tmp_path / "dns").config).config
+    assert [(dict(pool.names), pool.members) for pool in config.pools[1:]] == [
+        ({"best.sites": "best"}, ("b1", "p1", "b2")),
+        ({"berlin.site": "best"}, ("b1", "b2")),
+        ({"paris.site": "best"}, ("p1",)),
+    ]
+    assert config.pools[0].members == farm.host_names
+    clients = [machine for machine in every if machine.kind == "client"]
+    assert [client.site for client in clients] == ["berlin", "paris"]
+    lines = (tmp_path / "dns" / "networks.txt").read_text().splitlines()
+    assert f"{clients[1].addresses4[-1]}/32 paris berlin" in lines
+    assert f"{clients[0].address6}/128 berlin paris" in lines
+
+
 @pytest.mark.parametrize(("dns", "http", "ready"), [(False, True, False), (True, False, False), (True, True, True)])
 def test_the_server_is_ready_once_it_answers_dns_and_http(
     monkeypatch: pytest.MonkeyPatch, dns: bool, http: bool, ready: bool

@@ -90,7 +90,8 @@ def test_from_the_beginning_to_the_end() -> None:
     document = report_manifest.end(begun, ["cgi, 60 clients: no"], interrupted=True)
     assert list(document)[:6] == ["study", "began", "ended", "took_s", "interrupted", "failed"]
     assert json.loads(json.dumps(document))["settings"] == {"seed": 7, "clients": [20, 60]}
-    assert document["farms"]["unequal"]["hosts"][1] == {"name": "frodo", "cpu": 0.07, "memory": 0, "workers": 50}
+    frodo = {"name": "frodo", "cpu": 0.07, "memory": 0, "workers": 50, "site": ""}
+    assert document["farms"]["unequal"]["hosts"][1] == frodo
     assert (document["failed"], document["interrupted"]) == (["cgi, 60 clients: no"], True)
     assert 0 <= document["took_s"] < 60
     assert begun["began"].endswith("+00:00")

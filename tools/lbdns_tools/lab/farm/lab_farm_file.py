@@ -21,6 +21,7 @@ LEAST_MEMORY: Final = 16 * 2**20  # bytes; Apache with a few workers doesn't sta
 MAX_MEMORY: Final = 2**50
 #: s; the kernel's limits for a control group's CPU period, and its minimum quota in a period (sched-bwc.rst)
 PERIODS: Final = (0.001, 1.0)
+MAX_ROUND_TRIP: Final = 10.0  # s
 LEAST_QUOTA: Final = 0.001
 
 SCORES: Final = ("headroom", "thesis")
@@ -51,13 +52,26 @@ def read_farm(path: Path) -> LabFarm:
         joining=_joining(table),
         score=table.one_of("score", _DEFAULT.score, SCORES),
         cpu_period=period,
+        near_s=table.number("near", _DEFAULT.near_s, 0.0, MAX_ROUND_TRIP),
+        far_s=table.number("far", _DEFAULT.far_s, 0.0, MAX_ROUND_TRIP),
     )
+    _check_sites(farm, root, table)
     if farm.resolver_min_ttl and not farm.resolvers:
         table.wrong("resolver_min_ttl", "the farm has no resolver; add resolvers = 1, or remove resolver_min_ttl")
     table.end()
     root.end()
     root.findings.raise_if_any()
     return farm
+
+
+def _check_sites(farm: LabFarm, root: TomlTable, table: TomlTable) -> None:
+    """Record an error if only some hosts have a site, or if a site has no client."""
+    if not farm.sites:
+        return
+    if without := [host.name for host in farm.hosts if not host.site]:
+        root.wrong("host", f"{', '.join(without)}: site is missing; either all hosts or none have a site")
+    if farm.clients < len(farm.sites):
+        table.wrong("clients", f"must be at least {len(farm.sites)}, so that each site has a client")
 
 
 def _check(table: TomlTable) -> str:
@@ -94,6 +108,7 @@ def _hosts(root: TomlTable, period: float) -> tuple[WebHost, ...]:
             cpu=_cpu(table, period),
             memory=table.integer("memory", 0, LEAST_MEMORY, MAX_MEMORY) if "memory" in table.values else 0,
             workers=table.integer("workers", _HOST.workers, 1, MAX_WORKERS),
+            site=_site(table),
         )
         hosts.append(host)
         table.end()
@@ -119,6 +134,13 @@ def _name(table: TomlTable, others: Sequence[str]) -> str:
     elif name in others:
         table.wrong("name", f"two hosts have the name {name!r}; rename one of them")
     return name
+
+
+def _site(table: TomlTable) -> str:
+    site = table.string("site", _HOST.site)
+    if site and not _LABEL.match(site):
+        table.wrong("site", f"{site!r} is not a name of letters a-z, digits and hyphens, such as berlin")
+    return site
 
 
 def _cpu(table: TomlTable, period: float) -> float:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lbdns_tools.lab.farm.lab_farm import LabMachine
+from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler, MachineSample
 from lbdns_tools.lab.measuring.kernel_limits import KernelFigures, KernelWatch
 from lbdns_tools.load.load_plan import LoadRun
@@ -64,19 +66,49 @@ def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int =
     warm-up. If clients use an address instead of a name, ``answers`` is empty. Raises LbdnsError, or KeyboardInterrupt
     if the run is interrupted.
     """
-    places = tuple(LoadPlace(client.command(), client.machine.addresses4) for client in lab.clients())
-    before = answers(lab.status()) if case.resolve else {}
-    watched = {name: place for name, place in lab.places.items() if name in lab.groups}
-    with KernelWatch(watched) as kernel, CgroupSampler(lab.groups, also=kernel.sample) as sampler:
+    places = tuple(place_of(client) for client in lab.clients())
+    with CaseWatch(lab, case) as watch:
         try:
             row = RunMeasurement(places=places).measure(planned, repetition)
         except InterruptedRunError:
             raise KeyboardInterrupt from None
-        samples = sampler.between(*counted(planned.run, row))
-        limits = kernel.figures()
-    after = answers(lab.status()) if case.resolve else {}
-    counts = {name: count - before.get(name, 0) for name, count in after.items()}
-    return MeasuredOutcome(case, by_name(row, lab.machines), samples, counts, limits)
+        return watch.outcome(planned.run, row)
+
+
+def place_of(client: PlacedMachine) -> LoadPlace:
+    """Return the place where a load process runs on a client host."""
+    return LoadPlace(client.command(), client.machine.addresses4)
+
+
+class CaseWatch:
+    """A context manager that samples all machines and counts DNS answers while a case is measured."""
+
+    def __init__(self, lab: Lab, case: MeasuredCase) -> None:
+        self._lab, self._case = lab, case
+        self._kernel = KernelWatch({name: place for name, place in lab.places.items() if name in lab.groups})
+        self._sampler = CgroupSampler(lab.groups, also=self._kernel.sample)
+        self._before: Mapping[str, int] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._before = self._answers()
+        with self._stack as stack:
+            stack.enter_context(self._kernel)
+            stack.enter_context(self._sampler)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def outcome(self, run: LoadRun, row: ResultRow) -> MeasuredOutcome:
+        """Return the outcome of a run that has just ended. Raises LbdnsError."""
+        samples, limits = self._sampler.between(*counted(run, row)), self._kernel.figures()
+        counts = {name: count - self._before.get(name, 0) for name, count in self._answers().items()}
+        return MeasuredOutcome(self._case, by_name(row, self._lab.machines), samples, counts, limits)
+
+    def _answers(self) -> dict[str, int]:
+        return answers(self._lab.status()) if self._case.resolve else {}
 
 
 def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:

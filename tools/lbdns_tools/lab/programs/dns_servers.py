@@ -15,7 +15,17 @@ from lbdns_shared.endpoint import DNS_PORT, HTTP_PORT, REPORT_PORT
 from lbdns_shared.errors import LbdnsError
 from lbdns_shared.keys import agent_line, new_master_key
 from lbdns_tools.installed_programs import path_of
-from lbdns_tools.lab.farm.lab_farm import NAMES, NETWORK4, NETWORK6, POOL, ZONE, LabFarm, LabMachine
+from lbdns_tools.lab.farm.lab_farm import (
+    BEST_SITES,
+    NAMES,
+    NETWORK4,
+    NETWORK6,
+    POOL,
+    ZONE,
+    LabFarm,
+    LabMachine,
+    site_owner,
+)  # fmt: skip
 from lbdns_tools.lab.machines.network_namespaces import inside
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.machines.server_probes import answers_dns
@@ -44,7 +54,7 @@ members = [{members}]
 names = {{ {names} }}
 check = "{check}"
 {join}
-[collector]
+{sites}[collector]
 score = "{score}"
 listen = ["{address}:{report_port}"]
 key_file = "report.key"
@@ -65,6 +75,7 @@ on = false
 # Hosts that have left are forgotten soon, since hosts come and go within minutes in a study
 _JOIN: Final = 'join = {{ names = [{names}], networks = [{networks}], max = {most}, leave_after = "30s" }}\n'
 MAX_JOINED: Final = 1000
+NETWORKS: Final = "networks.txt"  # the sites of the clients' networks
 
 # Queries for other names are refused at once, because the lab is isolated and queries to the root servers would time
 # out. unbound runs only the iterator module, without validation, because the zone is not signed.
@@ -108,7 +119,8 @@ def zone_text(machines: Sequence[LabMachine]) -> str:
 def config_text(farm: LabFarm, own: LabMachine) -> str:
     """Return the text of lbdns.toml for the DNS server on the machine ``own``.
 
-    The configuration defines a single pool, which contains all web hosts and has one DNS name for each policy.
+    The configuration defines a pool that contains all web hosts and has one DNS name for each policy. If the hosts have
+    sites, another pool with the same hosts sends clients to their nearest site, and each site has a pool of its own.
     """
     networks = _strings(str(NETWORK4), str(NETWORK6))
     return _CONFIG.format(
@@ -123,7 +135,35 @@ def config_text(farm: LabFarm, own: LabMachine) -> str:
         report_port=REPORT_PORT,
         http_port=HTTP_PORT,
         networks=networks,
+        sites=_site_tables(farm),
         join=_JOIN.format(names=_strings(farm.joining), networks=networks, most=MAX_JOINED) if farm.joining else "",
+    )
+
+
+def _site_tables(farm: LabFarm) -> str:
+    if not farm.sites:
+        return ""
+    members = {site: [host.name for host in farm.hosts_at(site)] for site in farm.sites}
+    sites = ", ".join(f"{site} = [{_strings(*names)}]" for site, names in members.items())
+    pools = [_pool_table("sites", farm.host_names, BEST_SITES) + f"sites = {{ {sites} }}\n"]
+    pools += [_pool_table(f"site-{site}", names, site_owner(site)) for site, names in members.items()]
+    return f'[sites]\norder = [{_strings(*farm.sites)}]\nnetworks = "{NETWORKS}"\n\n{"".join(pools)}\n'
+
+
+def _pool_table(name: str, members: Sequence[str], owner: str) -> str:
+    return (
+        f'[[pool]]\nname = "{name}"\nzone = "{ZONE}"\nmembers = [{_strings(*members)}]\n'
+        f'names = {{ "{owner}" = "best" }}\n'
+    )
+
+
+def networks_text(farm: LabFarm, machines: Sequence[LabMachine]) -> str:
+    """Return the table of networks, in which each client's own site comes first."""
+    return "".join(
+        f"{address} {' '.join(sorted(farm.sites, key=lambda site: site != machine.site))}\n"
+        for machine in machines
+        if machine.kind == "client"
+        for address in (*(f"{address}/32" for address in machine.addresses4), f"{machine.address6}/128")
     )
 
 
@@ -158,6 +198,8 @@ def write_site(farm: LabFarm, machines: Sequence[LabMachine], folder: Path) -> D
     for host in farm.hosts:
         _write_private(site.agent_key(host.name), agent_line(master.agent_key(host.name)))
     (folder / f"{ZONE}.zone").write_text(zone_text(machines))
+    if farm.sites:
+        (folder / NETWORKS).write_text(networks_text(farm, machines))
     site.config.write_text(config_text(farm, own))
     return site
 

@@ -68,6 +68,19 @@ class TestFindHierarchies:
             find_hierarchies([mount(Path("/x"), *controllers)])
 
 
+@pytest.mark.parametrize(("unified", "file"), [(False, "cpu.shares"), (True, "cpu.weight")])
+def test_priority_over_processes_outside_needs_that_of_the_parents(tmp_path: Path, unified: bool, file: str) -> None:
+    hierarchy = CgroupHierarchy(tmp_path, unified)
+    group = ControlGroup("lbdns-lab/1a2b3c", CgroupHierarchies(hierarchy, hierarchy, None))
+    for directory in (parent := tmp_path / "lbdns-lab", parent / "1a2b3c", tmp_path):
+        directory.mkdir(exist_ok=True)
+        (directory / file).write_text("1")
+    group.favour()
+    weights = [int((directory / file).read_text()) for directory in (tmp_path, parent, parent / "1a2b3c")]
+    assert weights[0] == 1  # the kernel's root group has no weight
+    assert weights[1] == weights[2] >= 10_000
+
+
 @pytest.fixture
 def name() -> str:
     return f"{control_groups.TOP}-test/{os.getpid()}-{next(_numbers)}"

@@ -134,10 +134,14 @@ class ControlGroup:
             _write(directory / swap, "0" if memory.unified else str(size))
 
     def favour(self) -> None:
-        """Give the group CPU priority over all other processes on the machine. Raises LbdnsError."""
-        # By default, a group, however large, receives no more CPU time than a single process outside the group
+        """Give the group and its parents CPU priority over all other processes on the machine. Raises LbdnsError."""
+        # By default, a group, however large, receives no more CPU time than a single process beside the group. A weight
+        # applies within the parent group only, so the parents need it too
         name, weight = ("cpu.weight", 10_000) if self.hierarchies.cpu.unified else ("cpu.shares", 2**18)
-        _write(self.cpu_directory / name, str(weight))
+        directory = self.hierarchies.cpu.point
+        for part in Path(self.name).parts:
+            directory /= part
+            _write(directory / name, str(weight))
 
     def cpu_seconds(self) -> float:
         """Return the total CPU time of the group and its children, in seconds. Raises OSError, ValueError or

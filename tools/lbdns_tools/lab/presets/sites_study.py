@@ -40,7 +40,7 @@ SITE_FARM: Final = LabFarm(
 #: Request rates as shares of the rate that each site carries: of the first site, and of each other one
 LOADS: Final = {EVEN: (0.5, 0.5), OVERLOADED: (1.3, 0.25)}
 #: s; clients move between sites by the load of the last 10 s
-WARM_UP_S, QUICK_WARM_UP_S = 20.0, 6.0
+WARM_UP_S, QUICK_WARM_UP_S = 20.0, 10.0
 LOAD_S, QUICK_LOAD_S = 40.0, 7.0
 
 

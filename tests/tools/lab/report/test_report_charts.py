@@ -136,6 +136,12 @@ def test_bars_have_their_values_above(drawn: Callable[..., Figure]) -> None:
     ]  # fmt: skip
 
 
+def test_bars_of_very_different_heights_may_have_a_logarithmic_axis(drawn: Callable[..., Figure]) -> None:
+    figure = drawn(report_charts.bars, {"html": {"best": 20.0, "pound": 7000.0}}, "ms", log=True)
+    assert figure.axes[0].get_yscale() == "log"
+    assert drawn(report_charts.bars, {"html": {"best": 20.0}}, "ms").axes[0].get_yscale() == "linear"
+
+
 def test_a_file_that_can_not_be_written(tmp_path: Path) -> None:
     with pytest.raises(LbdnsError, match=r"cannot write the file"):
         DRAW["lines"](tmp_path / "nowhere" / "picture.svg")

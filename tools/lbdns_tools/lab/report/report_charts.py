@@ -132,8 +132,9 @@ def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, f
     _finish(figure, path)
 
 
-def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str) -> None:
-    """Draw a bar chart with one bar per label in each group, and show each value above the bar."""
+def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str, *, log: bool = False) -> None:
+    """Draw a bar chart with one bar per label in each group, and show each value above the bar. With ``log``, the axis
+    is logarithmic."""
     need_matplotlib()
     figure, ((axes,),) = new(1, 1, WIDTH, HEIGHT)
     tidy(axes)
@@ -155,6 +156,10 @@ def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str) -
             axes.bar_label(drawn, ["" if value is None else f"{value:.3g}" for value in values], fontsize=7, padding=1)
     axes.set_xticks(range(len(groups)), list(groups))
     axes.set_ylabel(y)
+    known = [value for group in groups.values() for value in group.values() if value]
+    if log and known:
+        log_times(axes)
+        axes.set_ylim(bottom=min(known) / 4)  # a bar of the lowest value can be seen
     _legend(figure, [axes])
     _finish(figure, path)
 

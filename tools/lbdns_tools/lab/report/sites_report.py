@@ -50,7 +50,8 @@ def _pictures(name: str, outcomes: Sequence[MeasuredOutcome]) -> list[ReportPict
         label: {way: mean_of(at(of, ALL), figure) for way, of in by_selection(outcomes).items()}
         for label, figure in (("mean", "mean_ms"), ("95 %", "p95_ms"))
     }
-    draw = partial(report_charts.bars, groups=groups, y="response time, ms")
+    is_log = name == OVERLOADED  # clients who wait for an overloaded site wait much longer than the others
+    draw = partial(report_charts.bars, groups=groups, y="response time, ms", log=is_log)
     return [ReportPicture(f"sites-{name.replace(' ', '-')}", f"Response times of all clients, {name}", draw)]
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import dns.message
+import dns.query
 import pytest
 
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
+from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, LabFarm, WebHost
 from lbdns_tools.lab.machines.control_groups import TOP, find_hierarchies
 from lbdns_tools.lab.machines.leftover_cleanup import labs
 from lbdns_tools.lab.machines.network_namespaces import inside, namespace_of
-from lbdns_tools.lab.machines.placed_machine import ETC, NAMESPACES
+from lbdns_tools.lab.machines.placed_machine import ETC, NAMESPACES, PlacedMachine
 from lbdns_tools.lab.machines.server_probes import answers_dns, get
 from lbdns_tools.lab.programs.balancer_setup import PASSED_THROUGH, TERMINATED, BalancerSetup
 from lbdns_tools.lab.running_lab import Lab
@@ -24,6 +28,7 @@ FARM = LabFarm(
     (WebHost("slow", 0.1, workers=4), WebHost("fast", 0.3, workers=4)), clients=2, proxies=("haproxy",), resolvers=1
 )
 PATIENCE = 60.0  # s
+FAR_S = 0.3  # of a round trip between two sites
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +153,33 @@ def test_somebody_else_on_a_host(lab: Lab) -> None:
         lab.settle(0.5)
     burner.stop()
     lab.settle()
+
+
+@needs_a_lab
+def test_clients_are_near_to_their_own_site_and_get_its_host() -> None:
+    hosts = (WebHost("b1", 0.2, workers=4, site="berlin"), WebHost("p1", 0.2, workers=4, site="paris"))
+    with Lab(LabFarm(hosts, clients=2, near_s=0.0, far_s=FAR_S)) as lab:
+        berlin, paris = lab.clients()
+        assert min(connected_s(lab, berlin, "b1") for _ in range(3)) < FAR_S
+        assert connected_s(lab, berlin, "p1") >= FAR_S
+        assert connected_s(lab, paris, "b1") >= FAR_S
+        assert (answer(lab, berlin), answer(lab, paris)) == ("b1.hobbit.", "p1.hobbit.")
+
+
+def connected_s(lab: Lab, client: PlacedMachine, host: str) -> float:
+    """Return the time (s) in which a client opens a connection to a web host."""
+    began = time.monotonic()
+    address = (lab.machines[host].address, HTTP_PORT)
+    inside(client.namespace, lambda: socket.create_connection(address, PATIENCE)).close()
+    return time.monotonic() - began
+
+
+def answer(lab: Lab, client: PlacedMachine) -> str:
+    """Return the host that most of ten answers for best.sites.hobbit name; one of a hundred is a probe."""
+    query = dns.message.make_query("best.sites.hobbit", "A")
+    server = lab.machines["dns"].address
+    replies = [inside(client.namespace, lambda: dns.query.udp(query, server, timeout=PATIENCE)) for _ in range(10)]
+    return Counter(str(reply.answer[0][0]) for reply in replies).most_common(1)[0][0]
 
 
 @needs_a_lab

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from lbdns.choosing.moving_averages import FadingCounts, WindowRate
+from lbdns.choosing.moving_averages import FadingCounts, WindowRate, selected
 from lbdns.choosing.observed_pool import AVERAGE
 from lbdns.choosing.other_servers import OtherServers
 from lbdns.policies.plan import Selections
@@ -62,8 +62,8 @@ class AnswerTally:
         self._own.add(now, sum(selections.counts))
         self.recent.add(selections.counts, now)
         multiplier = self._multiplier(now, self.others.answers(now))
-        for i, count in enumerate(selections.counts):
-            if count and i not in self._fresh:
+        for i, count in selected(selections.counts):
+            if i not in self._fresh:
                 self.charges[i] += count * multiplier
 
     def add_others(

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from lbdns.choosing.request_cost import ENOUGH, MIN_CPU, RequestCost
+from lbdns.choosing.request_cost import ENOUGH, MAX_SPEED, MIN_CPU, RequestCost
 from lbdns.choosing.robust_estimates import robust_mean, winsorised
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.native_extension import AVAILABLE
@@ -28,48 +29,75 @@ MIN_VARIANCE: Final = 1e-6  # relative variance of a practically certain value
 MOST_FASTER: Final = 4.0  # times that gain: no core counts as this many times as fast as the next fastest
 
 
-def enough_observed(costs: Sequence[RequestCost]) -> bool:
+@dataclass(frozen=True, slots=True)
+class ServedWork:
+    """What the members of a pool have served, by column: a list for each value, with an item for each member."""
+
+    requests: list[float]
+    cpu_seconds: list[float]
+    variances: list[float]  # of the speed, relative to its square; inf if unknown
+    counted: list[bool]  # whether the member ever reported its requests
+
+    @classmethod
+    def of(cls, costs: Sequence[RequestCost]) -> ServedWork:
+        """Return the work in ``costs``."""
+        found = cls([0.0] * len(costs), [0.0] * len(costs), [math.inf] * len(costs), [False] * len(costs))
+        for i, cost in enumerate(costs):
+            found.update(i, cost)
+        return found
+
+    def update(self, i: int, cost: RequestCost) -> None:
+        """Replace the items with index ``i``."""
+        work = cost.work
+        self.requests[i], self.cpu_seconds[i] = work.requests, work.cpu_seconds
+        self.variances[i], self.counted[i] = work.relative_variance, cost.counted
+
+    @property
+    def speeds(self) -> list[float]:
+        """Return each member's requests per CPU second, at most ``MAX_SPEED``, or 0 if either number is 0."""
+        return [
+            min(MAX_SPEED, requests / cpu) if requests > 0 and cpu > 0 else 0.0
+            for requests, cpu in zip(self.requests, self.cpu_seconds, strict=True)
+        ]
+
+
+def enough_observed(work: ServedWork) -> bool:
     """Return whether the pool has served enough requests to estimate capacities in requests/s."""
-    return sum(cost.work.requests for cost in costs) > ENOUGH and sum(cost.work.cpu_seconds for cost in costs) > 0
+    return sum(work.requests) > ENOUGH and sum(work.cpu_seconds) > 0
 
 
-def capacities(
-    costs: Sequence[RequestCost], cores: Sequence[float], max_speed_gain: float = MAX_SPEED_GAIN
-) -> tuple[float, ...]:
+def capacities(work: ServedWork, cores: Sequence[float], max_speed_gain: float = MAX_SPEED_GAIN) -> tuple[float, ...]:
     """Return each member's capacity in requests/s, or its number of cores if the pool has served too few requests.
 
     The fastest member's share of the pool's capacity is limited to ``max_speed_gain`` times a reference. The reference
     is the share that this member would have if it were only as fast as the next fastest member.
     """
-    if not enough_observed(costs):
+    if not enough_observed(work):
         return tuple(cores)
-    found = [max(1e-9, m * speed) for speed, m in zip(observed_speeds(costs), cores, strict=True)]
-    return _limited_to_others(found, proven_capacities(found, cores, costs), max_speed_gain)
+    found = [max(1e-9, m * speed) for speed, m in zip(observed_speeds(work), cores, strict=True)]
+    return _limited_to_others(found, proven_capacities(found, cores, work.counted), max_speed_gain)
 
 
-def observed_speeds(costs: Sequence[RequestCost]) -> list[float]:
+def observed_speeds(work: ServedWork) -> list[float]:
     """Return each member's speed in requests per CPU second. The pool must have served some requests."""
-    common = common_speed(costs)
-    speeds = [
-        (cost.work.requests + PRIOR * common) / (cost.work.cpu_seconds + PRIOR) if cost.counted else common
-        for cost in costs
-    ]
-    variances = [cost.work.relative_variance if cost.counted else math.inf for cost in costs]
+    common = common_speed(work)
+    observed = zip(work.requests, work.cpu_seconds, work.counted, strict=True)
+    speeds = [(requests + PRIOR * common) / (cpu + PRIOR) if counted else common for requests, cpu, counted in observed]
+    variances = [v if counted else math.inf for v, counted in zip(work.variances, work.counted, strict=True)]
     return _shrunk_to_mean(speeds, variances)
 
 
-def common_speed(costs: Sequence[RequestCost]) -> float:
+def common_speed(work: ServedWork) -> float:
     """Return the mean speed of the members that have served requests, or 0 if there are none.
 
     If only two members report requests, the slower member's speed is returned, because either member could raise the
     mean by reporting a very high speed. With such a mean, the members that report no requests would seem far faster
     than the other reporting member, and that member would get no requests.
     """
-    known = [cost.work for cost in costs if cost.work.speed > 0]
-    if not known or sum(cost.counted for cost in costs) < 3:
-        return min((work.speed for work in known), default=0.0)
-    weights = [work.cpu_seconds / (work.cpu_seconds + PRIOR) for work in known]
-    return robust_mean([work.speed for work in known], weights)
+    known = [(speed, cpu) for speed, cpu in zip(work.speeds, work.cpu_seconds, strict=True) if speed > 0]
+    if not known or sum(work.counted) < 3:
+        return min((speed for speed, _ in known), default=0.0)
+    return robust_mean([speed for speed, _ in known], [cpu / (cpu + PRIOR) for _, cpu in known])
 
 
 def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list[float]:
@@ -144,21 +172,23 @@ def _change(cost: RequestCost) -> float:
     return math.log((cost.recent.requests / speed + MIN_CPU) / (cost.recent.cpu_seconds + MIN_CPU)) if speed else 0.0
 
 
-def forget_changed(costs: Sequence[RequestCost]) -> None:
+def forget_changed(costs: Sequence[RequestCost]) -> list[int]:
     """Discard the earlier observations of each member whose cost per request has changed by more than chance can
-    explain.
+    explain. Return the indexes of these members.
 
     The member's speed is therefore estimated correctly again within seconds of the change. Such a change occurs, for
     example, if pages are replaced with CGI programs, if a host's cores become slower, or if a member's false reports
     end.
     """
     if not any(cost.recent.requests > 0 for cost in costs):
-        return
-    spread = _squared_spread(costs)
-    for cost in costs:
+        return []
+    spread, found = _squared_spread(costs), []
+    for i, cost in enumerate(costs):
         sample = cost.recent.sample_size
         if sample >= 1 and abs(_change(cost)) > UNLIKELY * math.sqrt(spread / sample):
             cost.forget()
+            found.append(i)
+    return found
 
 
 def _squared_spread(costs: Sequence[RequestCost]) -> float:
@@ -178,17 +208,17 @@ def _limited_to_others(found: Sequence[float], all_proven: Sequence[float], gain
     return tuple(limited)
 
 
-def proven_capacities(
-    capacity: Sequence[float], cores: Sequence[float], costs: Sequence[RequestCost]
-) -> tuple[float, ...]:
+def proven_capacities(capacity: Sequence[float], cores: Sequence[float], counted: Sequence[bool]) -> tuple[float, ...]:
     """Return each member's capacity, but limit the fastest member's speed to that of the next fastest member.
+    ``counted`` states whether each member reports its requests.
 
     The speed of the fastest member is known only from its own reports. The speed of the next fastest member is
     considered confirmed, because the fastest member reports a speed at least as high. A member that reports no requests
     cannot confirm another member's speed, because its own speed is inferred from the other members.
     """
-    observed = zip(capacity, cores, costs, strict=True)
-    speeds = sorted((c / m for c, m, cost in observed if cost.counted), reverse=True)
+    observed = zip(capacity, cores, counted, strict=True)
+    speeds = sorted([c / m for c, m, is_counted in observed if is_counted], reverse=True)
     if len(speeds) < 2:
         return tuple(capacity)
-    return tuple(min(c, m * speeds[1]) for c, m in zip(capacity, cores, strict=True))
+    second = speeds[1]
+    return tuple([most if (most := m * second) < c else c for c, m in zip(capacity, cores, strict=True)])

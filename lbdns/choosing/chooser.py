@@ -222,12 +222,12 @@ class Chooser:
         """
         view = self.view(live, now)
         if shadow_scores:
-            scores = [reading.shadow_score if reading else None for reading in self.pool.readings]
-            members = tuple(
-                m if s is None or m.score == LOWEST_SCORE else replace(m, score=self.pool.weighted_score(i, s))
-                for i, (m, s) in enumerate(zip(view.members, scores, strict=True))
-            )
-            view = replace(view, members=members)
+            shadows = [reading.shadow_score if reading else None for reading in self.pool.readings]
+            scores = [
+                score if shadow is None or score == LOWEST_SCORE else self.pool.weighted_score(i, shadow)
+                for i, (score, shadow) in enumerate(zip(view.columns.scores, shadows, strict=True))
+            ]
+            view = replace(view, members=replace(view.columns, scores=scores))
         return POLICIES[policy].function(view, previous, rng)
 
     def view(self, policy: str, now: float) -> PoolView:

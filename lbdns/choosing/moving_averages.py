@@ -134,6 +134,10 @@ class FadingCounts:
             self.values = [value * math.exp(-min(age, 700.0)) for value in self.values]
             self._since, age = now, 0.0
         weight = math.exp(age)
-        for i, count in enumerate(counts):
-            if count:
-                self.values[i] += count * weight
+        for i, count in selected(counts):
+            self.values[i] += count * weight
+
+
+def selected(counts: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the index and the count of each item whose count is not 0."""
+    return [(i, count) for i, count in enumerate(counts) if count]

@@ -10,6 +10,7 @@ from typing import Final
 from lbdns.choosing.capacity_estimate import capacities, enough_observed, forget_changed, proven_capacities
 from lbdns.choosing.contention import Contention
 from lbdns.choosing.moving_averages import ExponentialMean
+from lbdns.choosing.observed_columns import ObservedColumns
 from lbdns.choosing.reported_values import counted_cores, load_of, plausible
 from lbdns.choosing.request_cost import RequestCost
 from lbdns.config.pool_section import MAX_SPEED_GAIN
@@ -35,6 +36,7 @@ class ObservedMember:
         self.requests_per_s = ExponentialMean(REQUESTS)
         self.between_reports = ExponentialMean(AVERAGE)
         self.in_progress = ExponentialMean(AVERAGE)
+        self.load: float | None = None  # requests or runnable tasks in the newest reading
         self._busy_workers, self._busy_workers_at = 0.0, -math.inf  # the last value reported, and when
         self.interval = 0.0  # s between reports: as declared, or as observed if that is longer
         self.overdue_at = math.inf  # monotonic seconds: when the next report is overdue
@@ -51,8 +53,9 @@ class ObservedMember:
             self.contention.observe(metrics, seconds)
             if "requests_per_s" in metrics:
                 self.requests_per_s.add(metrics["requests_per_s"], seconds or reading.interval)
-            if (load := load_of(metrics)) is not None:
-                self.in_progress.add(load, seconds or reading.interval)
+            self.load = load_of(metrics)
+            if self.load is not None:
+                self.in_progress.add(self.load, seconds or reading.interval)
         self.interval = max(reading.interval, self.between_reports.value or 0.0)
         self.overdue_at = reading.received + OVERDUE_AFTER * self.interval
 
@@ -92,13 +95,20 @@ class ObservedPool:
         self._changes_sought = -math.inf  # when the members were last searched for changes
         self.members = [ObservedMember() for _ in names]
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
+        self._use_members()
+
+    def _use_members(self) -> None:
+        self.columns = ObservedColumns(self.members)
+        self._cores: list[float] | None = None
+        self._shares = [1.0] * len(self.members)  # see ``available_shares``
+        self._shares_outdated: set[int] = set()
         self._forget_estimates()
 
     def _forget_estimates(self) -> None:
         """Discard the estimates over all members. Each is computed at most once between two observations."""
-        self._cores: list[float] | None = None
         self._measured: bool | None = None
         self._capacities: tuple[float, ...] | None = None
+        self._interval: float | None = None
 
     def take_over(self, old: ObservedPool, places: Sequence[int | None]) -> None:
         """Continue from the observations in ``old``.
@@ -108,33 +118,42 @@ class ObservedPool:
         self.members = [
             mine if place is None else old.members[place] for mine, place in zip(self.members, places, strict=True)
         ]
-        self._forget_estimates()
+        self._use_members()
 
     def observe(self, snapshot: Snapshot) -> list[int]:
         """Record the readings in ``snapshot``; return the indexes of members with a new reading."""
+        columns, members = self.columns, self.members
+        known, newest = columns.readings, -math.inf
+        readings = list(map(snapshot.readings.get, self.names))
         fresh = []
-        for i, (name, member) in enumerate(zip(self.names, self.members, strict=True)):
-            reading = snapshot.readings.get(name)
-            if reading is not None and reading is not member.reading:
-                member.observe(reading)
+        for i, (reading, before) in enumerate(zip(readings, known, strict=True)):
+            if reading is not before and reading is not None:
+                cores = columns.cores[i]
+                members[i].observe(reading)
+                columns.update(i, members[i])
+                if columns.cores[i] != cores:
+                    self._cores = None
+                newest = max(newest, reading.received)
                 fresh.append(i)
         if fresh:
+            self._shares_outdated.update(fresh)
             self._forget_estimates()
-        newest = max((reading.received for i in fresh if (reading := self.members[i].reading)), default=-math.inf)
         if newest >= self._changes_sought + SEEK_CHANGES:
             self._changes_sought = newest
-            forget_changed([member.request_cost for member in self.members])
+            costs = [member.request_cost for member in members]
+            for i in forget_changed(costs):
+                columns.work.update(i, costs[i])
         return fresh
 
     @property
-    def readings(self) -> list[Reading | None]:
+    def readings(self) -> Sequence[Reading | None]:
         """Return the newest reading of each member."""
-        return [member.reading for member in self.members]
+        return self.columns.readings
 
     @property
-    def reported(self) -> list[float]:
+    def reported(self) -> Sequence[float]:
         """Return when each member's newest reading arrived, in monotonic seconds (-inf if there is none)."""
-        return [member.reading.received if member.reading else -math.inf for member in self.members]
+        return self.columns.received
 
     @property
     def interval(self) -> float:
@@ -143,48 +162,63 @@ class ObservedPool:
         No single member changes the median much. Members that are currently silent also count: otherwise, only two
         members might count, and either of them could change the result.
         """
-        intervals = [m.interval for m in self.members if m.reading and m.reading.score is not None]
-        return statistics.median(intervals) if intervals else 1.0
+        if self._interval is None:
+            columns = self.columns
+            intervals = columns.intervals
+            if None in columns.readings or None in columns.scores:
+                intervals = [m.interval for m in self.members if m.reading and m.reading.score is not None]
+            self._interval = statistics.median(intervals) if intervals else 1.0
+        return self._interval
 
     @property
-    def metrics(self) -> list[Mapping[str, float]]:
+    def metrics(self) -> Sequence[Mapping[str, float]]:
         """Return the plausible metrics of each member's newest reading."""
-        return [member.metrics for member in self.members]
+        return self.columns.metrics
 
     @property
     def measured(self) -> bool:
         """Return whether enough requests were observed to state capacities in requests/s. If not, only the capacities'
         ratios are meaningful."""
         if self._measured is None:
-            self._measured = enough_observed([member.request_cost for member in self.members])
+            self._measured = enough_observed(self.columns.work)
         return self._measured
 
     def observed_capacities(self) -> tuple[float, ...]:
         """Return each member's capacity as observed from its reports, before any operator weights are applied."""
         if self._capacities is None:
-            costs = [member.request_cost for member in self.members]
-            self._capacities = capacities(costs, self.cores, self.max_speed_gain)
+            self._capacities = capacities(self.columns.work, self.cores, self.max_speed_gain)
         return self._capacities
 
     def proven_capacities(self, capacity: Sequence[float]) -> tuple[float, ...]:
         """Return ``capacity`` with the fastest member's speed limited to that of the next (see
         ``proven_capacities``)."""
-        return proven_capacities(capacity, self.cores, [member.request_cost for member in self.members])
+        return proven_capacities(capacity, self.cores, self.columns.work.counted)
 
     @property
     def cores(self) -> Sequence[float]:
         """Return the number of cores counted for each member."""
         if self._cores is None:
-            reported = [member.metrics.get("cpu_count") for member in self.members]
-            self._cores = counted_cores(reported, self._max_cores)
+            self._cores = counted_cores(self.columns.cores, self._max_cores)
+            self._shares_outdated.update(range(len(self._cores)))
         return self._cores
+
+    def available_shares(self) -> Sequence[float]:
+        """Return the share of each member's capacity that other programs on its host leave to it (above 0)."""
+        cores = self.cores
+        for i in self._shares_outdated:
+            self._shares[i] = self.members[i].contention.available_share(cores[i])
+        self._shares_outdated.clear()
+        return self._shares
 
     def request_rates(self, capacity: Sequence[float], margin: float = RATE_MARGIN) -> list[float | None]:
         """Return each member's average requests/s, at most ``margin`` times its ``capacity``; None if unknown."""
-        rates = [member.requests_per_s.value for member in self.members]
+        rates = self.columns.requests_per_s
         if not self.measured:
-            return rates
-        return [None if r is None else min(r, margin * c) for r, c in zip(rates, capacity, strict=True)]
+            return list(rates)
+        return [
+            rate if rate is None or rate <= (most := margin * c) else most
+            for rate, c in zip(rates, capacity, strict=True)
+        ]
 
     def factor(self, name: str) -> float:
         """Return the factor for a member's capacity and score: the configured weight times an operator's weight."""

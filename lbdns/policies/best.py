@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lbdns.native_extension import AVAILABLE
 from lbdns.policies.highest_scores import fastest, nearly_highest, why_fastest
+from lbdns.policies.member_columns import MemberColumns, gathered
 from lbdns.policies.operating_point import operating_point
-from lbdns.policies.plan import MemberView, Plan, PolicySpec, PoolView, Selections, rotation
+from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
 from lbdns.policies.ranking import as_best
 from lbdns.policies.weighted import MAX_LENGTH, MIN_LENGTH, carried_credits, smooth_order, smooth_plan
 
@@ -55,9 +56,9 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     arrived, and the loads in the reports would not reflect it yet.
     """
     shares = level_filling_shares(view)
-    light = rotation(fastest(view, nearly_highest(view)), previous)
-    if view.answers_allowed <= 0 or not light.order:
+    if view.answers_allowed <= 0 or not view.candidates:
         return heavy_plan(view, shares, previous)
+    light = rotation(fastest(view, nearly_highest(view)), previous)
     heavy = smooth_plan(view, shares, previous)
     turns = -(-view.answers_allowed // len(light.order))
     first = (tuple(light.order) * turns)[: view.answers_allowed]
@@ -83,11 +84,10 @@ def heavy_plan(view: PoolView, shares: Sequence[float], previous: Selections | N
     if not view.measured or expected > MAX_LENGTH:
         return smooth_plan(view, shares, previous)
     credits = carried_credits(previous, len(shares))
-    capacities = [0.0] * len(shares)
-    for i in view.on_time:
-        capacities[i] = usable_capacity(view.members[i])
+    members = view.on_time
+    capacities = spread(view.columns.usable_capacities(members), members, len(shares))
     total = sum(capacities)
-    length = min(MAX_LENGTH, max(MIN_LENGTH, 2 * len(view.on_time)))
+    length = min(MAX_LENGTH, max(MIN_LENGTH, 2 * len(members)))
     overflow = smooth_order([capacity / total for capacity in capacities], [0.0] * len(shares), length)
     return Plan((*smooth_order(shares, credits, expected), *overflow), expected, tuple(shares), credits)
 
@@ -100,10 +100,40 @@ def expected_answers(view: PoolView) -> int:
     return math.ceil(expected + UNLIKELY * math.sqrt(expected) + UNLIKELY)
 
 
-def usable_capacity(member: MemberView) -> float:
-    """Return the requests/s that ``member`` can serve alongside the other programs on its host, reduced during slow
-    start."""
-    return member.capacity * member.available_share * member.ramp
+def spread(values: Sequence[float], members: Sequence[int], size: int) -> list[float]:
+    """Return a column of ``size`` items, which contains the ``values`` of ``members``, and 0 for all others."""
+    if len(members) == size:
+        return list(values)
+    column = [0.0] * size
+    for i, value in zip(members, values, strict=True):
+        column[i] = value
+    return column
+
+
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """The members that level filling considers, by column."""
+
+    loads: Sequence[float]
+    capacities: Sequence[float]  # usable, in requests/s
+    cores: Sequence[float]
+    alarmed: frozenset[int]  # indexes in the other columns
+
+    @classmethod
+    def of(cls, columns: MemberColumns, members: Sequence[int]) -> _Filling:
+        alarmed = columns.alarmed
+        return cls(
+            gathered(columns.loads, members),
+            columns.usable_capacities(members),
+            gathered(columns.cores, members),
+            frozenset(place for place, i in enumerate(members) if i in alarmed) if alarmed else frozenset(),
+        )
+
+    def with_member(self, at: int, load: float, capacity: float) -> _Filling:
+        """Return a copy in which one member has another load and another usable capacity."""
+        loads, capacities = list(self.loads), list(self.capacities)
+        loads[at], capacities[at] = load, capacity
+        return _Filling(loads, capacities, self.cores, self.alarmed)
 
 
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
@@ -113,45 +143,50 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     proven capacity. The limit applies only if the capacity that other programs leave to the member exceeds its proven
     capacity.
     """
-    candidates = view.on_time
-    shares = [0.0] * len(view.members)
+    columns, candidates = view.columns, view.on_time
     if not candidates:
-        return tuple(shares)
-    members = [view.members[i] for i in candidates]
-    found = _filled(view, members)
-    for i, member in enumerate(members):
-        if member.capacity * member.available_share > CONFIRMED * member.proven_capacity:
-            proven = replace(member, load=0.0, capacity=member.proven_capacity, available_share=1.0)
-            most = view.max_speed_gain * _filled(view, [*members[:i], proven, *members[i + 1 :]])[i]
-            if found[i] > most:
-                found = _filled(view, members, {i: most})
-    for i, part in zip(candidates, found, strict=True):
-        shares[i] = part
-    return tuple(shares)
+        return (0.0,) * len(columns)
+    filling = _Filling.of(columns, candidates)
+    found = _filled(view, filling)
+    for place in _unconfirmed(columns, candidates):
+        proven = columns.proven_capacities[candidates[place]] * columns.ramps.get(candidates[place], 1.0)
+        most = view.max_speed_gain * _filled(view, filling.with_member(place, 0.0, proven))[place]
+        if found[place] > most:
+            found = _filled(view, filling, {place: most})
+    return tuple(spread(found, candidates, len(columns)))
 
 
-def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, float] = NO_LIMITS) -> list[float]:
+def _unconfirmed(columns: MemberColumns, members: Sequence[int]) -> list[int]:
+    """Return the places in ``members`` of those whose capacity exceeds what other members confirm."""
+    shares, capacities, proven = columns.available_shares, columns.capacities, columns.proven_capacities
+    return [place for place, i in enumerate(members) if capacities[i] * shares[i] > CONFIRMED * proven[i]]
+
+
+def _filled(view: PoolView, members: _Filling, most: Mapping[int, float] = NO_LIMITS) -> list[float]:
     """Return the shares that bring ``members`` to the same level; ``most`` limits the shares of some members."""
-    widths = capacities = [usable_capacity(member) for member in members]
+    widths = capacities = members.capacities
     requests, answers = expected_rates(view)
     horizon = HORIZON * view.interval
-    loads = [member.load for member in members]
+    loads = members.loads
     if view.measured and requests < math.inf:
-        cores = [member.cores for member in members]
         # While a crowd arrives, more requests are in progress than on average
         in_progress = max(view.in_progress, sum(loads)) if view.crowd_arriving else view.in_progress
-        point = operating_point(capacities, cores, requests, in_progress)
+        point = operating_point(capacities, members.cores, requests, in_progress)
         least = MIN_SHARE * max(requests / sum(capacities), MIN_UTILISATION)
-        widths = [max(rate, least * capacity) for rate, capacity in zip(point.rates, capacities, strict=True)]
+        widths = [
+            floor if (floor := least * capacity) > rate else rate
+            for rate, capacity in zip(point.rates, capacities, strict=True)
+        ]
         loads = [load - ideal for load, ideal in zip(loads, point.loads, strict=True)]
         if view.requests_per_answer > PERSISTENT:
             loads = [load * abs(load) / (abs(load) + HALF_CORRECTED) for load in loads]
     expected = max(1.0, horizon * min(requests, answers))
     # A member whose queue is nearly full gets no more than it can serve
-    limits = [
-        min(most.get(i, math.inf) * expected, horizon * c if member.alarmed else math.inf)
-        for i, (member, c) in enumerate(zip(members, capacities, strict=True))
-    ]
+    limits = [math.inf] * len(capacities)
+    for place, limit in most.items():
+        limits[place] = limit * expected
+    for place in members.alarmed:
+        limits[place] = min(limits[place], horizon * capacities[place])
     return [part / expected for part in fill_to_level(loads, widths, limits, expected)]
 
 

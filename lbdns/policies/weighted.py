@@ -21,9 +21,13 @@ MAX_LENGTH: Final = 1024  # selections: a share of 0.1 % still appears; longer p
 
 def weighted(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     """Return a plan for policy ``weighted``."""
-    capacities = {i: view.members[i].capacity * view.members[i].ramp for i in view.on_time}
-    total = sum(capacities.values())
-    return smooth_plan(view, [capacities.get(i, 0.0) / total for i in range(len(view.members))], previous)
+    members = view.on_time
+    capacities = view.columns.weighed(members, view.columns.capacities)
+    total = sum(capacities)
+    shares = [0.0] * len(view.members)
+    for i, capacity in zip(members, capacities, strict=True):
+        shares[i] = capacity / total
+    return smooth_plan(view, shares, previous)
 
 
 WEIGHTED: Final = PolicySpec("weighted", weighted, why="in proportion to capacity", weighs_load=True, rank=by_capacity)
@@ -78,7 +82,9 @@ def carried_credits(previous: Selections | None, members: int) -> tuple[float, .
     if previous is None or len(previous.plan.weights) != members:
         return (0.0,) * members
     total = sum(previous.counts)
-    return tuple(
-        min(1.0, max(-1.0, credit + total * weight - count))
-        for credit, weight, count in zip(previous.plan.credits, previous.plan.weights, previous.counts, strict=True)
-    )
+    plan = previous.plan
+    credits = [
+        credit + total * weight - count
+        for credit, weight, count in zip(plan.credits, plan.weights, previous.counts, strict=True)
+    ]
+    return tuple([1.0 if credit > 1.0 else credit if credit > -1.0 else -1.0 for credit in credits])

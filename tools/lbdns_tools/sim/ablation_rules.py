@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from lbdns.choosing.moving_averages import WindowRate
 from lbdns.policies.operating_point import OperatingPoint, operating_point
-from lbdns.policies.plan import MemberView, PoolView, Selections
+from lbdns.policies.plan import PoolView, Selections
 from lbdns.policies.weighted import smooth_plan
 
 
@@ -94,10 +94,6 @@ def _requests_as_answers(view: PoolView) -> tuple[float, float]:
 
 def _no_credits(previous: Selections | None, members: int) -> tuple[float, ...]:
     return (0.0,) * members
-
-
-def _member_without_alarm(**fields: Any) -> MemberView:
-    return MemberView(**{**fields, "alarmed": False})
 
 
 def _average_rate(self: WindowRate, now: float, window: float) -> float:
@@ -200,7 +196,7 @@ _ALL: Final = (
         "alarm-limit",
         "gives a member in alarm no more than it can serve",
         "with alarms",
-        (_VIEW, "MemberView", _member_without_alarm),
+        (_VIEW, "_alarmed", lambda liveness: ()),
     ),
     _rule(
         "needed-despite-alarm",
@@ -242,7 +238,7 @@ _ALL: Final = (
         "changed-cost",
         "discards a member's earlier requests if the cost of its requests changes",
         "become slower",
-        (_POOL, "forget_changed", lambda costs: None),
+        (_POOL, "forget_changed", lambda costs: []),
     ),
     _rule(
         "confirmed-speed",

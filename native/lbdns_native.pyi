@@ -113,6 +113,29 @@ def operating_point(
 def variance_between(
     speeds: Sequence[float], variances: Sequence[float], inner: Sequence[float], steps: int
 ) -> float: ...
+def capacities(
+    requests: Sequence[float],
+    cpu_seconds: Sequence[float],
+    variances: Sequence[float],
+    counted: Sequence[bool],
+    cores: Sequence[float],
+    gain: float,
+    limits: tuple[float, float, float, float, int],
+) -> list[float]: ...
+def proven_capacities(capacity: Sequence[float], cores: Sequence[float], counted: Sequence[bool]) -> list[float]: ...
+def level_filling(
+    loads: Sequence[float],
+    capacities: Sequence[float],
+    cores: Sequence[float],
+    rate: float,
+    in_progress: float,
+    most: Sequence[tuple[int, float]],
+    search: tuple[float, float, int],
+    filling: tuple[float, float, float, float | None],
+) -> list[float]: ...
+def carried_credits(
+    credits: Sequence[float], weights: Sequence[float], counts: Sequence[int], total: float
+) -> tuple[float, ...]: ...
 def fill_to_level(
     loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
 ) -> list[float]: ...

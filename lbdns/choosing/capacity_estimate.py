@@ -16,11 +16,12 @@ from typing import Final
 from lbdns.choosing.request_cost import ENOUGH, MAX_SPEED, MIN_CPU, RequestCost
 from lbdns.choosing.robust_estimates import robust_mean, winsorised
 from lbdns.config.pool_section import MAX_SPEED_GAIN
-from lbdns.native_extension import AVAILABLE
+from lbdns.native_extension import AVAILABLE, provides
 
 if AVAILABLE:
     import lbdns_native
 
+NATIVE: Final = provides("capacities")
 PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior belief that all CPUs are equal
 UNLIKELY: Final = 5.0  # standard deviations by which the cost of a member's requests has changed if not by chance
 _STEPS: Final = 20  # of the bisection for the true variance between members
@@ -74,8 +75,18 @@ def capacities(work: ServedWork, cores: Sequence[float], max_speed_gain: float =
     """
     if not enough_observed(work):
         return tuple(cores)
+    if not NATIVE:
+        return python_capacities(work, cores, max_speed_gain)
+    limits = PRIOR, MAX_SPEED, MIN_VARIANCE, MOST_FASTER, _STEPS
+    observed = work.requests, work.cpu_seconds, work.variances, work.counted
+    return tuple(lbdns_native.capacities(*observed, cores, max_speed_gain, limits))
+
+
+def python_capacities(work: ServedWork, cores: Sequence[float], max_speed_gain: float) -> tuple[float, ...]:
+    """Return the same capacities as ``capacities``, without the native extension. The pool must have served enough
+    requests."""
     found = [max(1e-9, m * speed) for speed, m in zip(observed_speeds(work), cores, strict=True)]
-    return _limited_to_others(found, proven_capacities(found, cores, work.counted), max_speed_gain)
+    return _limited_to_others(found, python_proven_capacities(found, cores, work.counted), max_speed_gain)
 
 
 def observed_speeds(work: ServedWork) -> list[float]:
@@ -216,6 +227,15 @@ def proven_capacities(capacity: Sequence[float], cores: Sequence[float], counted
     considered confirmed, because the fastest member reports a speed at least as high. A member that reports no requests
     cannot confirm another member's speed, because its own speed is inferred from the other members.
     """
+    if not NATIVE:
+        return python_proven_capacities(capacity, cores, counted)
+    return tuple(lbdns_native.proven_capacities(capacity, cores, counted))
+
+
+def python_proven_capacities(
+    capacity: Sequence[float], cores: Sequence[float], counted: Sequence[bool]
+) -> tuple[float, ...]:
+    """Return the same capacities as ``proven_capacities``, without the native extension."""
     observed = zip(capacity, cores, counted, strict=True)
     speeds = sorted([c / m for c, m, is_counted in observed if is_counted], reverse=True)
     if len(speeds) < 2:

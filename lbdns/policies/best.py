@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lbdns.native_extension import AVAILABLE
+from lbdns.native_extension import AVAILABLE, provides
 from lbdns.policies.highest_scores import fastest, nearly_highest, why_fastest
 from lbdns.policies.member_columns import MemberColumns, gathered
-from lbdns.policies.operating_point import operating_point
+from lbdns.policies.operating_point import SEARCH_LIMITS, operating_point
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
 from lbdns.policies.ranking import as_best
 from lbdns.policies.weighted import MAX_LENGTH, MIN_LENGTH, carried_credits, smooth_order, smooth_plan
@@ -32,6 +32,7 @@ if AVAILABLE:
 if TYPE_CHECKING:
     from random import Random
 
+NATIVE: Final = provides("level_filling")
 HORIZON: Final = 1.5  # report intervals; below 1 the shares oscillate, because each report undoes the one before
 MIN_SHARE: Final = 0.1  # of a member's share by capacity: without traffic its capacity stays unknown ...
 MIN_UTILISATION: Final = 0.01  # ... and the pool's load counts as at least this part of its capacity
@@ -111,7 +112,7 @@ def spread(values: Sequence[float], members: Sequence[int], size: int) -> list[f
 
 
 @dataclass(frozen=True, slots=True)
-class _Filling:
+class Filling:
     """The members that level filling considers, by column."""
 
     loads: Sequence[float]
@@ -120,7 +121,7 @@ class _Filling:
     alarmed: frozenset[int]  # indexes in the other columns
 
     @classmethod
-    def of(cls, columns: MemberColumns, members: Sequence[int]) -> _Filling:
+    def of(cls, columns: MemberColumns, members: Sequence[int]) -> Filling:
         alarmed = columns.alarmed
         return cls(
             gathered(columns.loads, members),
@@ -129,11 +130,11 @@ class _Filling:
             frozenset(place for place, i in enumerate(members) if i in alarmed) if alarmed else frozenset(),
         )
 
-    def with_member(self, at: int, load: float, capacity: float) -> _Filling:
+    def with_member(self, at: int, load: float, capacity: float) -> Filling:
         """Return a copy in which one member has another load and another usable capacity."""
         loads, capacities = list(self.loads), list(self.capacities)
         loads[at], capacities[at] = load, capacity
-        return _Filling(loads, capacities, self.cores, self.alarmed)
+        return Filling(loads, capacities, self.cores, self.alarmed)
 
 
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
@@ -146,7 +147,7 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     columns, candidates = view.columns, view.on_time
     if not candidates:
         return (0.0,) * len(columns)
-    filling = _Filling.of(columns, candidates)
+    filling = Filling.of(columns, candidates)
     found = _filled(view, filling)
     for place in _unconfirmed(columns, candidates):
         proven = columns.proven_capacities[candidates[place]] * columns.ramps.get(candidates[place], 1.0)
@@ -162,32 +163,57 @@ def _unconfirmed(columns: MemberColumns, members: Sequence[int]) -> list[int]:
     return [place for place, i in enumerate(members) if capacities[i] * shares[i] > CONFIRMED * proven[i]]
 
 
-def _filled(view: PoolView, members: _Filling, most: Mapping[int, float] = NO_LIMITS) -> list[float]:
+def _filled(view: PoolView, members: Filling, most: Mapping[int, float] = NO_LIMITS) -> list[float]:
     """Return the shares that bring ``members`` to the same level; ``most`` limits the shares of some members."""
-    widths = capacities = members.capacities
+    capacities, loads = members.capacities, members.loads
     requests, answers = expected_rates(view)
     horizon = HORIZON * view.interval
-    loads = members.loads
-    if view.measured and requests < math.inf:
-        # While a crowd arrives, more requests are in progress than on average
-        in_progress = max(view.in_progress, sum(loads)) if view.crowd_arriving else view.in_progress
-        point = operating_point(capacities, members.cores, requests, in_progress)
-        least = MIN_SHARE * max(requests / sum(capacities), MIN_UTILISATION)
-        widths = [
-            floor if (floor := least * capacity) > rate else rate
-            for rate, capacity in zip(point.rates, capacities, strict=True)
-        ]
-        loads = [load - ideal for load, ideal in zip(loads, point.loads, strict=True)]
-        if view.requests_per_answer > PERSISTENT:
-            loads = [load * abs(load) / (abs(load) + HALF_CORRECTED) for load in loads]
     expected = max(1.0, horizon * min(requests, answers))
+    limits = {place: limit * expected for place, limit in most.items()}
     # A member whose queue is nearly full gets no more than it can serve
-    limits = [math.inf] * len(capacities)
-    for place, limit in most.items():
-        limits[place] = limit * expected
     for place in members.alarmed:
-        limits[place] = min(limits[place], horizon * capacities[place])
-    return [part / expected for part in fill_to_level(loads, widths, limits, expected)]
+        limits[place] = min(limits.get(place, math.inf), horizon * capacities[place])
+    if not view.measured or requests == math.inf:
+        every = [limits.get(place, math.inf) for place in range(len(loads))] if limits else [math.inf] * len(loads)
+        return [part / expected for part in fill_to_level(loads, capacities, every, expected)]
+    # While a crowd arrives, more requests are in progress than on average
+    in_progress = max(view.in_progress, sum(loads)) if view.crowd_arriving else view.in_progress
+    corrected = HALF_CORRECTED if view.requests_per_answer > PERSISTENT else None
+    if not NATIVE:
+        return python_level_filling(members, requests, in_progress, limits, expected, corrected)
+    filling = expected, MIN_SHARE, MIN_UTILISATION, corrected
+    return lbdns_native.level_filling(
+        loads, capacities, members.cores, requests, in_progress, list(limits.items()), SEARCH_LIMITS, filling
+    )
+
+
+def python_level_filling(
+    members: Filling,
+    requests: float,
+    in_progress: float,
+    limits: Mapping[int, float],
+    expected: float,
+    half_corrected: float | None,
+) -> list[float]:
+    """Return the shares of ``expected`` requests that bring ``members`` to the same level above their operating points.
+
+    ``limits`` contains the requests that some members may get at most, by place. A deviation of ``half_corrected``
+    requests is corrected by half; None corrects all deviations fully. The native extension returns the same shares.
+    """
+    capacities = members.capacities
+    point = operating_point(capacities, members.cores, requests, in_progress)
+    least = MIN_SHARE * max(requests / sum(capacities), MIN_UTILISATION)
+    widths = [
+        floor if (floor := least * capacity) > rate else rate
+        for rate, capacity in zip(point.rates, capacities, strict=True)
+    ]
+    loads = [load - ideal for load, ideal in zip(members.loads, point.loads, strict=True)]
+    if half_corrected is not None:
+        loads = [load * abs(load) / (abs(load) + half_corrected) for load in loads]
+    most = [math.inf] * len(loads)
+    for place, limit in limits.items():
+        most[place] = limit
+    return [part / expected for part in fill_to_level(loads, widths, most, expected)]
 
 
 def fill_to_level(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from lbdns.native_extension import AVAILABLE
+from lbdns.native_extension import AVAILABLE, provides
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
 from lbdns.policies.ranking import by_capacity
 
@@ -15,6 +15,7 @@ if AVAILABLE:
 if TYPE_CHECKING:
     from random import Random
 
+NATIVE: Final = provides("carried_credits")
 MIN_LENGTH: Final = 64  # selections: enough for a share of 2 % to appear
 MAX_LENGTH: Final = 1024  # selections: a share of 0.1 % still appears; longer plans cost more than they even out
 
@@ -81,6 +82,14 @@ def carried_credits(previous: Selections | None, members: int) -> tuple[float, .
     """
     if previous is None or len(previous.plan.weights) != members:
         return (0.0,) * members
+    if not NATIVE:
+        return python_carried_credits(previous)
+    plan, counts = previous.plan, previous.counts
+    return lbdns_native.carried_credits(plan.credits, plan.weights, counts, sum(counts))
+
+
+def python_carried_credits(previous: Selections) -> tuple[float, ...]:
+    """Return the same credits as ``carried_credits``, without the native extension."""
     total = sum(previous.counts)
     plan = previous.plan
     credits = [

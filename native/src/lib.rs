@@ -20,6 +20,7 @@
 //!   report_figures           computes them from a report's metrics
 //! planning_binding           the Python functions for planning: type conversions only
 //!   planning_arithmetic      the arithmetic that takes longest when a large pool is planned
+//!     capacity_estimate      estimates the members' capacities from what they have served
 //! ```
 //!
 //! This crate is optional, because lbdns has the same fast paths in Python. All other queries take the slow path,
@@ -27,6 +28,7 @@
 
 pub mod answer_table;
 mod binding;
+pub mod capacity_estimate;
 pub mod cookies;
 pub mod datagram_batch;
 mod datagram_binding;

@@ -151,7 +151,7 @@ pub struct Speeds<'a> {
 
 impl Speeds<'_> {
     /// Return the mean of the speeds, weighting each by the inverse of its total variance.
-    fn mean(&self, between: f64) -> f64 {
+    pub fn mean(&self, between: f64) -> f64 {
         let weight = |variance: &f64| 1.0 / (variance + between);
         let total = self.adding.sum(self.variances.iter().zip(self.inner).map(|(v, inner)| weight(v) * inner));
         total / self.adding.sum(self.variances.iter().map(weight))
@@ -252,4 +252,51 @@ pub fn smooth_order(weights: &[f64], credits: &[f64], length: usize) -> Vec<usiz
     due.sort_by(by_time);
     due.truncate(length);
     due.into_iter().map(|(_, i)| i).collect()
+}
+
+/// How level filling corrects and limits the members' shares.
+pub struct FillingLimits {
+    pub expected: f64,               // requests
+    pub min_share: f64,              // of a member's share by capacity
+    pub min_utilisation: f64,        // of the pool
+    pub half_corrected: Option<f64>, // requests, or None if every deviation is corrected fully
+    pub most: Vec<(usize, f64)>,     // members whose parts are limited, and the limits in requests
+}
+
+/// Return the shares that bring all members to the same level above their operating points.
+pub fn level_filling(
+    loads: &[f64],
+    capacities: &[f64],
+    point: (Vec<f64>, Vec<f64>),
+    requests: f64,
+    limits: &FillingLimits,
+    adding: Adding,
+) -> Vec<f64> {
+    let (mut widths, ideal) = point;
+    let utilisation = requests / adding.sum(capacities.iter().copied());
+    let utilisation = if limits.min_utilisation > utilisation { limits.min_utilisation } else { utilisation };
+    let least = limits.min_share * utilisation;
+    for (width, capacity) in widths.iter_mut().zip(capacities) {
+        if least * capacity > *width {
+            *width = least * capacity;
+        }
+    }
+    let mut gaps: Vec<f64> = loads.iter().zip(ideal).map(|(load, ideal)| load - ideal).collect();
+    if let Some(half) = limits.half_corrected {
+        for gap in &mut gaps {
+            *gap = *gap * gap.abs() / (gap.abs() + half);
+        }
+    }
+    let mut most = vec![f64::INFINITY; loads.len()];
+    for &(member, limit) in &limits.most {
+        most[member] = limit;
+    }
+    let parts = fill_to_level(&gaps, &widths, &most, limits.expected, adding);
+    parts.into_iter().map(|part| part / limits.expected).collect()
+}
+
+/// Return each member's credit after a plan with these shares and credits, from -1 to 1.
+pub fn carried_credits(credits: &[f64], weights: &[f64], counts: &[f64], total: f64) -> Vec<f64> {
+    let carried = |i: usize| (credits[i] + total * weights[i] - counts[i]).clamp(-1.0, 1.0);
+    (0..credits.len()).map(carried).collect()
 }

@@ -141,18 +141,21 @@ _ALL: Final = (
         "level-filling",
         "fills the least loaded members first, instead of following the operating point alone",
         "",
+        (_BEST, "NATIVE", False),
         (_BEST, "fill_to_level", _split_by_width),
     ),
     _rule(
         "operating-point",
         "minimises the total response time, instead of distributing requests in proportion to capacity",
         "unequal servers",
+        (_BEST, "NATIVE", False),
         (_BEST, "operating_point", _proportional_point),
     ),
     _rule(
         "in-progress-limit",
         "never bases the operating point on more requests than are actually in progress",
         "closed loop",
+        (_BEST, "NATIVE", False),
         (_BEST, "operating_point", _unlimited_point),
     ),
     _rule(
@@ -232,6 +235,7 @@ _ALL: Final = (
         "shrinkage",
         "moves estimated speeds towards their mean to the extent that chance explains the differences",
         "identical servers",
+        (_ESTIMATE, "NATIVE", False),
         (_ESTIMATE, "_shrunk_to_mean", lambda speeds, variances: list(speeds)),
     ),
     _rule(
@@ -244,6 +248,7 @@ _ALL: Final = (
         "confirmed-speed",
         "limits how much share a member can gain by reporting the fastest cores",
         "",
+        (_ESTIMATE, "NATIVE", False),
         (_ESTIMATE, "_limited_to_others", lambda found, proven, gain: tuple(found)),
         (_BEST, "CONFIRMED", math.inf),
     ),

@@ -83,6 +83,8 @@ class AnswerTally:
 
         ``usable`` lists the members that may be selected. The other parameters are in the pool's order.
         """
+        if not self.others.have_claims:
+            return self.charges.copy()
         own = (self._every(now) - self.others.answers(now)) / AVERAGE
         claimed = self.others.charges(capacities, reported, usable, own, now)
         factor = self.unheard_factor(now)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from lbdns.choosing.request_cost import ENOUGH, MAX_SPEED, MIN_CPU, RequestCost
+from lbdns.choosing.request_cost import ENOUGH, MAX_SPEED
 from lbdns.choosing.robust_estimates import robust_mean, winsorised
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.native_extension import AVAILABLE, provides
@@ -23,11 +23,22 @@ if AVAILABLE:
 
 NATIVE: Final = provides("capacities")
 PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior belief that all CPUs are equal
-UNLIKELY: Final = 5.0  # standard deviations by which the cost of a member's requests has changed if not by chance
-_STEPS: Final = 20  # of the bisection for the true variance between members
+_STEPS: Final = 20  # the true variance between members is found within a range divided by 2 this many times
+_TINY: Final = 1e-300  # smallest divisor
 MIN_SPREAD: Final = 0.25  # relative variance of the cost of a request: no service is assumed to be more regular
 MIN_VARIANCE: Final = 1e-6  # relative variance of a practically certain value
 MOST_FASTER: Final = 4.0  # times that gain: no core counts as this many times as fast as the next fastest
+
+
+class ObservedCost(Protocol):
+    """The requests that one member has served, and their cost: a ``RequestCost``, or its native counterpart."""
+
+    def served(self) -> tuple[float, float, float, bool]: ...
+    @property
+    def recent_requests(self) -> float: ...
+    def squared_spread(self) -> float | None: ...
+    def has_changed(self, spread: float) -> bool: ...
+    def forget(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +51,16 @@ class ServedWork:
     counted: list[bool]  # whether the member ever reported its requests
 
     @classmethod
-    def of(cls, costs: Sequence[RequestCost]) -> ServedWork:
+    def of(cls, costs: Sequence[ObservedCost]) -> ServedWork:
         """Return the work in ``costs``."""
         found = cls([0.0] * len(costs), [0.0] * len(costs), [math.inf] * len(costs), [False] * len(costs))
         for i, cost in enumerate(costs):
             found.update(i, cost)
         return found
 
-    def update(self, i: int, cost: RequestCost) -> None:
+    def update(self, i: int, cost: ObservedCost) -> None:
         """Replace the items with index ``i``."""
-        work = cost.work
-        self.requests[i], self.cpu_seconds[i] = work.requests, work.cpu_seconds
-        self.variances[i], self.counted[i] = work.relative_variance, cost.counted
+        self.requests[i], self.cpu_seconds[i], self.variances[i], self.counted[i] = cost.served()
 
     @property
     def speeds(self) -> list[float]:
@@ -159,15 +168,42 @@ def python_variance_between_members(known: Sequence[tuple[float, float]], inner:
         return sum([gap * gap / total for gap, total in zip(gaps, totals, strict=True)])
 
     expected = len(known) - 1.0
-    low, high = 0.0, float(len(known))
-    if differences(low) <= expected:
+    high = float(len(known))
+    at_zero = differences(0.0)
+    if at_zero <= expected:
         return 0.0
-    while differences(high) > expected:
+    while (at_high := differences(high)) > expected:
         high *= 4
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if differences(middle) > expected else (low, middle)
-    return high
+    return _first_step(differences, expected, high, at_zero, at_high)
+
+
+def _first_step(
+    differences: Callable[[float], float], expected: float, high: float, at_zero: float, at_high: float
+) -> float:
+    """Divide the range from 0 to ``high`` into 2 ** ``_STEPS`` steps, and return the first step at which
+    ``differences``, which decrease, are at most ``expected``.
+
+    ``at_zero`` and ``at_high`` are the differences at the ends of the range. The result is that of a bisection, but
+    fewer differences are computed, because their reciprocals are nearly a straight line.
+    """
+    below, above, unit = 0, 2**_STEPS, high / 2**_STEPS
+    inverse_below, inverse_above = 1 / at_zero, 1 / max(at_high, _TINY)
+    evaluations = 0
+    while above - below > 1:
+        evaluations += 1
+        if evaluations % 4 == 0 or expected <= 0:  # in case the line is bent, or of one member, has no slope
+            step = (below + above) // 2
+        else:
+            width = inverse_above - inverse_below
+            share = (1 / expected - inverse_below) / width if width > 0 else 0.5
+            step = below + math.ceil(min(1.0, max(0.0, share)) * (above - below))
+            step = min(above - 1, max(below + 1, step))
+        value = differences(step * unit)
+        if value > expected:
+            below, inverse_below = step, 1 / value
+        else:
+            above, inverse_above = step, 1 / max(value, _TINY)
+    return above * unit
 
 
 def _mean_speed(known: Sequence[tuple[float, float]], inner: Sequence[float], between: float) -> float:
@@ -177,13 +213,7 @@ def _mean_speed(known: Sequence[tuple[float, float]], inner: Sequence[float], be
     return total / sum(weights)
 
 
-def _change(cost: RequestCost) -> float:
-    """Return the logarithm of a ratio: the member's current speed divided by its speed over a longer period."""
-    speed = cost.work.speed
-    return math.log((cost.recent.requests / speed + MIN_CPU) / (cost.recent.cpu_seconds + MIN_CPU)) if speed else 0.0
-
-
-def forget_changed(costs: Sequence[RequestCost]) -> list[int]:
+def forget_changed(costs: Sequence[ObservedCost]) -> list[int]:
     """Discard the earlier observations of each member whose cost per request has changed by more than chance can
     explain. Return the indexes of these members.
 
@@ -191,21 +221,14 @@ def forget_changed(costs: Sequence[RequestCost]) -> list[int]:
     example, if pages are replaced with CGI programs, if a host's cores become slower, or if a member's false reports
     end.
     """
-    if not any(cost.recent.requests > 0 for cost in costs):
+    if not any(cost.recent_requests > 0 for cost in costs):
         return []
-    spread, found = _squared_spread(costs), []
-    for i, cost in enumerate(costs):
-        sample = cost.recent.sample_size
-        if sample >= 1 and abs(_change(cost)) > UNLIKELY * math.sqrt(spread / sample):
-            cost.forget()
-            found.append(i)
-    return found
-
-
-def _squared_spread(costs: Sequence[RequestCost]) -> float:
-    """Return the variance of one request's cost relative to the squared mean cost, but at least ``MIN_SPREAD``."""
-    known = [cost.work.relative_variance * cost.work.sample_size for cost in costs if cost.work.speed > 0]
-    return max(MIN_SPREAD, robust_mean(known, [1.0] * len(known))) if known else MIN_SPREAD
+    known = [spread for cost in costs if (spread := cost.squared_spread()) is not None]
+    spread = max(MIN_SPREAD, robust_mean(known, [1.0] * len(known))) if known else MIN_SPREAD
+    changed = [i for i, cost in enumerate(costs) if cost.has_changed(spread)]
+    for i in changed:
+        costs[i].forget()
+    return changed
 
 
 def _limited_to_others(found: Sequence[float], all_proven: Sequence[float], gain: float) -> tuple[float, ...]:

@@ -40,7 +40,8 @@ class Chooser:
     start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing. ``pool``
     is the pool's name. ``weights`` contains the configured factors of members' capacities, by full name.
     ``ranks`` is true if answers name several members; plans then contain a ranking of the candidates. ``sites``
-    contains the indexes of the members of each site, if the pool has sites.
+    contains the indexes of the members of each site, if the pool has sites. ``native`` is true if the native extension
+    observes the members, if it can; the results are the same.
 
     The caller passes every snapshot to ``observe`` and calls ``plan`` for each policy when ``observe`` returns True.
     If no report has arrived by ``next_change``, the caller calls ``observe`` again.
@@ -62,10 +63,11 @@ class Chooser:
         max_speed_gain: float = MAX_SPEED_GAIN,
         ranks: bool = False,
         sites: Sequence[Sequence[int]] = (),
+        native: bool = False,
     ) -> None:
         self.members, self.servers = tuple(members), servers
         self._rng, self.ranks = rng, ranks
-        self.pool = ObservedPool(members, max_cores, pool, weights, max_speed_gain)
+        self.pool = ObservedPool(members, max_cores, pool, weights, max_speed_gain, native)
         self._tally = AnswerTally(len(members), servers)
         self._candidates = Candidates(self.pool, self._tally, stale_after, min_usable, ramp_up, black_hole, sites)
         self.guard_rails = self._candidates.guard_rails

@@ -17,9 +17,7 @@ class LivenessTracker:
     pool's name, and ``sites`` contains the members of each site, if the pool has sites.
     """
 
-    def __init__(
-        self, stale_after: float, min_usable: float, pool: str, sites: Sequence[Sequence[int]] = ()
-    ) -> None:
+    def __init__(self, stale_after: float, min_usable: float, pool: str, sites: Sequence[Sequence[int]] = ()) -> None:
         self._stale_after, self._min_usable, self._pool = stale_after, min_usable, pool
         self._sites = sites
         self._newest: Liveness | None = None  # as of the last call of ``update``, or None if it cannot be reused
@@ -35,15 +33,16 @@ class LivenessTracker:
         """
         newest = self._newest
         if newest is not None and forced is self._forced and now < newest.next_change:
+            judged = [self._judge(readings[i], forced[i], now) for i in fresh]
             states = newest.states
-            if all(self._state(readings[i], forced[i], now) == states[i] for i in fresh):
-                for i in fresh:
-                    self._silent_at[i] = self._end(readings[i], forced[i], now)
+            if all(state == states[i] for i, (state, _) in zip(fresh, judged, strict=True)):
+                for i, (_, end) in zip(fresh, judged, strict=True):
+                    self._silent_at[i] = end
                 self._newest = Liveness(states, newest.candidates, "", min(self._silent_at, default=math.inf))
                 return self._newest
         found = assess(readings, forced, now, self._stale_after, self._min_usable, self._pool, self._sites)
         self._forced = forced
-        self._silent_at = [self._end(reading, f, now) for reading, f in zip(readings, forced, strict=True)]
+        self._silent_at = [self._judge(reading, f, now)[1] for reading, f in zip(readings, forced, strict=True)]
         self._newest = found if not found.fail_open and self._has_enough(found.states) else None
         return found
 
@@ -57,12 +56,10 @@ class LivenessTracker:
                 return True
         return False
 
-    def _state(self, reading: Reading | None, forced: ForcedState, now: float) -> str:
-        return state_of(reading, now, self._stale_after, forced, self._pool)
-
-    def _end(self, reading: Reading | None, forced: ForcedState, now: float) -> float:
-        """Return when the member becomes silent if no further report arrives, or inf if it cannot."""
-        if reading is None or forced not in ("", "up"):
-            return math.inf
-        live = state_of(reading, now, self._stale_after, pool=self._pool) in ("usable", "alarm")
-        return silent_at(reading, self._stale_after) if live else math.inf
+    def _judge(self, reading: Reading | None, forced: ForcedState, now: float) -> tuple[State, float]:
+        """Return the member's state, and when it becomes silent if no further report arrives (inf if it cannot)."""
+        shown = state_of(reading, now, self._stale_after, pool=self._pool)
+        # While a member is forced up, the load that it reports counts
+        live = reading is not None and shown in ("usable", "alarm") and forced in ("", "up")
+        end = silent_at(reading, self._stale_after) if live and reading else math.inf
+        return state_of(reading, now, self._stale_after, forced) if forced else shown, end

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from itertools import compress
 from typing import Final
 
 MIN_SPAN: Final = 1.0  # s: no rate covers less time
@@ -140,4 +141,4 @@ class FadingCounts:
 
 def selected(counts: Sequence[int]) -> list[tuple[int, int]]:
     """Return the index and the count of each item whose count is not 0."""
-    return [(i, count) for i, count in enumerate(counts) if count]
+    return [(i, counts[i]) for i in compress(range(len(counts)), counts)]

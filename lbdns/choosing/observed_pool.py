@@ -10,13 +10,18 @@ from typing import Final
 from lbdns.choosing.capacity_estimate import capacities, enough_observed, forget_changed, proven_capacities
 from lbdns.choosing.contention import Contention
 from lbdns.choosing.moving_averages import ExponentialMean
-from lbdns.choosing.observed_columns import ObservedColumns
+from lbdns.choosing.observed_columns import MemberObservations, ObservedColumns, has_none
 from lbdns.choosing.reported_values import counted_cores, load_of, plausible
 from lbdns.choosing.request_cost import RequestCost
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.model.overrides import NO_POOL_OVERRIDES, PoolOverrides
 from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
+from lbdns.native_extension import AVAILABLE, provides
 
+if AVAILABLE:
+    import lbdns_native
+
+NATIVE: Final = provides("ObservedMember")
 AVERAGE: Final = 10.0  # s: the time constant of the averages
 REQUESTS: Final = 4.0  # s: the time constant of request rates: shorter, because reports arrive late anyway
 BUSY_WORKERS_VALID: Final = 10.0  # s: a server that is late with its status page, under load, is as busy as before
@@ -59,6 +64,14 @@ class ObservedMember:
         self.interval = max(reading.interval, self.between_reports.value or 0.0)
         self.overdue_at = reading.received + OVERDUE_AFTER * self.interval
 
+    def averages(self) -> tuple[float | None, float | None, float | None, float | None]:
+        """Return the load, the number of cores, the requests/s and the requests in progress; None if unknown."""
+        return self.load, self.metrics.get("cpu_count"), self.requests_per_s.value, self.in_progress.value
+
+    def available_share(self, cores: float) -> float:
+        """Return the share of its capacity that other programs on its host leave to it (see ``Contention``)."""
+        return self.contention.available_share(cores)
+
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
         """Return ``metrics``. If only ``busy_workers`` is missing, add its last known value, provided it is still
         valid.
@@ -83,17 +96,22 @@ class ObservedPool:
         pool: str = "",
         weights: Mapping[str, float] = NO_METRICS,
         max_speed_gain: float = MAX_SPEED_GAIN,
+        native: bool = False,
     ) -> None:
         """``max_cores`` is the maximum number of cores that count for a member; 0 means a few times the pool's median.
 
         ``pool`` is the pool's name. ``weights`` contains the configured factors by which members' capacities are
         multiplied. A member that reports the fastest cores gains capacity; ``max_speed_gain`` limits this gain (see
-        ``capacities``).
+        ``capacities``). If ``native`` is true, the native extension observes the members, if it can.
         """
         self.names, self._max_cores, self.pool = tuple(names), max_cores, pool
         self._weights, self.max_speed_gain = weights, max_speed_gain
         self._changes_sought = -math.inf  # when the members were last searched for changes
-        self.members = [ObservedMember() for _ in names]
+        self.members: list[MemberObservations]
+        if native and NATIVE:
+            self.members = [lbdns_native.ObservedMember(plausible, NO_METRICS) for _ in names]
+        else:
+            self.members = [ObservedMember() for _ in names]
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
         self._use_members()
 
@@ -165,9 +183,10 @@ class ObservedPool:
         if self._interval is None:
             columns = self.columns
             intervals = columns.intervals
-            if None in columns.readings or None in columns.scores:
+            if has_none(columns.readings) or has_none(columns.scores):
                 intervals = [m.interval for m in self.members if m.reading and m.reading.score is not None]
-            self._interval = statistics.median(intervals) if intervals else 1.0
+            median = lbdns_native.median if NATIVE else statistics.median
+            self._interval = median(intervals) if intervals else 1.0
         return self._interval
 
     @property
@@ -206,7 +225,7 @@ class ObservedPool:
         """Return the share of each member's capacity that other programs on its host leave to it (above 0)."""
         cores = self.cores
         for i in self._shares_outdated:
-            self._shares[i] = self.members[i].contention.available_share(cores[i])
+            self._shares[i] = self.members[i].available_share(cores[i])
         self._shares_outdated.clear()
         return self._shares
 

@@ -63,6 +63,11 @@ class OtherServers:
             if count:
                 self._claims[i] += count * min(1.0, max(0.0, (now - reported[i]) / period))
 
+    @property
+    def have_claims(self) -> bool:
+        """Return whether another server has answered for this pool since the members' newest reports."""
+        return any(self._claims)
+
     def charges(
         self, capacities: Sequence[float], reported: Sequence[float], usable: Collection[int], own: float, now: float
     ) -> list[float]:
@@ -72,7 +77,7 @@ class OtherServers:
         servers claim for a member may differ from the median of the ``usable`` members by at most the rate of this
         server's answers per capacity. A liar can thereby at most double a member's share, roughly.
         """
-        if not any(self._claims):
+        if not self.have_claims:
             return [0.0] * len(self._claims)
         seconds = [min(LONGEST, max(0.0, now - since)) for since in reported]
         rates = [

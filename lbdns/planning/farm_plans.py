@@ -302,6 +302,7 @@ class FarmPlans:
             max_speed_gain=pool.config.max_speed_gain,
             ranks=pool.config.answers > 1,
             sites=site_members(pool),
+            native=farm.config.server.plane != "python",
         )
 
     def _carry_over(self, before: Pool, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:

@@ -14,8 +14,11 @@ and each move would cause a new difference in the next report.
 from __future__ import annotations
 
 import math
+import operator
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from lbdns.native_extension import AVAILABLE, provides
@@ -86,7 +89,7 @@ def heavy_plan(view: PoolView, shares: Sequence[float], previous: Selections | N
         return smooth_plan(view, shares, previous)
     credits = carried_credits(previous, len(shares))
     members = view.on_time
-    capacities = spread(view.columns.usable_capacities(members), members, len(shares))
+    capacities = spread(gathered(view.columns.usable_capacities, members), members, len(shares))
     total = sum(capacities)
     length = min(MAX_LENGTH, max(MIN_LENGTH, 2 * len(members)))
     overflow = smooth_order([capacity / total for capacity in capacities], [0.0] * len(shares), length)
@@ -125,7 +128,7 @@ class Filling:
         alarmed = columns.alarmed
         return cls(
             gathered(columns.loads, members),
-            columns.usable_capacities(members),
+            gathered(columns.usable_capacities, members),
             gathered(columns.cores, members),
             frozenset(place for place, i in enumerate(members) if i in alarmed) if alarmed else frozenset(),
         )
@@ -160,7 +163,9 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
 def _unconfirmed(columns: MemberColumns, members: Sequence[int]) -> list[int]:
     """Return the places in ``members`` of those whose capacity exceeds what other members confirm."""
     shares, capacities, proven = columns.available_shares, columns.capacities, columns.proven_capacities
-    return [place for place, i in enumerate(members) if capacities[i] * shares[i] > CONFIRMED * proven[i]]
+    unequal = compress(range(len(columns)), map(operator.gt, capacities, proven))
+    exceeding = [i for i in unequal if capacities[i] * shares[i] > CONFIRMED * proven[i]]
+    return [bisect_left(members, i) for i in exceeding if i in members] if exceeding else []
 
 
 def _filled(view: PoolView, members: Filling, most: Mapping[int, float] = NO_LIMITS) -> list[float]:

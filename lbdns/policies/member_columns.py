@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar, overload
 
 Item = TypeVar("Item")
@@ -47,6 +48,12 @@ class MemberColumns(Sequence[MemberView]):
     available_shares: Sequence[float]
     alarmed: Collection[int]
     ramps: Mapping[int, float]
+    #: The requests/s that each member can serve alongside the other programs on its host, reduced during slow start
+    usable_capacities: Sequence[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        left = list(map(operator.mul, self.capacities, self.available_shares))
+        object.__setattr__(self, "usable_capacities", self.weighed(range(len(self)), left))
 
     @classmethod
     def of(cls, members: Iterable[MemberView]) -> MemberColumns:
@@ -94,13 +101,6 @@ class MemberColumns(Sequence[MemberView]):
     def _is_candidate(self, member: int) -> bool:
         place = bisect_left(self.candidates, member)
         return place < len(self.candidates) and self.candidates[place] == member
-
-    def usable_capacities(self, members: Sequence[int]) -> list[float]:
-        """Return the requests/s that each of ``members`` can serve alongside the other programs on its host, reduced
-        during slow start."""
-        return self.weighed(
-            members, [c * share for c, share in zip(self.capacities, self.available_shares, strict=True)]
-        )
 
     def weighed(self, members: Sequence[int], capacities: Sequence[float]) -> list[float]:
         """Return the ``capacities`` of ``members``, reduced during slow start. ``capacities`` has an item for each

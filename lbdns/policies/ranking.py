@@ -37,7 +37,7 @@ def by_fullness(view: PoolView) -> SortKey:
     """Return a key that puts members first that need less time for their load and one more request."""
 
     columns = view.columns
-    capacities = columns.usable_capacities(range(len(columns)))
+    capacities = columns.usable_capacities
 
     def fullness(i: int) -> float:
         load = max(0.0, columns.loads[i] + columns.charges[i]) + view.multiplier

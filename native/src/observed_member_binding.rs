@@ -85,8 +85,8 @@ impl ObservedMember {
 
     /// The cost of its requests: the object itself.
     #[getter]
-    fn request_cost(this: Py<ObservedMember>) -> Py<ObservedMember> {
-        this
+    fn request_cost(slf: Py<Self>) -> Py<Self> {
+        slf
     }
 
     fn served(&self) -> (f64, f64, f64, bool) {
@@ -115,7 +115,8 @@ impl ObservedMember {
     /// Return `metrics` without impossible values: the same object if it has none.
     fn plausible_metrics<'py>(&self, metrics: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(dict) = metrics.downcast::<PyDict>() {
-            let cores = dict.get_item(intern!(metrics.py(), "cpu_count"))?.map(|cores| cores.extract::<f64>()).transpose()?;
+            let cores =
+                dict.get_item(intern!(metrics.py(), "cpu_count"))?.map(|cores| cores.extract::<f64>()).transpose()?;
             let mut is_plausible = cores.is_none_or(|cores| (MIN_CORES..=MAX_CORES).contains(&cores));
             for (_, value) in dict {
                 is_plausible &= (0.0..=MAX_VALUE).contains(&value.extract::<f64>()?);

@@ -146,6 +146,22 @@ fn level_filling(
     Ok(planning_arithmetic::level_filling(&loads.0, &capacities.0, point, rate, &limits, adding))
 }
 
+/// Return whether an item of a list is None.
+#[pyfunction]
+fn has_none(column: &Bound<'_, PyList>) -> bool {
+    column.iter().any(|item| item.is_none())
+}
+
+/// Return the median of at least one number: the mean of the middle two if their number is even.
+#[pyfunction]
+fn median(values: Column) -> PyResult<f64> {
+    let Column(mut values) = values;
+    if values.is_empty() {
+        return Err(PyValueError::new_err("a median needs at least one value"));
+    }
+    Ok(planning_arithmetic::median(&mut values))
+}
+
 /// Return each member's credit after a plan with these shares and credits, from -1 to 1.
 #[pyfunction]
 fn carried_credits<'py>(
@@ -163,6 +179,8 @@ pub fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(operating_point, module)?)?;
     module.add_function(wrap_pyfunction!(variance_between, module)?)?;
     module.add_function(wrap_pyfunction!(fill_to_level, module)?)?;
+    module.add_function(wrap_pyfunction!(has_none, module)?)?;
+    module.add_function(wrap_pyfunction!(median, module)?)?;
     module.add_function(wrap_pyfunction!(capacities, module)?)?;
     module.add_function(wrap_pyfunction!(proven_capacities, module)?)?;
     module.add_function(wrap_pyfunction!(level_filling, module)?)?;

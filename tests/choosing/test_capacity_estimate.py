@@ -1,15 +1,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lbdns.choosing.capacity_estimate import ServedWork, capacities, forget_changed, observed_speeds, proven_capacities
+from lbdns.choosing import capacity_estimate
+from lbdns.choosing.capacity_estimate import (
+    MIN_VARIANCE,
+    ServedWork,
+    capacities,
+    forget_changed,
+    observed_speeds,
+    proven_capacities,
+    python_variance_between_members,
+)
 from lbdns.choosing.reported_values import counted_cores
 from lbdns.choosing.request_cost import MAX_SPEED, RequestCost
+from lbdns.choosing.robust_estimates import winsorised
 from tests.choosing.observed_work import work
 
 
@@ -241,3 +252,47 @@ def test_a_change_that_all_members_share_keeps_their_ratios() -> None:
         if second >= 50:
             speeds = observed_speeds(ServedWork.of(members))
             assert [speed / speeds[0] for speed in speeds] == pytest.approx([1, 2, 3], rel=0.05)
+
+
+def bisected_variance(known: list[tuple[float, float]], inner: list[float]) -> float:
+    """Return the variance between members by a plain bisection."""
+
+    def differences(between: float) -> float:
+        weights = [1 / (variance + between) for _, variance in known]
+        mean = sum([weight * speed for weight, speed in zip(weights, inner, strict=True)]) / sum(weights)
+        gaps = [speed / mean - 1 for speed, _ in known]
+        return sum([gap * gap / (v + between) for gap, (_, v) in zip(gaps, known, strict=True)])
+
+    low, high = 0.0, float(len(known))
+    if differences(low) <= len(known) - 1:
+        return 0.0
+    while differences(high) > len(known) - 1:
+        high *= 4
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if differences(middle) > len(known) - 1 else (low, middle)
+    return high
+
+
+@given(st.lists(st.tuples(st.floats(0.001, 1e6), st.floats(MIN_VARIANCE, 100)), min_size=1, max_size=12))
+@example([(100.0, 0.01), (200.0, 0.01), (400.0, 0.0001), (50.0, 0.5)])
+@example([(1.0, 1e-6), (1e6, 1e-6)])
+@example([(103339.0, 3.0)])
+@example([(1.0, 1e-6), (1.0, 1e-6), (2.0, 1e-6)])
+def test_the_variance_between_members_is_that_of_a_bisection(known: list[tuple[float, float]]) -> None:
+    inner = winsorised([speed for speed, _ in known])
+    assert python_variance_between_members(known, inner) == bisected_variance(known, inner)
+
+
+def test_the_variance_between_many_members_takes_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = [(100.0 * (1 + n % 7), 0.001 * (1 + n % 3)) for n in range(1000)]
+    betweens: list[float] = []
+    mean_speed = capacity_estimate._mean_speed
+
+    def counted(known: Sequence[tuple[float, float]], inner: Sequence[float], between: float) -> float:
+        betweens.append(between)
+        return mean_speed(known, inner, between)
+
+    monkeypatch.setattr(capacity_estimate, "_mean_speed", counted)
+    assert python_variance_between_members(known, winsorised([speed for speed, _ in known])) > 0
+    assert len(betweens) <= 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import given
@@ -28,10 +29,13 @@ class Step:
 
 @dataclass
 class Tracked:
-    tracker: LivenessTracker = field(default_factory=lambda: LivenessTracker(STALE_AFTER, MIN_USABLE, POOL))
+    sites: Sequence[Sequence[int]] = ()
     readings: list[Reading | None] = field(default_factory=lambda: [None] * MEMBERS)
     forced: list[ForcedState] = field(default_factory=lambda: [""] * MEMBERS)
     now: float = 100.0
+
+    def __post_init__(self) -> None:
+        self.tracker = LivenessTracker(STALE_AFTER, MIN_USABLE, POOL, self.sites)
 
     def take(self, step: Step) -> None:
         self.now += step.seconds
@@ -40,7 +44,7 @@ class Tracked:
             self.readings[member] = Reading(self.now, interval, 50, {}, alarm=alarm, gone=gone, failed_checks=checks)
         self.forced = step.forced or self.forced
         found = self.tracker.update(self.readings, list(step.reports), self.forced, self.now)
-        assert found == assess(self.readings, self.forced, self.now, STALE_AFTER, MIN_USABLE, POOL)
+        assert found == assess(self.readings, self.forced, self.now, STALE_AFTER, MIN_USABLE, POOL, self.sites)
 
 
 reports = st.tuples(
@@ -57,9 +61,9 @@ steps = st.builds(
 )
 
 
-@given(st.lists(steps, max_size=20))
-def test_the_liveness_is_that_of_an_assessment(changes: list[Step]) -> None:
-    tracked = Tracked()
+@given(st.lists(steps, max_size=20), st.sampled_from([(), ((0, 1), (2, 3)), ((0,), (1, 2, 3))]))
+def test_the_liveness_is_that_of_an_assessment(changes: list[Step], sites: Sequence[Sequence[int]]) -> None:
+    tracked = Tracked(sites)
     for change in changes:
         tracked.take(change)
 

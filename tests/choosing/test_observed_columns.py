@@ -38,12 +38,12 @@ def require_values_of_members(pool: ObservedPool) -> None:
     assert columns.overdue_at == [member.overdue_at for member in members]
     assert columns.metrics == [member.metrics for member in members]
     assert columns.loads == [load_of(member.metrics) for member in members]
-    assert columns.requests_per_s == [member.requests_per_s.value for member in members]
-    assert columns.in_progress == [member.in_progress.value for member in members]
+    averages = zip(columns.loads, columns.cores, columns.requests_per_s, columns.in_progress, strict=True)
+    assert list(averages) == [member.averages() for member in members]
     assert columns.work == ServedWork.of([member.request_cost for member in members])
     assert pool.cores == counted_cores([member.metrics.get("cpu_count") for member in members])
     assert pool.available_shares() == [
-        member.contention.available_share(cores) for member, cores in zip(members, pool.cores, strict=True)
+        member.available_share(cores) for member, cores in zip(members, pool.cores, strict=True)
     ]
 
 

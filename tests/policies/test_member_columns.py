@@ -23,9 +23,7 @@ def test_the_items_are_the_members(members: list[MemberView]) -> None:
     assert [columns[at - len(members)] for at in range(len(members))] == members
     usable = [i for i, member in enumerate(members) if member.usable]
     assert columns.candidates == usable
-    assert columns.usable_capacities(usable) == [
-        members[i].capacity * members[i].available_share * members[i].ramp for i in usable
-    ]
+    assert columns.usable_capacities == [member.capacity * member.available_share * member.ramp for member in members]
     assert columns.weighed(usable, columns.capacities) == [members[i].capacity * members[i].ramp for i in usable]
 
 

@@ -107,6 +107,13 @@ class Chooser:
         changed = self._candidates.update(fresh, now)
         return overridden or bool(fresh) or changed
 
+    def observe_some(self, snapshot: Snapshot, most: int) -> bool:
+        """Record up to ``most`` new readings in ``snapshot``, and return whether it contains more.
+
+        The next call of ``observe`` takes these readings into account.
+        """
+        return self.pool.observe_some(snapshot, most)
+
     def count_elsewhere(self, policy: str, count: int, now: float) -> None:
         """Add ``count`` answers, which this server's other processes have sent under ``policy`` since the last call."""
         self._tally.answers(policy).add(now, count)

@@ -120,6 +120,10 @@ class ObservedPool:
         self._cores: list[float] | None = None
         self._shares = [1.0] * len(self.members)  # see ``available_shares``
         self._shares_outdated: set[int] = set()
+        self._waiting: list[tuple[int, Reading]] = []  # new readings in ``_scanned``, the last one first
+        self._scanned: Snapshot | None = None
+        self._fresh: set[int] = set()  # members with a new reading since the last call of ``observe``
+        self._newest = -math.inf  # when the newest reading arrived, in monotonic seconds
         self._forget_estimates()
 
     def _forget_estimates(self) -> None:
@@ -137,31 +141,46 @@ class ObservedPool:
             mine if place is None else old.members[place] for mine, place in zip(self.members, places, strict=True)
         ]
         self._use_members()
+        self._fresh = {i for i, place in enumerate(places) if place in old._fresh}
 
     def observe(self, snapshot: Snapshot) -> list[int]:
-        """Record the readings in ``snapshot``; return the indexes of members with a new reading."""
-        columns, members = self.columns, self.members
-        known, newest = columns.readings, -math.inf
-        readings = list(map(snapshot.readings.get, self.names))
-        fresh = []
-        for i, (reading, before) in enumerate(zip(readings, known, strict=True)):
-            if reading is not before and reading is not None:
-                cores = columns.cores[i]
-                members[i].observe(reading)
-                columns.update(i, members[i])
-                if columns.cores[i] != cores:
-                    self._cores = None
-                newest = max(newest, reading.received)
-                fresh.append(i)
-        if fresh:
-            self._shares_outdated.update(fresh)
-            self._forget_estimates()
-        if newest >= self._changes_sought + SEEK_CHANGES:
-            self._changes_sought = newest
+        """Record the readings in ``snapshot``; return the indexes of members with a new reading since the last call."""
+        self.observe_some(snapshot, len(self.names))
+        self._scanned, members = None, self.members
+        fresh, self._fresh = sorted(self._fresh), set()
+        if self._newest >= self._changes_sought + SEEK_CHANGES:
+            self._changes_sought = self._newest
             costs = [member.request_cost for member in members]
             for i in forget_changed(costs):
-                columns.work.update(i, costs[i])
+                self.columns.work.update(i, costs[i])
         return fresh
+
+    def observe_some(self, snapshot: Snapshot, most: int) -> bool:
+        """Record up to ``most`` new readings in ``snapshot``. Return whether it contains more.
+
+        The next call of ``observe`` returns the members of these readings too. The caller can thereby spread the work
+        of recording the readings of a large pool over time.
+        """
+        columns, members, waiting = self.columns, self.members, self._waiting
+        if self._scanned is not snapshot:
+            readings = map(snapshot.readings.get, self.names)
+            changes = enumerate(zip(readings, columns.readings, strict=True))
+            waiting[:] = [(i, new) for i, (new, old) in changes if new is not old and new is not None]
+            waiting.reverse()
+            self._scanned = snapshot
+        if waiting:
+            self._forget_estimates()
+        for i, reading in waiting[: -most - 1 : -1]:
+            cores = columns.cores[i]
+            members[i].observe(reading)
+            columns.update(i, members[i])
+            if columns.cores[i] != cores:
+                self._cores = None
+            self._newest = max(self._newest, reading.received)
+            self._shares_outdated.add(i)
+            self._fresh.add(i)
+            waiting.pop()
+        return bool(waiting)
 
     @property
     def readings(self) -> Sequence[Reading | None]:

@@ -14,3 +14,9 @@ INTERFACE: Final = 6
 #: Whether the extension was built for another version of lbdns
 STALE: Final = lbdns_native is not None and getattr(lbdns_native, "INTERFACE", 1) != INTERFACE
 AVAILABLE: Final = lbdns_native is not None and not STALE
+
+
+def provides(function: str) -> bool:
+    """Return whether the extension is available and has ``function``, which an older build of the same interface may
+    lack."""
+    return AVAILABLE and hasattr(lbdns_native, function)

@@ -7,7 +7,7 @@ position. The counter of a native cursor may advance at any time, also while Pyt
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 
 from lbdns.policies.plan import Plan, Selections
 
@@ -48,10 +48,11 @@ class PlanPosition:
         at, passes = self._begin(plan, frozenset(plan.order if usable is None else usable))
         counts = before.counts(at, passes)
         if counted:
-            self._late = [n + counts[i] - counted.counts[i] for i, n in enumerate(self._late)]
+            late = _with_counts(self._late, counts)
+            self._late = [n - included for n, included in zip(late, counted.counts, strict=True)]
         else:
             self._late = [0] * len(self._late)
-        self._before = [total + counts[i] for i, total in enumerate(self._before)]
+        self._before = _with_counts(self._before, counts)
         self._last = before.order[at - 1] if at else self._last
 
     def _position(self) -> tuple[int, int]:
@@ -75,8 +76,7 @@ class PlanPosition:
 
     def totals(self) -> list[int]:
         """Return how many times each member has been selected since the start."""
-        counts = self.counts()
-        return [before + counts[i] for i, before in enumerate(self._before)]
+        return _with_counts(self._before, self.counts())
 
     def selections(self) -> Selections:
         """Return the current plan's selections in the form that policies expect.
@@ -86,7 +86,7 @@ class PlanPosition:
         at, passes = self._position()
         counts = self.plan.counts(at, passes)
         last = self.order[at - 1] if at else self._last
-        return Selections(self.plan, tuple(late + counts[i] for i, late in enumerate(self._late)), last)
+        return Selections(self.plan, tuple(_with_counts(self._late, counts)), last)
 
     def take_over(self, old: PlanPosition, mapping: Sequence[int | None]) -> None:
         """Carry over the totals and the rotation from ``old``. Call this method before the first selection.
@@ -97,3 +97,11 @@ class PlanPosition:
             if now is not None:
                 self._before[now] += total
         self._last = mapping[old.last] if old.last is not None else None
+
+
+def _with_counts(totals: Sequence[int], counts: Mapping[int, int]) -> list[int]:
+    """Return ``totals``, to which the ``counts`` of some members are added."""
+    found = list(totals)
+    for member, count in counts.items():
+        found[member] += count
+    return found

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from lbdns.choosing.moving_averages import FadingCounts, WindowRate
+from lbdns.choosing.moving_averages import FadingCounts, WindowRate, selected
 from lbdns.choosing.observed_pool import AVERAGE
 from lbdns.choosing.other_servers import OtherServers
 from lbdns.policies.plan import Selections
@@ -62,8 +62,8 @@ class AnswerTally:
         self._own.add(now, sum(selections.counts))
         self.recent.add(selections.counts, now)
         multiplier = self._multiplier(now, self.others.answers(now))
-        for i, count in enumerate(selections.counts):
-            if count and i not in self._fresh:
+        for i, count in selected(selections.counts):
+            if i not in self._fresh:
                 self.charges[i] += count * multiplier
 
     def add_others(
@@ -83,6 +83,8 @@ class AnswerTally:
 
         ``usable`` lists the members that may be selected. The other parameters are in the pool's order.
         """
+        if not self.others.have_claims:
+            return self.charges.copy()
         own = (self._every(now) - self.others.answers(now)) / AVERAGE
         claimed = self.others.charges(capacities, reported, usable, own, now)
         factor = self.unheard_factor(now)

@@ -13,11 +13,13 @@ from functools import partial
 from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.guard_rails.guard_rails import Guard, GuardRails
 from lbdns.choosing.guard_rails.spare_capacity import needed_despite_alarm, raised_ramps, spare, total_demand
+from lbdns.choosing.liveness_tracker import LivenessTracker
 from lbdns.choosing.observed_pool import ObservedPool
 from lbdns.choosing.reported_values import loads
 from lbdns.model.liveness import Liveness, assess, state_of
-from lbdns.model.overrides import ForcedState
+from lbdns.model.overrides import ForcedState, PoolOverrides
 from lbdns.policies.best import HORIZON
+from lbdns.policies.member_columns import gathered
 
 
 class Candidates:
@@ -39,9 +41,12 @@ class Candidates:
         sites: Sequence[Sequence[int]] = (),
     ) -> None:
         self._pool, self._tally = pool, tally
-        self._stale_after, self._min_usable, self._sites = stale_after, min_usable, sites
+        self._stale_after, self._min_usable = stale_after, min_usable
         self.guard_rails = GuardRails(len(pool.names), min_usable, ramp_up, black_hole)
         self._now = -math.inf
+        self._tracker = LivenessTracker(stale_after, min_usable, pool.pool, sites)
+        self._forced_by: PoolOverrides | None = None  # the overrides from which the next two attributes were made
+        self._forced: list[ForcedState] = []
         self._forced_up: frozenset[int] = frozenset()
         self.unproven: frozenset[int] = frozenset()  # forced up although their reports, if any, say otherwise
         self.liveness: Liveness = assess(pool.readings, [""] * len(pool.names), 0.0, stale_after, min_usable)
@@ -61,14 +66,14 @@ class Candidates:
 
         The caller must pass the snapshot to ``pool`` first. ``fresh`` lists the indexes of members with a new report.
         """
+        readings = self._pool.readings
         for i in fresh:
-            if (reading := self._pool.members[i].reading) is not None:
+            if (reading := readings[i]) is not None:
                 self.guard_rails.observe(i, reading)
         due = now >= self.next_change
-        forced = [self._pool.overrides.forced_state(name) for name in self._pool.names]
-        readings = self._pool.readings
-        liveness = assess(readings, forced, now, self._stale_after, self._min_usable, self._pool.pool, self._sites)
-        unproven, self._forced_up = self.unproven, frozenset(i for i, state in enumerate(forced) if state == "up")
+        forced = self._forced_states()
+        liveness = self._tracker.update(readings, fresh, forced, now)
+        unproven = self.unproven
         self.unproven = frozenset(
             i
             for i in self._forced_up
@@ -87,11 +92,23 @@ class Candidates:
         self.liveness, self._now = liveness, now
         return changed
 
+    def _forced_states(self) -> list[ForcedState]:
+        """Return each member's forced state: the same object until the overrides change."""
+        overrides = self._pool.overrides
+        if self._forced_by is None or overrides != self._forced_by:
+            self._forced = [overrides.forced_state(name) for name in self._pool.names]
+            self._forced_up = frozenset(i for i, state in enumerate(self._forced) if state == "up")
+            self._forced_by = overrides
+        return self._forced
+
     @property
     def next_change(self) -> float:
         """Return the monotonic time (s) at which the candidates will change if no report arrives, or inf if never."""
-        overdue = (self._pool.members[i].overdue_at for i in self.liveness.candidates)
-        next_overdue = min((at for at in overdue if at > self._now), default=math.inf)
+        overdue_at = self._pool.columns.overdue_at
+        next_overdue = min(gathered(overdue_at, self.liveness.candidates), default=math.inf)
+        if next_overdue <= self._now:
+            later = [at for i in self.liveness.candidates if (at := overdue_at[i]) > self._now]
+            next_overdue = min(later, default=math.inf)
         return min(self.liveness.next_change, next_overdue, self.guard_rails.next_change(self._now))
 
     def guards(self, now: float) -> tuple[Guard, ...]:
@@ -105,8 +122,10 @@ class Candidates:
 
     def overdue(self, now: float) -> Collection[int]:
         """Return the candidates whose reports are overdue. Members that are forced up do not count."""
-        members = self._pool.members
-        return [i for i in self.liveness.candidates if now >= members[i].overdue_at and i not in self._forced_up]
+        overdue_at = self._pool.columns.overdue_at
+        if now < min(overdue_at, default=math.inf):
+            return ()
+        return [i for i in self.liveness.candidates if now >= overdue_at[i] and i not in self._forced_up]
 
     def ramps(self, now: float) -> Mapping[int, float]:
         """Return the weight fraction of each member in slow start; the fractions are higher if the other members lack
@@ -119,6 +138,8 @@ class Candidates:
         return raised_ramps(ramps, candidates, capacity, self._demand(candidates, capacity, now))
 
     def _needed_despite_alarm(self, liveness: Liveness, forced: Sequence[ForcedState], now: float) -> list[int]:
+        if "alarm" not in liveness.states:
+            return []
         alarmed = [
             i
             for i, (state, reading) in enumerate(zip(liveness.states, self._pool.readings, strict=True))

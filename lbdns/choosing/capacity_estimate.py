@@ -9,67 +9,115 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
 
-from lbdns.choosing.request_cost import ENOUGH, MIN_CPU, RequestCost
+from lbdns.choosing.request_cost import ENOUGH, MAX_SPEED
 from lbdns.choosing.robust_estimates import robust_mean, winsorised
 from lbdns.config.pool_section import MAX_SPEED_GAIN
-from lbdns.native_extension import AVAILABLE
+from lbdns.native_extension import AVAILABLE, provides
 
 if AVAILABLE:
     import lbdns_native
 
+NATIVE: Final = provides("capacities")
 PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior belief that all CPUs are equal
-UNLIKELY: Final = 5.0  # standard deviations by which the cost of a member's requests has changed if not by chance
-_STEPS: Final = 20  # of the bisection for the true variance between members
+_STEPS: Final = 20  # the true variance between members is found within a range divided by 2 this many times
+_TINY: Final = 1e-300  # smallest divisor
 MIN_SPREAD: Final = 0.25  # relative variance of the cost of a request: no service is assumed to be more regular
 MIN_VARIANCE: Final = 1e-6  # relative variance of a practically certain value
 MOST_FASTER: Final = 4.0  # times that gain: no core counts as this many times as fast as the next fastest
 
 
-def enough_observed(costs: Sequence[RequestCost]) -> bool:
+class ObservedCost(Protocol):
+    """The requests that one member has served, and their cost: a ``RequestCost``, or its native counterpart."""
+
+    def served(self) -> tuple[float, float, float, bool]: ...
+    @property
+    def recent_requests(self) -> float: ...
+    def squared_spread(self) -> float | None: ...
+    def has_changed(self, spread: float) -> bool: ...
+    def forget(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServedWork:
+    """What the members of a pool have served, by column: a list for each value, with an item for each member."""
+
+    requests: list[float]
+    cpu_seconds: list[float]
+    variances: list[float]  # of the speed, relative to its square; inf if unknown
+    counted: list[bool]  # whether the member ever reported its requests
+
+    @classmethod
+    def of(cls, costs: Sequence[ObservedCost]) -> ServedWork:
+        """Return the work in ``costs``."""
+        found = cls([0.0] * len(costs), [0.0] * len(costs), [math.inf] * len(costs), [False] * len(costs))
+        for i, cost in enumerate(costs):
+            found.update(i, cost)
+        return found
+
+    def update(self, i: int, cost: ObservedCost) -> None:
+        """Replace the items with index ``i``."""
+        self.requests[i], self.cpu_seconds[i], self.variances[i], self.counted[i] = cost.served()
+
+    @property
+    def speeds(self) -> list[float]:
+        """Return each member's requests per CPU second, at most ``MAX_SPEED``, or 0 if either number is 0."""
+        return [
+            min(MAX_SPEED, requests / cpu) if requests > 0 and cpu > 0 else 0.0
+            for requests, cpu in zip(self.requests, self.cpu_seconds, strict=True)
+        ]
+
+
+def enough_observed(work: ServedWork) -> bool:
     """Return whether the pool has served enough requests to estimate capacities in requests/s."""
-    return sum(cost.work.requests for cost in costs) > ENOUGH and sum(cost.work.cpu_seconds for cost in costs) > 0
+    return sum(work.requests) > ENOUGH and sum(work.cpu_seconds) > 0
 
 
-def capacities(
-    costs: Sequence[RequestCost], cores: Sequence[float], max_speed_gain: float = MAX_SPEED_GAIN
-) -> tuple[float, ...]:
+def capacities(work: ServedWork, cores: Sequence[float], max_speed_gain: float = MAX_SPEED_GAIN) -> tuple[float, ...]:
     """Return each member's capacity in requests/s, or its number of cores if the pool has served too few requests.
 
     The fastest member's share of the pool's capacity is limited to ``max_speed_gain`` times a reference. The reference
     is the share that this member would have if it were only as fast as the next fastest member.
     """
-    if not enough_observed(costs):
+    if not enough_observed(work):
         return tuple(cores)
-    found = [max(1e-9, m * speed) for speed, m in zip(observed_speeds(costs), cores, strict=True)]
-    return _limited_to_others(found, proven_capacities(found, cores, costs), max_speed_gain)
+    if not NATIVE:
+        return python_capacities(work, cores, max_speed_gain)
+    limits = PRIOR, MAX_SPEED, MIN_VARIANCE, MOST_FASTER, _STEPS
+    observed = work.requests, work.cpu_seconds, work.variances, work.counted
+    return tuple(lbdns_native.capacities(*observed, cores, max_speed_gain, limits))
 
 
-def observed_speeds(costs: Sequence[RequestCost]) -> list[float]:
+def python_capacities(work: ServedWork, cores: Sequence[float], max_speed_gain: float) -> tuple[float, ...]:
+    """Return the same capacities as ``capacities``, without the native extension. The pool must have served enough
+    requests."""
+    found = [max(1e-9, m * speed) for speed, m in zip(observed_speeds(work), cores, strict=True)]
+    return _limited_to_others(found, python_proven_capacities(found, cores, work.counted), max_speed_gain)
+
+
+def observed_speeds(work: ServedWork) -> list[float]:
     """Return each member's speed in requests per CPU second. The pool must have served some requests."""
-    common = common_speed(costs)
-    speeds = [
-        (cost.work.requests + PRIOR * common) / (cost.work.cpu_seconds + PRIOR) if cost.counted else common
-        for cost in costs
-    ]
-    variances = [cost.work.relative_variance if cost.counted else math.inf for cost in costs]
+    common = common_speed(work)
+    observed = zip(work.requests, work.cpu_seconds, work.counted, strict=True)
+    speeds = [(requests + PRIOR * common) / (cpu + PRIOR) if counted else common for requests, cpu, counted in observed]
+    variances = [v if counted else math.inf for v, counted in zip(work.variances, work.counted, strict=True)]
     return _shrunk_to_mean(speeds, variances)
 
 
-def common_speed(costs: Sequence[RequestCost]) -> float:
+def common_speed(work: ServedWork) -> float:
     """Return the mean speed of the members that have served requests, or 0 if there are none.
 
     If only two members report requests, the slower member's speed is returned, because either member could raise the
     mean by reporting a very high speed. With such a mean, the members that report no requests would seem far faster
     than the other reporting member, and that member would get no requests.
     """
-    known = [cost.work for cost in costs if cost.work.speed > 0]
-    if not known or sum(cost.counted for cost in costs) < 3:
-        return min((work.speed for work in known), default=0.0)
-    weights = [work.cpu_seconds / (work.cpu_seconds + PRIOR) for work in known]
-    return robust_mean([work.speed for work in known], weights)
+    known = [(speed, cpu) for speed, cpu in zip(work.speeds, work.cpu_seconds, strict=True) if speed > 0]
+    if not known or sum(work.counted) < 3:
+        return min((speed for speed, _ in known), default=0.0)
+    return robust_mean([speed for speed, _ in known], [cpu / (cpu + PRIOR) for _, cpu in known])
 
 
 def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list[float]:
@@ -120,15 +168,42 @@ def python_variance_between_members(known: Sequence[tuple[float, float]], inner:
         return sum([gap * gap / total for gap, total in zip(gaps, totals, strict=True)])
 
     expected = len(known) - 1.0
-    low, high = 0.0, float(len(known))
-    if differences(low) <= expected:
+    high = float(len(known))
+    at_zero = differences(0.0)
+    if at_zero <= expected:
         return 0.0
-    while differences(high) > expected:
+    while (at_high := differences(high)) > expected:
         high *= 4
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if differences(middle) > expected else (low, middle)
-    return high
+    return _first_step(differences, expected, high, at_zero, at_high)
+
+
+def _first_step(
+    differences: Callable[[float], float], expected: float, high: float, at_zero: float, at_high: float
+) -> float:
+    """Divide the range from 0 to ``high`` into 2 ** ``_STEPS`` steps, and return the first step at which
+    ``differences``, which decrease, are at most ``expected``.
+
+    ``at_zero`` and ``at_high`` are the differences at the ends of the range. The result is that of a bisection, but
+    fewer differences are computed, because their reciprocals are nearly a straight line.
+    """
+    below, above, unit = 0, 2**_STEPS, high / 2**_STEPS
+    inverse_below, inverse_above = 1 / at_zero, 1 / max(at_high, _TINY)
+    evaluations = 0
+    while above - below > 1:
+        evaluations += 1
+        if evaluations % 4 == 0 or expected <= 0:  # in case the line is bent, or of one member, has no slope
+            step = (below + above) // 2
+        else:
+            width = inverse_above - inverse_below
+            share = (1 / expected - inverse_below) / width if width > 0 else 0.5
+            step = below + math.ceil(min(1.0, max(0.0, share)) * (above - below))
+            step = min(above - 1, max(below + 1, step))
+        value = differences(step * unit)
+        if value > expected:
+            below, inverse_below = step, 1 / value
+        else:
+            above, inverse_above = step, 1 / max(value, _TINY)
+    return above * unit
 
 
 def _mean_speed(known: Sequence[tuple[float, float]], inner: Sequence[float], between: float) -> float:
@@ -138,33 +213,22 @@ def _mean_speed(known: Sequence[tuple[float, float]], inner: Sequence[float], be
     return total / sum(weights)
 
 
-def _change(cost: RequestCost) -> float:
-    """Return the logarithm of a ratio: the member's current speed divided by its speed over a longer period."""
-    speed = cost.work.speed
-    return math.log((cost.recent.requests / speed + MIN_CPU) / (cost.recent.cpu_seconds + MIN_CPU)) if speed else 0.0
-
-
-def forget_changed(costs: Sequence[RequestCost]) -> None:
+def forget_changed(costs: Sequence[ObservedCost]) -> list[int]:
     """Discard the earlier observations of each member whose cost per request has changed by more than chance can
-    explain.
+    explain. Return the indexes of these members.
 
     The member's speed is therefore estimated correctly again within seconds of the change. Such a change occurs, for
     example, if pages are replaced with CGI programs, if a host's cores become slower, or if a member's false reports
     end.
     """
-    if not any(cost.recent.requests > 0 for cost in costs):
-        return
-    spread = _squared_spread(costs)
-    for cost in costs:
-        sample = cost.recent.sample_size
-        if sample >= 1 and abs(_change(cost)) > UNLIKELY * math.sqrt(spread / sample):
-            cost.forget()
-
-
-def _squared_spread(costs: Sequence[RequestCost]) -> float:
-    """Return the variance of one request's cost relative to the squared mean cost, but at least ``MIN_SPREAD``."""
-    known = [cost.work.relative_variance * cost.work.sample_size for cost in costs if cost.work.speed > 0]
-    return max(MIN_SPREAD, robust_mean(known, [1.0] * len(known))) if known else MIN_SPREAD
+    if not any(cost.recent_requests > 0 for cost in costs):
+        return []
+    known = [spread for cost in costs if (spread := cost.squared_spread()) is not None]
+    spread = max(MIN_SPREAD, robust_mean(known, [1.0] * len(known))) if known else MIN_SPREAD
+    changed = [i for i, cost in enumerate(costs) if cost.has_changed(spread)]
+    for i in changed:
+        costs[i].forget()
+    return changed
 
 
 def _limited_to_others(found: Sequence[float], all_proven: Sequence[float], gain: float) -> tuple[float, ...]:
@@ -178,17 +242,26 @@ def _limited_to_others(found: Sequence[float], all_proven: Sequence[float], gain
     return tuple(limited)
 
 
-def proven_capacities(
-    capacity: Sequence[float], cores: Sequence[float], costs: Sequence[RequestCost]
-) -> tuple[float, ...]:
+def proven_capacities(capacity: Sequence[float], cores: Sequence[float], counted: Sequence[bool]) -> tuple[float, ...]:
     """Return each member's capacity, but limit the fastest member's speed to that of the next fastest member.
+    ``counted`` states whether each member reports its requests.
 
     The speed of the fastest member is known only from its own reports. The speed of the next fastest member is
     considered confirmed, because the fastest member reports a speed at least as high. A member that reports no requests
     cannot confirm another member's speed, because its own speed is inferred from the other members.
     """
-    observed = zip(capacity, cores, costs, strict=True)
-    speeds = sorted((c / m for c, m, cost in observed if cost.counted), reverse=True)
+    if not NATIVE:
+        return python_proven_capacities(capacity, cores, counted)
+    return tuple(lbdns_native.proven_capacities(capacity, cores, counted))
+
+
+def python_proven_capacities(
+    capacity: Sequence[float], cores: Sequence[float], counted: Sequence[bool]
+) -> tuple[float, ...]:
+    """Return the same capacities as ``proven_capacities``, without the native extension."""
+    observed = zip(capacity, cores, counted, strict=True)
+    speeds = sorted([c / m for c, m, is_counted in observed if is_counted], reverse=True)
     if len(speeds) < 2:
         return tuple(capacity)
-    return tuple(min(c, m * speeds[1]) for c, m in zip(capacity, cores, strict=True))
+    second = speeds[1]
+    return tuple([most if (most := m * second) < c else c for c, m in zip(capacity, cores, strict=True)])

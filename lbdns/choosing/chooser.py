@@ -40,7 +40,8 @@ class Chooser:
     start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing. ``pool``
     is the pool's name. ``weights`` contains the configured factors of members' capacities, by full name.
     ``ranks`` is true if answers name several members; plans then contain a ranking of the candidates. ``sites``
-    contains the indexes of the members of each site, if the pool has sites.
+    contains the indexes of the members of each site, if the pool has sites. ``native`` is true if the native extension
+    observes the members, if it can; the results are the same.
 
     The caller passes every snapshot to ``observe`` and calls ``plan`` for each policy when ``observe`` returns True.
     If no report has arrived by ``next_change``, the caller calls ``observe`` again.
@@ -62,10 +63,11 @@ class Chooser:
         max_speed_gain: float = MAX_SPEED_GAIN,
         ranks: bool = False,
         sites: Sequence[Sequence[int]] = (),
+        native: bool = False,
     ) -> None:
         self.members, self.servers = tuple(members), servers
         self._rng, self.ranks = rng, ranks
-        self.pool = ObservedPool(members, max_cores, pool, weights, max_speed_gain)
+        self.pool = ObservedPool(members, max_cores, pool, weights, max_speed_gain, native)
         self._tally = AnswerTally(len(members), servers)
         self._candidates = Candidates(self.pool, self._tally, stale_after, min_usable, ramp_up, black_hole, sites)
         self.guard_rails = self._candidates.guard_rails
@@ -104,6 +106,13 @@ class Chooser:
         self._tally.start_round(fresh)
         changed = self._candidates.update(fresh, now)
         return overridden or bool(fresh) or changed
+
+    def observe_some(self, snapshot: Snapshot, most: int) -> bool:
+        """Record up to ``most`` new readings in ``snapshot``, and return whether it contains more.
+
+        The next call of ``observe`` takes these readings into account.
+        """
+        return self.pool.observe_some(snapshot, most)
 
     def count_elsewhere(self, policy: str, count: int, now: float) -> None:
         """Add ``count`` answers, which this server's other processes have sent under ``policy`` since the last call."""
@@ -222,12 +231,12 @@ class Chooser:
         """
         view = self.view(live, now)
         if shadow_scores:
-            scores = [reading.shadow_score if reading else None for reading in self.pool.readings]
-            members = tuple(
-                m if s is None or m.score == LOWEST_SCORE else replace(m, score=self.pool.weighted_score(i, s))
-                for i, (m, s) in enumerate(zip(view.members, scores, strict=True))
-            )
-            view = replace(view, members=members)
+            shadows = [reading.shadow_score if reading else None for reading in self.pool.readings]
+            scores = [
+                score if shadow is None or score == LOWEST_SCORE else self.pool.weighted_score(i, shadow)
+                for i, (score, shadow) in enumerate(zip(view.columns.scores, shadows, strict=True))
+            ]
+            view = replace(view, members=replace(view.columns, scores=scores))
         return POLICIES[policy].function(view, previous, rng)
 
     def view(self, policy: str, now: float) -> PoolView:

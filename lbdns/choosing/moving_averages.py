@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from itertools import compress
 from typing import Final
 
 MIN_SPAN: Final = 1.0  # s: no rate covers less time
@@ -134,6 +135,10 @@ class FadingCounts:
             self.values = [value * math.exp(-min(age, 700.0)) for value in self.values]
             self._since, age = now, 0.0
         weight = math.exp(age)
-        for i, count in enumerate(counts):
-            if count:
-                self.values[i] += count * weight
+        for i, count in selected(counts):
+            self.values[i] += count * weight
+
+
+def selected(counts: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the index and the count of each item whose count is not 0."""
+    return [(i, counts[i]) for i in compress(range(len(counts)), counts)]

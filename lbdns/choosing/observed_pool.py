@@ -10,12 +10,18 @@ from typing import Final
 from lbdns.choosing.capacity_estimate import capacities, enough_observed, forget_changed, proven_capacities
 from lbdns.choosing.contention import Contention
 from lbdns.choosing.moving_averages import ExponentialMean
+from lbdns.choosing.observed_columns import MemberObservations, ObservedColumns, has_none
 from lbdns.choosing.reported_values import counted_cores, load_of, plausible
 from lbdns.choosing.request_cost import RequestCost
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.model.overrides import NO_POOL_OVERRIDES, PoolOverrides
 from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
+from lbdns.native_extension import AVAILABLE, provides
 
+if AVAILABLE:
+    import lbdns_native
+
+NATIVE: Final = provides("ObservedMember")
 AVERAGE: Final = 10.0  # s: the time constant of the averages
 REQUESTS: Final = 4.0  # s: the time constant of request rates: shorter, because reports arrive late anyway
 BUSY_WORKERS_VALID: Final = 10.0  # s: a server that is late with its status page, under load, is as busy as before
@@ -35,6 +41,7 @@ class ObservedMember:
         self.requests_per_s = ExponentialMean(REQUESTS)
         self.between_reports = ExponentialMean(AVERAGE)
         self.in_progress = ExponentialMean(AVERAGE)
+        self.load: float | None = None  # requests or runnable tasks in the newest reading
         self._busy_workers, self._busy_workers_at = 0.0, -math.inf  # the last value reported, and when
         self.interval = 0.0  # s between reports: as declared, or as observed if that is longer
         self.overdue_at = math.inf  # monotonic seconds: when the next report is overdue
@@ -51,10 +58,19 @@ class ObservedMember:
             self.contention.observe(metrics, seconds)
             if "requests_per_s" in metrics:
                 self.requests_per_s.add(metrics["requests_per_s"], seconds or reading.interval)
-            if (load := load_of(metrics)) is not None:
-                self.in_progress.add(load, seconds or reading.interval)
+            self.load = load_of(metrics)
+            if self.load is not None:
+                self.in_progress.add(self.load, seconds or reading.interval)
         self.interval = max(reading.interval, self.between_reports.value or 0.0)
         self.overdue_at = reading.received + OVERDUE_AFTER * self.interval
+
+    def averages(self) -> tuple[float | None, float | None, float | None, float | None]:
+        """Return the load, the number of cores, the requests/s and the requests in progress; None if unknown."""
+        return self.load, self.metrics.get("cpu_count"), self.requests_per_s.value, self.in_progress.value
+
+    def available_share(self, cores: float) -> float:
+        """Return the share of its capacity that other programs on its host leave to it (see ``Contention``)."""
+        return self.contention.available_share(cores)
 
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
         """Return ``metrics``. If only ``busy_workers`` is missing, add its last known value, provided it is still
@@ -80,25 +96,41 @@ class ObservedPool:
         pool: str = "",
         weights: Mapping[str, float] = NO_METRICS,
         max_speed_gain: float = MAX_SPEED_GAIN,
+        native: bool = False,
     ) -> None:
         """``max_cores`` is the maximum number of cores that count for a member; 0 means a few times the pool's median.
 
         ``pool`` is the pool's name. ``weights`` contains the configured factors by which members' capacities are
         multiplied. A member that reports the fastest cores gains capacity; ``max_speed_gain`` limits this gain (see
-        ``capacities``).
+        ``capacities``). If ``native`` is true, the native extension observes the members, if it can.
         """
         self.names, self._max_cores, self.pool = tuple(names), max_cores, pool
         self._weights, self.max_speed_gain = weights, max_speed_gain
         self._changes_sought = -math.inf  # when the members were last searched for changes
-        self.members = [ObservedMember() for _ in names]
+        self.members: list[MemberObservations]
+        if native and NATIVE:
+            self.members = [lbdns_native.ObservedMember(plausible, NO_METRICS) for _ in names]
+        else:
+            self.members = [ObservedMember() for _ in names]
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
+        self._use_members()
+
+    def _use_members(self) -> None:
+        self.columns = ObservedColumns(self.members)
+        self._cores: list[float] | None = None
+        self._shares = [1.0] * len(self.members)  # see ``available_shares``
+        self._shares_outdated: set[int] = set()
+        self._waiting: list[tuple[int, Reading]] = []  # new readings in ``_scanned``, the last one first
+        self._scanned: Snapshot | None = None
+        self._fresh: set[int] = set()  # members with a new reading since the last call of ``observe``
+        self._newest = -math.inf  # when the newest reading arrived, in monotonic seconds
         self._forget_estimates()
 
     def _forget_estimates(self) -> None:
         """Discard the estimates over all members. Each is computed at most once between two observations."""
-        self._cores: list[float] | None = None
         self._measured: bool | None = None
         self._capacities: tuple[float, ...] | None = None
+        self._interval: float | None = None
 
     def take_over(self, old: ObservedPool, places: Sequence[int | None]) -> None:
         """Continue from the observations in ``old``.
@@ -108,33 +140,57 @@ class ObservedPool:
         self.members = [
             mine if place is None else old.members[place] for mine, place in zip(self.members, places, strict=True)
         ]
-        self._forget_estimates()
+        self._use_members()
+        self._fresh = {i for i, place in enumerate(places) if place in old._fresh}
 
     def observe(self, snapshot: Snapshot) -> list[int]:
-        """Record the readings in ``snapshot``; return the indexes of members with a new reading."""
-        fresh = []
-        for i, (name, member) in enumerate(zip(self.names, self.members, strict=True)):
-            reading = snapshot.readings.get(name)
-            if reading is not None and reading is not member.reading:
-                member.observe(reading)
-                fresh.append(i)
-        if fresh:
-            self._forget_estimates()
-        newest = max((reading.received for i in fresh if (reading := self.members[i].reading)), default=-math.inf)
-        if newest >= self._changes_sought + SEEK_CHANGES:
-            self._changes_sought = newest
-            forget_changed([member.request_cost for member in self.members])
+        """Record the readings in ``snapshot``; return the indexes of members with a new reading since the last call."""
+        self.observe_some(snapshot, len(self.names))
+        self._scanned, members = None, self.members
+        fresh, self._fresh = sorted(self._fresh), set()
+        if self._newest >= self._changes_sought + SEEK_CHANGES:
+            self._changes_sought = self._newest
+            costs = [member.request_cost for member in members]
+            for i in forget_changed(costs):
+                self.columns.work.update(i, costs[i])
         return fresh
 
-    @property
-    def readings(self) -> list[Reading | None]:
-        """Return the newest reading of each member."""
-        return [member.reading for member in self.members]
+    def observe_some(self, snapshot: Snapshot, most: int) -> bool:
+        """Record up to ``most`` new readings in ``snapshot``. Return whether it contains more.
+
+        The next call of ``observe`` returns the members of these readings too. The caller can thereby spread the work
+        of recording the readings of a large pool over time.
+        """
+        columns, members, waiting = self.columns, self.members, self._waiting
+        if self._scanned is not snapshot:
+            readings = map(snapshot.readings.get, self.names)
+            changes = enumerate(zip(readings, columns.readings, strict=True))
+            waiting[:] = [(i, new) for i, (new, old) in changes if new is not old and new is not None]
+            waiting.reverse()
+            self._scanned = snapshot
+        if waiting:
+            self._forget_estimates()
+        for i, reading in waiting[: -most - 1 : -1]:
+            cores = columns.cores[i]
+            members[i].observe(reading)
+            columns.update(i, members[i])
+            if columns.cores[i] != cores:
+                self._cores = None
+            self._newest = max(self._newest, reading.received)
+            self._shares_outdated.add(i)
+            self._fresh.add(i)
+            waiting.pop()
+        return bool(waiting)
 
     @property
-    def reported(self) -> list[float]:
+    def readings(self) -> Sequence[Reading | None]:
+        """Return the newest reading of each member."""
+        return self.columns.readings
+
+    @property
+    def reported(self) -> Sequence[float]:
         """Return when each member's newest reading arrived, in monotonic seconds (-inf if there is none)."""
-        return [member.reading.received if member.reading else -math.inf for member in self.members]
+        return self.columns.received
 
     @property
     def interval(self) -> float:
@@ -143,48 +199,64 @@ class ObservedPool:
         No single member changes the median much. Members that are currently silent also count: otherwise, only two
         members might count, and either of them could change the result.
         """
-        intervals = [m.interval for m in self.members if m.reading and m.reading.score is not None]
-        return statistics.median(intervals) if intervals else 1.0
+        if self._interval is None:
+            columns = self.columns
+            intervals = columns.intervals
+            if has_none(columns.readings) or has_none(columns.scores):
+                intervals = [m.interval for m in self.members if m.reading and m.reading.score is not None]
+            median = lbdns_native.median if NATIVE else statistics.median
+            self._interval = median(intervals) if intervals else 1.0
+        return self._interval
 
     @property
-    def metrics(self) -> list[Mapping[str, float]]:
+    def metrics(self) -> Sequence[Mapping[str, float]]:
         """Return the plausible metrics of each member's newest reading."""
-        return [member.metrics for member in self.members]
+        return self.columns.metrics
 
     @property
     def measured(self) -> bool:
         """Return whether enough requests were observed to state capacities in requests/s. If not, only the capacities'
         ratios are meaningful."""
         if self._measured is None:
-            self._measured = enough_observed([member.request_cost for member in self.members])
+            self._measured = enough_observed(self.columns.work)
         return self._measured
 
     def observed_capacities(self) -> tuple[float, ...]:
         """Return each member's capacity as observed from its reports, before any operator weights are applied."""
         if self._capacities is None:
-            costs = [member.request_cost for member in self.members]
-            self._capacities = capacities(costs, self.cores, self.max_speed_gain)
+            self._capacities = capacities(self.columns.work, self.cores, self.max_speed_gain)
         return self._capacities
 
     def proven_capacities(self, capacity: Sequence[float]) -> tuple[float, ...]:
         """Return ``capacity`` with the fastest member's speed limited to that of the next (see
         ``proven_capacities``)."""
-        return proven_capacities(capacity, self.cores, [member.request_cost for member in self.members])
+        return proven_capacities(capacity, self.cores, self.columns.work.counted)
 
     @property
     def cores(self) -> Sequence[float]:
         """Return the number of cores counted for each member."""
         if self._cores is None:
-            reported = [member.metrics.get("cpu_count") for member in self.members]
-            self._cores = counted_cores(reported, self._max_cores)
+            self._cores = counted_cores(self.columns.cores, self._max_cores)
+            self._shares_outdated.update(range(len(self._cores)))
         return self._cores
+
+    def available_shares(self) -> Sequence[float]:
+        """Return the share of each member's capacity that other programs on its host leave to it (above 0)."""
+        cores = self.cores
+        for i in self._shares_outdated:
+            self._shares[i] = self.members[i].available_share(cores[i])
+        self._shares_outdated.clear()
+        return self._shares
 
     def request_rates(self, capacity: Sequence[float], margin: float = RATE_MARGIN) -> list[float | None]:
         """Return each member's average requests/s, at most ``margin`` times its ``capacity``; None if unknown."""
-        rates = [member.requests_per_s.value for member in self.members]
+        rates = self.columns.requests_per_s
         if not self.measured:
-            return rates
-        return [None if r is None else min(r, margin * c) for r, c in zip(rates, capacity, strict=True)]
+            return list(rates)
+        return [
+            rate if rate is None or rate <= (most := margin * c) else most
+            for rate, c in zip(rates, capacity, strict=True)
+        ]
 
     def factor(self, name: str) -> float:
         """Return the factor for a member's capacity and score: the configured weight times an operator's weight."""

@@ -63,6 +63,11 @@ class OtherServers:
             if count:
                 self._claims[i] += count * min(1.0, max(0.0, (now - reported[i]) / period))
 
+    @property
+    def have_claims(self) -> bool:
+        """Return whether another server has answered for this pool since the members' newest reports."""
+        return any(self._claims)
+
     def charges(
         self, capacities: Sequence[float], reported: Sequence[float], usable: Collection[int], own: float, now: float
     ) -> list[float]:
@@ -72,13 +77,15 @@ class OtherServers:
         servers claim for a member may differ from the median of the ``usable`` members by at most the rate of this
         server's answers per capacity. A liar can thereby at most double a member's share, roughly.
         """
+        if not self.have_claims:
+            return [0.0] * len(self._claims)
         seconds = [min(LONGEST, max(0.0, now - since)) for since in reported]
         rates = [
             claim / (capacity * lasted) if lasted > 0 and capacity > 0 else 0.0
             for claim, capacity, lasted in zip(self._claims, capacities, seconds, strict=True)
         ]
         known = [i for i in usable if seconds[i] > 0 and capacities[i] > 0]
-        if not known or not any(self._claims):
+        if not known:
             return [0.0] * len(rates)
         middle = statistics.median([rates[i] for i in known])
         most = own / sum(capacities[i] for i in known)

@@ -4,58 +4,51 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import Final
 
 from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.candidates import Candidates
 from lbdns.choosing.light_traffic import answers_allowed, brings_crowds
+from lbdns.choosing.observed_columns import has_none, present
 from lbdns.choosing.observed_pool import AVERAGE, ObservedPool
-from lbdns.choosing.reported_values import loads
-from lbdns.model.snapshot import NO_METRICS
-from lbdns.policies.plan import MemberView, PoolView
+from lbdns.choosing.reported_values import filled_loads
+from lbdns.model.liveness import Liveness
+from lbdns.policies.member_columns import MemberColumns, gathered
+from lbdns.policies.plan import PoolView
 
 LOWEST_SCORE: Final = -1  # below every score, so that a member with unproven health is never the best
 
 
 def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, policy: str, now: float) -> PoolView:
     """Return the pool as ``policy`` sees it at ``now`` (monotonic seconds)."""
-    usable = set(candidates.liveness.candidates)
+    usable, observed = candidates.liveness.candidates, pool.observed_capacities()
     unproven = candidates.quarantine_exempt | candidates.unproven
-    metrics, observed = pool.metrics, pool.observed_capacities()
     capacity = pool.weighted(observed)
-    # A member with unproven health looks idle; without its metrics, it is assumed to be as loaded as the others
-    trusted_metrics = [NO_METRICS if i in unproven else m for i, m in enumerate(metrics)] if unproven else metrics
-    load = loads(trusted_metrics, capacity)
-    cores = pool.cores
-    proven = pool.weighted(pool.proven_capacities(observed))
-    overdue, ramps = frozenset(candidates.overdue(now)), candidates.ramps(now)
     scores = pool.weighted_scores(_scores(pool, usable))
+    if unproven:
+        scores = [LOWEST_SCORE if i in unproven else score for i, score in enumerate(scores)]
     interval = pool.interval
-    charges = tally.all_charges(capacity, pool.reported, candidates.liveness.candidates, now)
-    in_progress = [member.in_progress.value for i, member in enumerate(pool.members) if i in usable]
-    rates = [rate for rate in pool.request_rates(observed) if rate is not None]
+    in_progress = gathered(pool.columns.in_progress, usable)
+    rates = present(pool.request_rates(observed))
     return PoolView(
-        members=tuple(
-            MemberView(
-                usable=i in usable,
-                overdue=i in overdue,
-                score=LOWEST_SCORE if i in unproven else scores[i],
-                load=load[i],
-                capacity=capacity[i],
-                proven_capacity=proven[i],
-                cores=cores[i],
-                charge=charges[i],
-                available_share=member.contention.available_share(cores[i]),
-                alarmed=candidates.liveness.states[i] == "alarm",
-                ramp=ramps.get(i, 1.0),
-            )
-            for i, member in enumerate(pool.members)
+        members=MemberColumns(
+            candidates=usable,
+            overdue=frozenset(candidates.overdue(now)),
+            scores=scores,
+            loads=_loads(pool, unproven, capacity),
+            capacities=capacity,
+            cores=pool.cores,
+            proven_capacities=pool.weighted(pool.proven_capacities(observed)),
+            charges=tally.all_charges(capacity, pool.reported, usable, now),
+            available_shares=pool.available_shares(),
+            alarmed=_alarmed(candidates.liveness),
+            ramps=candidates.ramps(now),
         ),
         interval=interval,
         # If no member counts requests, the answers are the only measure
         requests_per_s=sum(rates) if rates else math.inf,
-        in_progress=math.inf if None in in_progress else sum(value or 0.0 for value in in_progress),
+        in_progress=math.inf if has_none(in_progress) else sum(present(in_progress)),
         answers_per_s=tally.rate(policy, now),
         answers_allowed=_answers_allowed(pool, tally, candidates, policy, interval, capacity, now),
         fail_open=bool(candidates.liveness.fail_open),
@@ -66,12 +59,28 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     )
 
 
-def _scores(pool: ObservedPool, usable: Container[int]) -> list[int]:
+def _loads(pool: ObservedPool, unproven: Container[int], capacity: Sequence[float]) -> Sequence[float]:
+    """Return each member's load. A member with unproven health looks idle; without its load, it is assumed to be as
+    loaded as the others."""
+    loads = pool.columns.loads
+    if unproven:
+        return filled_loads([None if i in unproven else load for i, load in enumerate(loads)], capacity)
+    return filled_loads(loads, capacity) if has_none(loads) else present(loads)
+
+
+def _alarmed(liveness: Liveness) -> Collection[int]:
+    """Return the members in alarm."""
+    if "alarm" not in liveness.states:
+        return frozenset()
+    return frozenset(i for i, state in enumerate(liveness.states) if state == "alarm")
+
+
+def _scores(pool: ObservedPool, usable: Sequence[int]) -> list[int]:
     """Return each member's score. A member without an agent has the median score of the usable members with agents."""
-    scores = [reading.score if reading else 0 for reading in pool.readings]
-    if None not in scores:
-        return [score or 0 for score in scores]
-    known = [score for i, score in enumerate(scores) if score is not None and i in usable]
+    scores = pool.columns.scores
+    if not has_none(scores):
+        return scores.copy()  # type: ignore[return-value]  # a filter would take ten times as long
+    known = [score for i in usable if (score := scores[i]) is not None]
     middle = statistics.median_low(known) if known else 0
     return [middle if score is None else score for score in scores]
 
@@ -90,12 +99,12 @@ def _answers_allowed(
     if not allowed or not pool.measured:
         return allowed
     usable = candidates.liveness.candidates
-    members = [pool.members[i] for i in usable]
-    status_rates = [1 / (m.interval or 1.0) for m in members]  # each agent reads its server-status once an interval
-    average = [max(0.0, (m.requests_per_s.value or 0.0) - own) for m, own in zip(members, status_rates, strict=True)]
-    newest = [
-        max(0.0, m.metrics.get("requests_per_s", 0.0) - own) for m, own in zip(members, status_rates, strict=True)
-    ]
+    columns = pool.columns
+    own = [1 / (columns.intervals[i] or 1.0) for i in usable]  # each agent reads its server-status once an interval
+    averages = [columns.requests_per_s[i] or 0.0 for i in usable]
+    average = [max(0.0, requests - status) for requests, status in zip(averages, own, strict=True)]
+    reported = [columns.metrics[i].get("requests_per_s", 0.0) for i in usable]
+    newest = [max(0.0, requests - status) for requests, status in zip(reported, own, strict=True)]
     # A client that keeps an answer for longer than the averaging window sends less than one query in that time
     answers_per_s = max(tally.rate(policy, now), 1 / AVERAGE)
     recent = [tally.recent.values[i] for i in usable]

@@ -18,14 +18,18 @@ MAX_VALUE: Final = 1e15  # requests or seconds: above it, sums of floats lose si
 
 
 def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
-    """Return each member's load: its unfinished requests or its runnable tasks, whichever number is greater.
+    """Return each member's load (see ``load_of`` and ``filled_loads``), given its metrics."""
+    return filled_loads([load_of(member) for member in metrics], capacity)
+
+
+def filled_loads(known: Sequence[float | None], capacity: Sequence[float]) -> tuple[float, ...]:
+    """Return each member's load, in requests or runnable tasks; ``known`` contains None for members that report none.
 
     A member that reports no load is assumed to have the same ratio of load to capacity as the other members combined.
     If three or more members report loads, no single member determines this ratio. If only two members report loads, the
     less loaded member determines it. Without these rules, a single false load could keep all requests away from the
     members that report no load.
     """
-    known = [load_of(member) for member in metrics]
     if None not in known:
         return tuple(load for load in known if load is not None)
     found = [(load / c, c) for load, c in zip(known, capacity, strict=True) if load is not None and c > 0]

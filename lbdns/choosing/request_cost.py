@@ -14,6 +14,7 @@ RECENT: Final = 4.0  # s: the same for the current cost of requests
 MIN_CPU: Final = 0.05  # CPU seconds, five kernel clock ticks: the counters' resolution must not look like a change
 CPU_MARGIN: Final = 1.25  # times the CPU seconds that a host's cores have: a report that claims more is wrong
 STATUS_CPU: Final = 0.01  # CPU seconds, one kernel clock tick: a server-status request uses at most this much
+UNLIKELY: Final = 5.0  # standard deviations by which the cost of a member's requests has changed if not by chance
 MAX_SPEED: Final = 1e6  # requests per CPU second: no web server is faster
 
 
@@ -101,6 +102,33 @@ class RequestCost:
         self._newest = served_between(last, metrics, seconds, status_requests) or (0.0, 0.0)
         self.work.add(*self._newest)
         self.recent.add(*self._newest)
+
+    def served(self) -> tuple[float, float, float, bool]:
+        """Return the requests, their CPU seconds, the relative variance of the speed, and whether the member ever
+        reported its requests."""
+        return self.work.requests, self.work.cpu_seconds, self.work.relative_variance, self.counted
+
+    @property
+    def recent_requests(self) -> float:
+        """Return the number of requests in the last few seconds."""
+        return self.recent.requests
+
+    def squared_spread(self) -> float | None:
+        """Return the variance of one request's cost relative to the squared mean cost, or None if it is unknown."""
+        return self.work.relative_variance * self.work.sample_size if self.work.speed > 0 else None
+
+    def has_changed(self, spread: float) -> bool:
+        """Return whether the cost of requests has changed by more than chance can explain.
+
+        ``spread`` is the ``squared_spread`` of all members' requests.
+        """
+        sample = self.recent.sample_size
+        return sample >= 1 and abs(self._change()) > UNLIKELY * math.sqrt(spread / sample)
+
+    def _change(self) -> float:
+        """Return the logarithm of a ratio: the member's current speed divided by its speed over a longer period."""
+        speed, recent = self.work.speed, self.recent
+        return math.log((recent.requests / speed + MIN_CPU) / (recent.cpu_seconds + MIN_CPU)) if speed else 0.0
 
     def forget(self) -> None:
         """Discard all requests and CPU time reported before the newest report."""

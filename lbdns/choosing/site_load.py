@@ -70,13 +70,10 @@ def site_view(view: PoolView, pool: ObservedPool, site: SiteLoad, answers: float
     inside = frozenset(site.members)
     rates = pool.request_rates(pool.observed_capacities())
     known = [rate for i in inside if (rate := rates[i]) is not None]
-    in_progress = [pool.members[i].in_progress.value for i in inside]
+    in_progress = [pool.columns.in_progress[i] for i in inside]
     return replace(
         view,
-        members=tuple(
-            member if member.usable is (i in inside) else replace(member, usable=i in inside)
-            for i, member in enumerate(view.members)
-        ),
+        members=replace(view.columns, candidates=sorted(inside)),
         requests_per_s=math.fsum(known) if known else math.inf,
         in_progress=math.inf if None in in_progress else math.fsum(value or 0.0 for value in in_progress),
         answers_per_s=view.answers_per_s * answers,

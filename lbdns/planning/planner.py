@@ -33,9 +33,10 @@ OBSERVING: Final = DutyCycle(100.0, longest=5.0)
 class Planner:
     """Makes new plans for a farm's pools whenever a snapshot, an override or the passage of time makes them necessary.
 
-    Pools are planned one after another. If all pools fit into one turn, the new plans are in force when ``deliver``
-    returns; otherwise, queries are answered between turns. A process without plan cursors (a collector or the parent of
-    worker processes) only tracks the members' states.
+    Pools are planned one after another; the new readings of a large pool are recorded in several turns. If everything
+    fits into one turn, the new plans are in force when ``deliver`` returns; otherwise, queries are answered between
+    turns. A process without plan cursors (a collector or the parent of worker processes) only tracks the members'
+    states.
 
     Use the planner only in the thread that runs ``loop``. Call ``stop`` when the planner is no longer needed.
     """
@@ -159,8 +160,9 @@ class Planner:
         began = self._loop.time()
         while self._due:
             name, pool = next(iter(self._due.items()))
-            del self._due[name]
-            self._changed |= self._plans.plan(pool, self.snapshot, self.overrides, self._loop.time())
+            if not self._plans.observe_some(pool, self.snapshot):
+                del self._due[name]
+                self._changed |= self._plans.plan(pool, self.snapshot, self.overrides, self._loop.time())
             if self._loop.time() - began >= TURN and self._due:
                 self._spent += self._loop.time() - began
                 self._timer = self._loop.call_soon(self._take_turn)

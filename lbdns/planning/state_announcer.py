@@ -62,7 +62,8 @@ class StateAnnouncer:
         self, pool: Pool, before: Liveness, after: Liveness, snapshot: Snapshot, overrides: Overrides, now: float
     ) -> None:
         """Announce the changes from ``before`` to ``after``; ``now`` is in monotonic seconds."""
-        for member, was, state in zip(pool.members, before.states, after.states, strict=True):
+        changes = zip(pool.members, before.states, after.states, strict=True) if before.states != after.states else ()
+        for member, was, state in changes:
             if was != state and self._events:
                 reading = snapshot.readings.get(member.full_name)
                 self._waiting.append((now, partial(_state, pool, member, was, state, reading, overrides, now)))

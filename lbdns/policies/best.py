@@ -14,14 +14,18 @@ and each move would cause a new difference in the next report.
 from __future__ import annotations
 
 import math
+import operator
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
-from lbdns.native_extension import AVAILABLE
+from lbdns.native_extension import AVAILABLE, provides
 from lbdns.policies.highest_scores import fastest, nearly_highest, why_fastest
-from lbdns.policies.operating_point import operating_point
-from lbdns.policies.plan import MemberView, Plan, PolicySpec, PoolView, Selections, rotation
+from lbdns.policies.member_columns import MemberColumns, gathered
+from lbdns.policies.operating_point import SEARCH_LIMITS, operating_point
+from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
 from lbdns.policies.ranking import as_best
 from lbdns.policies.weighted import MAX_LENGTH, MIN_LENGTH, carried_credits, smooth_order, smooth_plan
 
@@ -31,6 +35,7 @@ if AVAILABLE:
 if TYPE_CHECKING:
     from random import Random
 
+NATIVE: Final = provides("level_filling")
 HORIZON: Final = 1.5  # report intervals; below 1 the shares oscillate, because each report undoes the one before
 MIN_SHARE: Final = 0.1  # of a member's share by capacity: without traffic its capacity stays unknown ...
 MIN_UTILISATION: Final = 0.01  # ... and the pool's load counts as at least this part of its capacity
@@ -55,9 +60,9 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     arrived, and the loads in the reports would not reflect it yet.
     """
     shares = level_filling_shares(view)
-    light = rotation(fastest(view, nearly_highest(view)), previous)
-    if view.answers_allowed <= 0 or not light.order:
+    if view.answers_allowed <= 0 or not view.candidates:
         return heavy_plan(view, shares, previous)
+    light = rotation(fastest(view, nearly_highest(view)), previous)
     heavy = smooth_plan(view, shares, previous)
     turns = -(-view.answers_allowed // len(light.order))
     first = (tuple(light.order) * turns)[: view.answers_allowed]
@@ -83,11 +88,10 @@ def heavy_plan(view: PoolView, shares: Sequence[float], previous: Selections | N
     if not view.measured or expected > MAX_LENGTH:
         return smooth_plan(view, shares, previous)
     credits = carried_credits(previous, len(shares))
-    capacities = [0.0] * len(shares)
-    for i in view.on_time:
-        capacities[i] = usable_capacity(view.members[i])
+    members = view.on_time
+    capacities = spread(gathered(view.columns.usable_capacities, members), members, len(shares))
     total = sum(capacities)
-    length = min(MAX_LENGTH, max(MIN_LENGTH, 2 * len(view.on_time)))
+    length = min(MAX_LENGTH, max(MIN_LENGTH, 2 * len(members)))
     overflow = smooth_order([capacity / total for capacity in capacities], [0.0] * len(shares), length)
     return Plan((*smooth_order(shares, credits, expected), *overflow), expected, tuple(shares), credits)
 
@@ -100,10 +104,40 @@ def expected_answers(view: PoolView) -> int:
     return math.ceil(expected + UNLIKELY * math.sqrt(expected) + UNLIKELY)
 
 
-def usable_capacity(member: MemberView) -> float:
-    """Return the requests/s that ``member`` can serve alongside the other programs on its host, reduced during slow
-    start."""
-    return member.capacity * member.available_share * member.ramp
+def spread(values: Sequence[float], members: Sequence[int], size: int) -> list[float]:
+    """Return a column of ``size`` items, which contains the ``values`` of ``members``, and 0 for all others."""
+    if len(members) == size:
+        return list(values)
+    column = [0.0] * size
+    for i, value in zip(members, values, strict=True):
+        column[i] = value
+    return column
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """The members that level filling considers, by column."""
+
+    loads: Sequence[float]
+    capacities: Sequence[float]  # usable, in requests/s
+    cores: Sequence[float]
+    alarmed: frozenset[int]  # indexes in the other columns
+
+    @classmethod
+    def of(cls, columns: MemberColumns, members: Sequence[int]) -> Filling:
+        alarmed = columns.alarmed
+        return cls(
+            gathered(columns.loads, members),
+            gathered(columns.usable_capacities, members),
+            gathered(columns.cores, members),
+            frozenset(place for place, i in enumerate(members) if i in alarmed) if alarmed else frozenset(),
+        )
+
+    def with_member(self, at: int, load: float, capacity: float) -> Filling:
+        """Return a copy in which one member has another load and another usable capacity."""
+        loads, capacities = list(self.loads), list(self.capacities)
+        loads[at], capacities[at] = load, capacity
+        return Filling(loads, capacities, self.cores, self.alarmed)
 
 
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
@@ -113,46 +147,78 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     proven capacity. The limit applies only if the capacity that other programs leave to the member exceeds its proven
     capacity.
     """
-    candidates = view.on_time
-    shares = [0.0] * len(view.members)
+    columns, candidates = view.columns, view.on_time
     if not candidates:
-        return tuple(shares)
-    members = [view.members[i] for i in candidates]
-    found = _filled(view, members)
-    for i, member in enumerate(members):
-        if member.capacity * member.available_share > CONFIRMED * member.proven_capacity:
-            proven = replace(member, load=0.0, capacity=member.proven_capacity, available_share=1.0)
-            most = view.max_speed_gain * _filled(view, [*members[:i], proven, *members[i + 1 :]])[i]
-            if found[i] > most:
-                found = _filled(view, members, {i: most})
-    for i, part in zip(candidates, found, strict=True):
-        shares[i] = part
-    return tuple(shares)
+        return (0.0,) * len(columns)
+    filling = Filling.of(columns, candidates)
+    found = _filled(view, filling)
+    for place in _unconfirmed(columns, candidates):
+        proven = columns.proven_capacities[candidates[place]] * columns.ramps.get(candidates[place], 1.0)
+        most = view.max_speed_gain * _filled(view, filling.with_member(place, 0.0, proven))[place]
+        if found[place] > most:
+            found = _filled(view, filling, {place: most})
+    return tuple(spread(found, candidates, len(columns)))
 
 
-def _filled(view: PoolView, members: Sequence[MemberView], most: Mapping[int, float] = NO_LIMITS) -> list[float]:
+def _unconfirmed(columns: MemberColumns, members: Sequence[int]) -> list[int]:
+    """Return the places in ``members`` of those whose capacity exceeds what other members confirm."""
+    shares, capacities, proven = columns.available_shares, columns.capacities, columns.proven_capacities
+    unequal = compress(range(len(columns)), map(operator.gt, capacities, proven))
+    exceeding = [i for i in unequal if capacities[i] * shares[i] > CONFIRMED * proven[i]]
+    return [bisect_left(members, i) for i in exceeding if i in members] if exceeding else []
+
+
+def _filled(view: PoolView, members: Filling, most: Mapping[int, float] = NO_LIMITS) -> list[float]:
     """Return the shares that bring ``members`` to the same level; ``most`` limits the shares of some members."""
-    widths = capacities = [usable_capacity(member) for member in members]
+    capacities, loads = members.capacities, members.loads
     requests, answers = expected_rates(view)
     horizon = HORIZON * view.interval
-    loads = [member.load for member in members]
-    if view.measured and requests < math.inf:
-        cores = [member.cores for member in members]
-        # While a crowd arrives, more requests are in progress than on average
-        in_progress = max(view.in_progress, sum(loads)) if view.crowd_arriving else view.in_progress
-        point = operating_point(capacities, cores, requests, in_progress)
-        least = MIN_SHARE * max(requests / sum(capacities), MIN_UTILISATION)
-        widths = [max(rate, least * capacity) for rate, capacity in zip(point.rates, capacities, strict=True)]
-        loads = [load - ideal for load, ideal in zip(loads, point.loads, strict=True)]
-        if view.requests_per_answer > PERSISTENT:
-            loads = [load * abs(load) / (abs(load) + HALF_CORRECTED) for load in loads]
     expected = max(1.0, horizon * min(requests, answers))
+    limits = {place: limit * expected for place, limit in most.items()}
     # A member whose queue is nearly full gets no more than it can serve
-    limits = [
-        min(most.get(i, math.inf) * expected, horizon * c if member.alarmed else math.inf)
-        for i, (member, c) in enumerate(zip(members, capacities, strict=True))
+    for place in members.alarmed:
+        limits[place] = min(limits.get(place, math.inf), horizon * capacities[place])
+    if not view.measured or requests == math.inf:
+        every = [limits.get(place, math.inf) for place in range(len(loads))] if limits else [math.inf] * len(loads)
+        return [part / expected for part in fill_to_level(loads, capacities, every, expected)]
+    # While a crowd arrives, more requests are in progress than on average
+    in_progress = max(view.in_progress, sum(loads)) if view.crowd_arriving else view.in_progress
+    corrected = HALF_CORRECTED if view.requests_per_answer > PERSISTENT else None
+    if not NATIVE:
+        return python_level_filling(members, requests, in_progress, limits, expected, corrected)
+    filling = expected, MIN_SHARE, MIN_UTILISATION, corrected
+    return lbdns_native.level_filling(
+        loads, capacities, members.cores, requests, in_progress, list(limits.items()), SEARCH_LIMITS, filling
+    )
+
+
+def python_level_filling(
+    members: Filling,
+    requests: float,
+    in_progress: float,
+    limits: Mapping[int, float],
+    expected: float,
+    half_corrected: float | None,
+) -> list[float]:
+    """Return the shares of ``expected`` requests that bring ``members`` to the same level above their operating points.
+
+    ``limits`` contains the requests that some members may get at most, by place. A deviation of ``half_corrected``
+    requests is corrected by half; None corrects all deviations fully. The native extension returns the same shares.
+    """
+    capacities = members.capacities
+    point = operating_point(capacities, members.cores, requests, in_progress)
+    least = MIN_SHARE * max(requests / sum(capacities), MIN_UTILISATION)
+    widths = [
+        floor if (floor := least * capacity) > rate else rate
+        for rate, capacity in zip(point.rates, capacities, strict=True)
     ]
-    return [part / expected for part in fill_to_level(loads, widths, limits, expected)]
+    loads = [load - ideal for load, ideal in zip(members.loads, point.loads, strict=True)]
+    if half_corrected is not None:
+        loads = [load * abs(load) / (abs(load) + half_corrected) for load in loads]
+    most = [math.inf] * len(loads)
+    for place, limit in limits.items():
+        most[place] = limit
+    return [part / expected for part in fill_to_level(loads, widths, most, expected)]
 
 
 def fill_to_level(

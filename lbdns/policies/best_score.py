@@ -21,9 +21,9 @@ def best_score(view: PoolView, previous: Selections | None, rng: Random) -> Plan
 
 def highest(view: PoolView) -> list[int]:
     """Return the indexes of the candidates with the highest score."""
-    candidates = view.candidates
-    best = max((view.members[i].score for i in candidates), default=0)
-    return [i for i in candidates if view.members[i].score == best]
+    candidates, scores = view.candidates, view.columns.scores
+    best = max([scores[i] for i in candidates], default=0)
+    return [i for i in candidates if scores[i] == best]
 
 
 def _why(view: PoolView) -> str:

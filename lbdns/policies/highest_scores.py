@@ -13,14 +13,15 @@ SAME_SPEED: Final = 1.1  # times as fast: a smaller difference between cores mea
 
 def nearly_highest(view: PoolView) -> list[int]:
     """Return the indexes of the candidates whose scores are at most ``SAME_SCORE`` points below the highest one."""
-    candidates = view.candidates
-    highest = max((view.members[i].score for i in candidates), default=0)
-    return [i for i in candidates if view.members[i].score >= highest - SAME_SCORE]
+    candidates, scores = view.candidates, view.columns.scores
+    highest = max([scores[i] for i in candidates], default=0)
+    return [i for i in candidates if scores[i] >= highest - SAME_SCORE]
 
 
 def fastest(view: PoolView, members: Sequence[int]) -> list[int]:
     """Return the ``members`` (indexes) with the fastest cores, which serve a single request in the least time."""
-    speeds = [view.members[i].capacity / view.members[i].cores for i in members]
+    capacities, cores = view.columns.capacities, view.columns.cores
+    speeds = [capacities[i] / cores[i] for i in members]
     least = max(speeds, default=0.0) / SAME_SPEED
     return [i for i, speed in zip(members, speeds, strict=True) if speed >= least]
 

@@ -27,8 +27,10 @@ class ChargedLoads:
     def __init__(self, view: PoolView) -> None:
         self.members = view.on_time
         self._multiplier = view.multiplier
-        self._loads = [member.load + member.charge for member in view.members]
-        self._capacities = [max(member.capacity * member.ramp, 1e-9) for member in view.members]
+        columns = view.columns
+        self._loads = [load + charge for load, charge in zip(columns.loads, columns.charges, strict=True)]
+        capacities = columns.weighed(range(len(columns)), columns.capacities)
+        self._capacities = [max(capacity, 1e-9) for capacity in capacities]
 
     def fullness(self, member: int) -> float:
         """Return the time in seconds that ``member`` would need, at full capacity, for its load after one more

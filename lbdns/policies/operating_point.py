@@ -26,6 +26,8 @@ if AVAILABLE:
 MAX_UTILISATION: Final = 0.98  # above this utilisation the shares hardly change, but the search takes longer
 _ACCURACY: Final = 1e-3  # relative to the wanted rate or load
 _STEPS: Final = 60  # of the bisection, at most
+#: For the native extension
+SEARCH_LIMITS: Final = (MAX_UTILISATION, _ACCURACY, _STEPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,7 @@ def operating_point(
     """
     if not AVAILABLE:
         return python_operating_point(capacities, cores, rate, in_progress)
-    rates, loads = lbdns_native.operating_point(
-        capacities, cores, rate, in_progress, MAX_UTILISATION, _ACCURACY, _STEPS
-    )
+    rates, loads = lbdns_native.operating_point(capacities, cores, rate, in_progress, *SEARCH_LIMITS)
     return OperatingPoint(tuple(rates), tuple(loads))
 
 

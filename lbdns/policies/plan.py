@@ -14,33 +14,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from lbdns.policies.member_columns import MemberColumns, MemberView
+
 if TYPE_CHECKING:
     from random import Random
 
 
-# Not frozen: a frozen class takes several times as long to construct, and every plan makes a view of every member
-@dataclass(slots=True)
-class MemberView:
-    """One member as a policy sees it. Policies must not change it: use ``dataclasses.replace``."""
-
-    usable: bool  # may be selected; while the pool fails open, every member that is not drained
-    overdue: bool  # usable, but its report is overdue
-    score: int
-    load: float  # requests that it serves or queues now
-    capacity: float  # requests/s, or any unit proportional to it
-    cores: float = 1.0  # may be a fraction
-    proven_capacity: float = math.inf  # its capacity if its cores were as fast as the fastest of the other members
-    charge: float = 0.0  # requests expected from the selections since its report, including those of other DNS servers
-    available_share: float = 1.0  # share of its capacity that other programs on its host leave to it, above 0
-    alarmed: bool = False  # it gives an alarm, but the other members cannot carry the load without it
-    ramp: float = 1.0  # share of its weight during slow start, above 0; 1 when it has none
-
-
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """A pool as a policy sees it. All rates except ``recent_answers_per_s`` are averages over 10 s."""
+    """A pool as a policy sees it. All rates except ``recent_answers_per_s`` are averages over 10 s.
 
-    members: tuple[MemberView, ...]
+    ``members`` are converted to ``MemberColumns``, if they are none.
+    """
+
+    members: Sequence[MemberView]
     interval: float  # s: the mean observed time between reports
     requests_per_s: float  # to all members, including requests that follow no answer of ours
     answers_per_s: float  # by this policy, all DNS servers together
@@ -52,19 +39,31 @@ class PoolView:
     max_speed_gain: float = math.inf  # times the share that an idle member with its proven capacity would get
     recent_answers_per_s: float = 0.0  # answers_per_s, or the last second's rate when a crowd has just arrived
 
-    @property
-    def candidates(self) -> list[int]:
-        """Return the indexes of the members that may be selected."""
-        return [i for i, member in enumerate(self.members) if member.usable]
+    def __post_init__(self) -> None:
+        if not isinstance(self.members, MemberColumns):
+            object.__setattr__(self, "members", MemberColumns.of(self.members))
 
     @property
-    def on_time(self) -> list[int]:
+    def columns(self) -> MemberColumns:
+        """Return the members by column."""
+        assert isinstance(self.members, MemberColumns), "the constructor has converted them"
+        return self.members
+
+    @property
+    def candidates(self) -> Sequence[int]:
+        """Return the indexes of the members that may be selected, in ascending order."""
+        return self.columns.candidates
+
+    @property
+    def on_time(self) -> Sequence[int]:
         """Return the candidates that are not overdue, or all candidates if at least half are overdue.
 
         If at least half of the candidates are overdue, the network is probably at fault.
         """
-        candidates = self.candidates
-        found = [i for i in candidates if not self.members[i].overdue]
+        candidates, overdue = self.candidates, self.columns.overdue
+        if not overdue:
+            return candidates
+        found = [i for i in candidates if i not in overdue]
         return found if 2 * len(found) > len(candidates) else candidates
 
     @property

@@ -16,28 +16,32 @@ def ranking(view: PoolView, key: SortKey, previous: Selections | None) -> tuple[
     Members in alarm follow all others, and members whose reports are overdue come last, because the ranking is used for
     clients that could not reach another member.
     """
-    members = view.members
+    overdue, alarmed = view.columns.overdue, view.columns.alarmed
     turns = rotation(view.candidates, previous).order
-    return tuple(sorted(turns, key=lambda i: (members[i].overdue, members[i].alarmed, key(i))))
+    return tuple(sorted(turns, key=lambda i: (i in overdue, i in alarmed, key(i))))
 
 
 def by_score(view: PoolView) -> SortKey:
     """Return a key that puts members with a higher score first."""
-    return lambda i: -view.members[i].score
+    scores = view.columns.scores
+    return lambda i: -scores[i]
 
 
 def by_capacity(view: PoolView) -> SortKey:
     """Return a key that puts members with more capacity first."""
-    return lambda i: -view.members[i].capacity * view.members[i].ramp
+    capacities, ramps = view.columns.capacities, view.columns.ramps
+    return lambda i: -capacities[i] * ramps.get(i, 1.0)
 
 
 def by_fullness(view: PoolView) -> SortKey:
     """Return a key that puts members first that need less time for their load and one more request."""
 
+    columns = view.columns
+    capacities = columns.usable_capacities
+
     def fullness(i: int) -> float:
-        member = view.members[i]
-        load = max(0.0, member.load + member.charge) + view.multiplier
-        return load / max(member.capacity * member.available_share * member.ramp, 1e-9)
+        load = max(0.0, columns.loads[i] + columns.charges[i]) + view.multiplier
+        return load / max(capacities[i], 1e-9)
 
     return fullness
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from lbdns.native_extension import AVAILABLE
+from lbdns.native_extension import AVAILABLE, provides
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
 from lbdns.policies.ranking import by_capacity
 
@@ -15,15 +15,20 @@ if AVAILABLE:
 if TYPE_CHECKING:
     from random import Random
 
+NATIVE: Final = provides("carried_credits")
 MIN_LENGTH: Final = 64  # selections: enough for a share of 2 % to appear
 MAX_LENGTH: Final = 1024  # selections: a share of 0.1 % still appears; longer plans cost more than they even out
 
 
 def weighted(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     """Return a plan for policy ``weighted``."""
-    capacities = {i: view.members[i].capacity * view.members[i].ramp for i in view.on_time}
-    total = sum(capacities.values())
-    return smooth_plan(view, [capacities.get(i, 0.0) / total for i in range(len(view.members))], previous)
+    members = view.on_time
+    capacities = view.columns.weighed(members, view.columns.capacities)
+    total = sum(capacities)
+    shares = [0.0] * len(view.members)
+    for i, capacity in zip(members, capacities, strict=True):
+        shares[i] = capacity / total
+    return smooth_plan(view, shares, previous)
 
 
 WEIGHTED: Final = PolicySpec("weighted", weighted, why="in proportion to capacity", weighs_load=True, rank=by_capacity)
@@ -77,8 +82,18 @@ def carried_credits(previous: Selections | None, members: int) -> tuple[float, .
     """
     if previous is None or len(previous.plan.weights) != members:
         return (0.0,) * members
+    if not NATIVE:
+        return python_carried_credits(previous)
+    plan, counts = previous.plan, previous.counts
+    return lbdns_native.carried_credits(plan.credits, plan.weights, counts, sum(counts))
+
+
+def python_carried_credits(previous: Selections) -> tuple[float, ...]:
+    """Return the same credits as ``carried_credits``, without the native extension."""
     total = sum(previous.counts)
-    return tuple(
-        min(1.0, max(-1.0, credit + total * weight - count))
-        for credit, weight, count in zip(previous.plan.credits, previous.plan.weights, previous.counts, strict=True)
-    )
+    plan = previous.plan
+    credits = [
+        credit + total * weight - count
+        for credit, weight, count in zip(plan.credits, plan.weights, previous.counts, strict=True)
+    ]
+    return tuple([1.0 if credit > 1.0 else credit if credit > -1.0 else -1.0 for credit in credits])

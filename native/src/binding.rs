@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::datagram_binding::{DatagramBatch, Peer};
+use crate::observed_member_binding;
 use crate::planning_binding;
 use crate::report_batch_binding::{ReportBatch, ReportKeys};
 use crate::report_binding::ReportEnvelope;
@@ -342,5 +343,6 @@ fn lbdns_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ReportBatch>()?;
     module.add_class::<ReportScore>()?;
     module.add_class::<HostCapacity>()?;
+    observed_member_binding::add_classes(module)?;
     planning_binding::add_functions(module)
 }

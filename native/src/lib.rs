@@ -20,6 +20,9 @@
 //!   report_figures           computes them from a report's metrics
 //! planning_binding           the Python functions for planning: type conversions only
 //!   planning_arithmetic      the arithmetic that takes longest when a large pool is planned
+//!     capacity_estimate      estimates the members' capacities from what they have served
+//! observed_member_binding    the Python class of an observed member: type conversions only
+//!   observed_member          what one member's reports show over time
 //! ```
 //!
 //! This crate is optional, because lbdns has the same fast paths in Python. All other queries take the slow path,
@@ -27,12 +30,15 @@
 
 pub mod answer_table;
 mod binding;
+pub mod capacity_estimate;
 pub mod cookies;
 pub mod datagram_batch;
 mod datagram_binding;
 pub mod family_affinity;
 pub mod fast_path;
 pub mod member_lists;
+pub mod observed_member;
+mod observed_member_binding;
 pub mod planning_arithmetic;
 mod planning_binding;
 pub mod query_sampler;

@@ -141,6 +141,8 @@ pub fn operating_point(
     (rates.into_iter().map(|rate| rate * scale).collect(), loads)
 }
 
+const TINY: f64 = 1e-300; // smallest divisor
+
 /// Observed speeds, their relative variances, and the winsorised speeds.
 pub struct Speeds<'a> {
     pub speeds: &'a [f64],
@@ -151,7 +153,7 @@ pub struct Speeds<'a> {
 
 impl Speeds<'_> {
     /// Return the mean of the speeds, weighting each by the inverse of its total variance.
-    fn mean(&self, between: f64) -> f64 {
+    pub fn mean(&self, between: f64) -> f64 {
         let weight = |variance: &f64| 1.0 / (variance + between);
         let total = self.adding.sum(self.variances.iter().zip(self.inner).map(|(v, inner)| weight(v) * inner));
         total / self.adding.sum(self.variances.iter().map(weight))
@@ -168,22 +170,43 @@ impl Speeds<'_> {
     /// Return the relative variance of the members' true speeds.
     pub fn variance_between(&self, steps: u32) -> f64 {
         let expected = self.speeds.len() as f64 - 1.0;
-        let (mut low, mut high) = (0.0, self.speeds.len() as f64);
-        if self.differences(low) <= expected {
+        let mut high = self.speeds.len() as f64;
+        let at_zero = self.differences(0.0);
+        if at_zero <= expected {
             return 0.0;
         }
-        while self.differences(high) > expected {
+        let mut at_high = self.differences(high);
+        while at_high > expected {
             high *= 4.0;
+            at_high = self.differences(high);
         }
-        for _ in 0..steps {
-            let middle = (low + high) / 2.0;
-            if self.differences(middle) > expected {
-                low = middle;
+        self.first_step(expected, high, at_zero, at_high, steps)
+    }
+
+    /// Return the first of 2 ** `steps` steps from 0 to `high` at which the differences are at most `expected`.
+    fn first_step(&self, expected: f64, high: f64, at_zero: f64, at_high: f64, steps: u32) -> f64 {
+        let inverse = |differences: f64| 1.0 / differences.max(TINY);
+        let (mut below, mut above, unit) = (0, 1_u64 << steps, high / (1_u64 << steps) as f64);
+        let (mut inverse_below, mut inverse_above) = (1.0 / at_zero, inverse(at_high));
+        let mut evaluations = 0;
+        while above - below > 1 {
+            evaluations += 1;
+            let step = if evaluations % 4 == 0 || expected <= 0.0 {
+                (below + above) / 2 // in case the line is bent, or of one member, has no slope
             } else {
-                high = middle;
+                let width = inverse_above - inverse_below;
+                let share = if width > 0.0 { (1.0 / expected - inverse_below) / width } else { 0.5 };
+                let step = below + (share.clamp(0.0, 1.0) * (above - below) as f64).ceil() as u64;
+                step.clamp(below + 1, above - 1)
+            };
+            let value = self.differences(step as f64 * unit);
+            if value > expected {
+                (below, inverse_below) = (step, 1.0 / value);
+            } else {
+                (above, inverse_above) = (step, inverse(value));
             }
         }
-        high
+        above as f64 * unit
     }
 }
 
@@ -193,7 +216,7 @@ fn ordered(one: f64, other: f64) -> Ordering {
 
 /// Return the level L (load per width) that solves `sum(max(0, L * width - load)) = amount`.
 fn water_level(members: &mut [(f64, f64, f64)], amount: f64) -> f64 {
-    members.sort_by(|a, b| ordered(a.0, b.0).then(ordered(a.1, b.1)).then(ordered(a.2, b.2)));
+    members.sort_unstable_by(|a, b| ordered(a.0, b.0).then(ordered(a.1, b.1)).then(ordered(a.2, b.2)));
     let (mut total_load, mut total_width, mut level) = (0.0, 0.0, 0.0);
     for &(own_level, load, width) in members.iter() {
         if total_width != 0.0 && level <= own_level {
@@ -240,7 +263,7 @@ pub fn smooth_order(weights: &[f64], credits: &[f64], length: usize) -> Vec<usiz
         .map(|(i, (weight, credit))| ((0.5 - credit) * (1.0 / weight), i))
         .collect();
     if first.len() > length {
-        first.sort_by(by_time);
+        first.select_nth_unstable_by(length, by_time);
         first.truncate(length);
     }
     let mut due = Vec::with_capacity(2 * length + first.len());
@@ -249,7 +272,65 @@ pub fn smooth_order(weights: &[f64], credits: &[f64], length: usize) -> Vec<usiz
         let last = (length as f64 * weights[i] + credit) as i64 + 2;
         due.extend((1..=last).map(|k| ((k as f64 - 0.5 - credit) * step, i)));
     }
-    due.sort_by(by_time);
+    due.sort_unstable_by(by_time);
     due.truncate(length);
     due.into_iter().map(|(_, i)| i).collect()
+}
+
+/// How level filling corrects and limits the members' shares.
+pub struct FillingLimits {
+    pub expected: f64,               // requests
+    pub min_share: f64,              // of a member's share by capacity
+    pub min_utilisation: f64,        // of the pool
+    pub half_corrected: Option<f64>, // requests, or None if every deviation is corrected fully
+    pub most: Vec<(usize, f64)>,     // members whose parts are limited, and the limits in requests
+}
+
+/// Return the shares that bring all members to the same level above their operating points.
+pub fn level_filling(
+    loads: &[f64],
+    capacities: &[f64],
+    point: (Vec<f64>, Vec<f64>),
+    requests: f64,
+    limits: &FillingLimits,
+    adding: Adding,
+) -> Vec<f64> {
+    let (mut widths, ideal) = point;
+    let utilisation = requests / adding.sum(capacities.iter().copied());
+    let utilisation = if limits.min_utilisation > utilisation { limits.min_utilisation } else { utilisation };
+    let least = limits.min_share * utilisation;
+    for (width, capacity) in widths.iter_mut().zip(capacities) {
+        if least * capacity > *width {
+            *width = least * capacity;
+        }
+    }
+    let mut gaps: Vec<f64> = loads.iter().zip(ideal).map(|(load, ideal)| load - ideal).collect();
+    if let Some(half) = limits.half_corrected {
+        for gap in &mut gaps {
+            *gap = *gap * gap.abs() / (gap.abs() + half);
+        }
+    }
+    let mut most = vec![f64::INFINITY; loads.len()];
+    for &(member, limit) in &limits.most {
+        most[member] = limit;
+    }
+    let parts = fill_to_level(&gaps, &widths, &most, limits.expected, adding);
+    parts.into_iter().map(|part| part / limits.expected).collect()
+}
+
+/// Return the median of at least one number, which reorders them.
+pub fn median(values: &mut [f64]) -> f64 {
+    let middle = values.len() / 2;
+    let upper = *values.select_nth_unstable_by(middle, |a, b| ordered(*a, *b)).1;
+    if values.len() % 2 == 0 {
+        let lower = values[..middle].iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        return (lower + upper) / 2.0;
+    }
+    upper
+}
+
+/// Return each member's credit after a plan with these shares and credits, from -1 to 1.
+pub fn carried_credits(credits: &[f64], weights: &[f64], counts: &[f64], total: f64) -> Vec<f64> {
+    let carried = |i: usize| (credits[i] + total * weights[i] - counts[i]).clamp(-1.0, 1.0);
+    (0..credits.len()).map(carried).collect()
 }

@@ -2,8 +2,25 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
-use crate::planning_arithmetic::{self, Adding, SearchLimits, Speeds};
+use crate::capacity_estimate::{self, EstimateLimits, ServedWork};
+use crate::planning_arithmetic::{self, Adding, FillingLimits, SearchLimits, Speeds};
+
+/// A column of numbers. Lists and tuples are read item by item, which is faster than by an iterator.
+pub struct Column(pub Vec<f64>);
+
+impl<'py> FromPyObject<'py> for Column {
+    fn extract_bound(value: &Bound<'py, PyAny>) -> PyResult<Column> {
+        if let Ok(list) = value.downcast::<PyList>() {
+            return Ok(Column(list.iter().map(|item| item.extract()).collect::<PyResult<_>>()?));
+        }
+        if let Ok(tuple) = value.downcast::<PyTuple>() {
+            return Ok(Column(tuple.iter_borrowed().map(|item| item.extract()).collect::<PyResult<_>>()?));
+        }
+        Ok(Column(value.extract()?))
+    }
+}
 
 fn adding(py: Python<'_>) -> Adding {
     if py.version_info() >= (3, 12) {
@@ -26,14 +43,15 @@ fn require_equal(lengths: &[usize]) -> PyResult<()> {
 #[allow(clippy::too_many_arguments)]
 fn operating_point(
     py: Python<'_>,
-    capacities: Vec<f64>,
-    cores: Vec<f64>,
+    capacities: Column,
+    cores: Column,
     rate: f64,
     in_progress: f64,
     max_utilisation: f64,
     accuracy: f64,
     steps: u32,
 ) -> PyResult<(Vec<f64>, Vec<f64>)> {
+    let (Column(capacities), Column(cores)) = (capacities, cores);
     require_equal(&[capacities.len(), cores.len()])?;
     if !capacities.iter().all(|capacity| *capacity > 0.0) {
         return Err(PyValueError::new_err("every capacity must be above 0"));
@@ -44,13 +62,8 @@ fn operating_point(
 
 /// Return the relative variance of the members' true speeds.
 #[pyfunction]
-fn variance_between(
-    py: Python<'_>,
-    speeds: Vec<f64>,
-    variances: Vec<f64>,
-    inner: Vec<f64>,
-    steps: u32,
-) -> PyResult<f64> {
+fn variance_between(py: Python<'_>, speeds: Column, variances: Column, inner: Column, steps: u32) -> PyResult<f64> {
+    let (Column(speeds), Column(variances), Column(inner)) = (speeds, variances, inner);
     require_equal(&[speeds.len(), variances.len(), inner.len()])?;
     let speeds = Speeds { speeds: &speeds, variances: &variances, inner: &inner, adding: adding(py) };
     Ok(speeds.variance_between(steps))
@@ -58,27 +71,119 @@ fn variance_between(
 
 /// Split `amount` into parts, each within its limit, that bring all members to the same level.
 #[pyfunction]
-fn fill_to_level(
-    py: Python<'_>,
-    loads: Vec<f64>,
-    widths: Vec<f64>,
-    limits: Vec<f64>,
-    amount: f64,
-) -> PyResult<Vec<f64>> {
+fn fill_to_level(py: Python<'_>, loads: Column, widths: Column, limits: Column, amount: f64) -> PyResult<Vec<f64>> {
+    let (Column(loads), Column(widths), Column(limits)) = (loads, widths, limits);
     require_equal(&[loads.len(), widths.len(), limits.len()])?;
     Ok(planning_arithmetic::fill_to_level(&loads, &widths, &limits, amount, adding(py)))
 }
 
 /// Return the first `length` selections of members with the given shares and credits.
 #[pyfunction]
-fn smooth_order(weights: Vec<f64>, credits: Vec<f64>, length: usize) -> PyResult<Vec<usize>> {
+fn smooth_order(weights: Column, credits: Column, length: usize) -> PyResult<Vec<usize>> {
+    let (Column(weights), Column(credits)) = (weights, credits);
     require_equal(&[weights.len(), credits.len()])?;
     Ok(planning_arithmetic::smooth_order(&weights, &credits, length))
+}
+
+/// Return each member's capacity in requests/s. `limits` contains the constants of the estimate.
+#[pyfunction]
+fn capacities(
+    py: Python<'_>,
+    requests: Column,
+    cpu_seconds: Column,
+    variances: Column,
+    counted: Vec<bool>,
+    cores: Column,
+    gain: f64,
+    limits: (f64, f64, f64, f64, u32),
+) -> PyResult<Vec<f64>> {
+    let size = requests.0.len();
+    require_equal(&[size, cpu_seconds.0.len(), variances.0.len(), counted.len(), cores.0.len()])?;
+    let (prior, max_speed, min_variance, most_faster, steps) = limits;
+    let work =
+        ServedWork { requests: &requests.0, cpu_seconds: &cpu_seconds.0, variances: &variances.0, counted: &counted };
+    let limits = EstimateLimits { prior, max_speed, min_variance, most_faster, steps };
+    Ok(work.capacities(&cores.0, gain, &limits, adding(py)))
+}
+
+/// Return each member's capacity, but limit the fastest member's speed to that of the next fastest member.
+#[pyfunction]
+fn proven_capacities(capacity: Column, cores: Column, counted: Vec<bool>) -> PyResult<Vec<f64>> {
+    require_equal(&[capacity.0.len(), cores.0.len(), counted.len()])?;
+    Ok(capacity_estimate::proven_capacities(&capacity.0, &cores.0, &counted))
+}
+
+/// Return the shares that bring all members to the same level above their operating points.
+///
+/// `search` contains the limits of the search for the operating point, and `filling` those of level filling.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+fn level_filling(
+    py: Python<'_>,
+    loads: Column,
+    capacities: Column,
+    cores: Column,
+    rate: f64,
+    in_progress: f64,
+    most: Vec<(usize, f64)>,
+    search: (f64, f64, u32),
+    filling: (f64, f64, f64, Option<f64>),
+) -> PyResult<Vec<f64>> {
+    let size = loads.0.len();
+    require_equal(&[size, capacities.0.len(), cores.0.len()])?;
+    if !capacities.0.iter().all(|capacity| *capacity > 0.0) {
+        return Err(PyValueError::new_err("every capacity must be above 0"));
+    }
+    if most.iter().any(|(member, _)| *member >= size) {
+        return Err(PyValueError::new_err("a limit must belong to a member"));
+    }
+    let (max_utilisation, accuracy, steps) = search;
+    let search = SearchLimits { max_utilisation, accuracy, steps };
+    let (expected, min_share, min_utilisation, half_corrected) = filling;
+    let limits = FillingLimits { expected, min_share, min_utilisation, half_corrected, most };
+    let adding = adding(py);
+    let point = planning_arithmetic::operating_point(&capacities.0, &cores.0, rate, in_progress, &search, adding);
+    Ok(planning_arithmetic::level_filling(&loads.0, &capacities.0, point, rate, &limits, adding))
+}
+
+/// Return whether an item of a list is None.
+#[pyfunction]
+fn has_none(column: &Bound<'_, PyList>) -> bool {
+    column.iter().any(|item| item.is_none())
+}
+
+/// Return the median of at least one number: the mean of the middle two if their number is even.
+#[pyfunction]
+fn median(values: Column) -> PyResult<f64> {
+    let Column(mut values) = values;
+    if values.is_empty() {
+        return Err(PyValueError::new_err("a median needs at least one value"));
+    }
+    Ok(planning_arithmetic::median(&mut values))
+}
+
+/// Return each member's credit after a plan with these shares and credits, from -1 to 1.
+#[pyfunction]
+fn carried_credits<'py>(
+    py: Python<'py>,
+    credits: Column,
+    weights: Column,
+    counts: Column,
+    total: f64,
+) -> PyResult<Bound<'py, PyTuple>> {
+    require_equal(&[credits.0.len(), weights.0.len(), counts.0.len()])?;
+    PyTuple::new(py, planning_arithmetic::carried_credits(&credits.0, &weights.0, &counts.0, total))
 }
 
 pub fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(operating_point, module)?)?;
     module.add_function(wrap_pyfunction!(variance_between, module)?)?;
     module.add_function(wrap_pyfunction!(fill_to_level, module)?)?;
+    module.add_function(wrap_pyfunction!(has_none, module)?)?;
+    module.add_function(wrap_pyfunction!(median, module)?)?;
+    module.add_function(wrap_pyfunction!(capacities, module)?)?;
+    module.add_function(wrap_pyfunction!(proven_capacities, module)?)?;
+    module.add_function(wrap_pyfunction!(level_filling, module)?)?;
+    module.add_function(wrap_pyfunction!(carried_credits, module)?)?;
     module.add_function(wrap_pyfunction!(smooth_order, module)?)
 }

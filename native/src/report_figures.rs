@@ -36,7 +36,7 @@ pub struct Derived {
 }
 
 /// Return `value`, but at least `least`.
-fn at_least(least: f64, value: f64) -> f64 {
+pub fn at_least(least: f64, value: f64) -> f64 {
     if value > least {
         value
     } else {
@@ -45,7 +45,7 @@ fn at_least(least: f64, value: f64) -> f64 {
 }
 
 /// Return `value`, but at most `most`.
-fn at_most(most: f64, value: f64) -> f64 {
+pub fn at_most(most: f64, value: f64) -> f64 {
     if value < most {
         value
     } else {
@@ -85,7 +85,7 @@ impl HostCapacity {
 }
 
 /// Return the clients' requests between two reports, and the CPU seconds that they used.
-fn served_between(last: &Measured, now: &Measured, seconds: f64, status_requests: f64) -> Option<(f64, f64)> {
+pub fn served_between(last: &Measured, now: &Measured, seconds: f64, status_requests: f64) -> Option<(f64, f64)> {
     let cores = now.cpu_count.unwrap_or(1.0);
     let requests = increase(last.requests_total, now.requests_total)?;
     let cpu = match (increase(last.httpd_cpu_seconds, now.httpd_cpu_seconds), now.cpu_idle) {

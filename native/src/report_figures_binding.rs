@@ -80,7 +80,8 @@ impl HostCapacity {
     }
 }
 
-fn measured(metrics: &Bound<'_, PyDict>) -> PyResult<Measured> {
+/// Read the metrics that the figures are computed from.
+pub fn measured(metrics: &Bound<'_, PyDict>) -> PyResult<Measured> {
     let py = metrics.py();
     let get = |name: &Bound<'_, PyString>| -> PyResult<Option<f64>> {
         metrics.get_item(name)?.map(|value| value.extract()).transpose()

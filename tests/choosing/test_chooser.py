@@ -394,3 +394,26 @@ def test_one_member_that_reports_nonsense_does_not_spoil_the_pool(policy: str, m
     pool.observe(snapshot(0.0, **told), NO_POOL_OVERRIDES, 0.0)
     busy = handed(pool.plan(policy, None, 0.0), 300)
     assert {1, 2} <= set(hand_out(pool.plan(policy, busy, 0.1), 300))
+
+
+def test_readings_recorded_before_the_plan_lead_to_the_same_plan() -> None:
+    """Also for a member that stops serving: the guard rails see each of its reports once."""
+    at_once, in_parts = chooser(), chooser()
+    serving, before = Serving(), None
+    for second in range(40):
+        now = float(second)
+        sent = [40.0, 30.0, 20.0] if second < 20 else [40.0, 30.0, -1.0]
+        reports = serving.reports(now, sent)
+        if second >= 20:
+            waiting = {**reports.readings["c.z"].metrics, "listen_queue": float(second)}
+            reports = Snapshot(1, {**reports.readings, "c.z": reading(now, 70, metrics=waiting)})
+        plans = []
+        for pool in (at_once, in_parts):
+            if pool is in_parts:
+                assert [pool.observe_some(reports, 2), pool.observe_some(reports, 2)] == [True, False]
+            pool.observe(reports, NO_POOL_OVERRIDES, now)
+            plans.append(pool.plan("best", before, now))
+        assert plans[0] == plans[1]
+        assert at_once.guards(now) == in_parts.guards(now)
+        before = handed(plans[0], 6)
+    assert in_parts.guards(39.0)[2].why, "it is caught"

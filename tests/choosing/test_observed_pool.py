@@ -94,3 +94,32 @@ def test_scores_of_all_members_are_weighted_like_each_one() -> None:
     pool.overrides = PoolOverrides(factors={"a": 2.0})
     assert list(pool.weighted_scores([81, 81])) == [162, 40]
     assert list(ObservedPool(["a", "b"]).weighted_scores([81, 7])) == [81, 7]
+
+
+def test_readings_can_be_recorded_a_few_at_a_time() -> None:
+    names = [f"m{n}" for n in range(5)]
+    whole, parts = ObservedPool(names), ObservedPool(names)
+    for second in range(3):
+        metrics = {"requests_total": 100.0 * second, "httpd_cpu_seconds": 1.0 * second, "cpu_count": 2.0}
+        snapshot = Snapshot(second, {name: Reading(10.0 + second, 1.0, 50, metrics) for name in names[second:]})
+        calls = [parts.observe_some(snapshot, 2) for _ in range(3 if second == 0 else 2)]
+        assert calls == [True] * (len(calls) - 1) + [False]
+        assert parts.observe(snapshot) == whole.observe(snapshot) == list(range(second, 5))
+        assert estimates(parts) == estimates(whole)
+    assert parts.observe(snapshot) == []
+
+
+def test_readings_recorded_before_a_newer_snapshot_count_as_new() -> None:
+    pool = ObservedPool(["m0", "m1", "m2"])
+    old = {name: Reading(10.0, 1.0, 50) for name in pool.names}
+    assert pool.observe_some(Snapshot(1, old), 1)
+    assert pool.observe(Snapshot(2, {**old, "m1": Reading(11.0, 1.0, 50)})) == [0, 1, 2]
+    assert pool.reported == [10.0, 11.0, 10.0]
+
+
+def test_readings_recorded_before_a_reload_count_as_new_after_it() -> None:
+    before, after = ObservedPool(["m0", "m1"]), ObservedPool(["m1", "m0"])
+    snapshot = Snapshot(1, {name: Reading(10.0, 1.0, 50) for name in before.names})
+    before.observe_some(snapshot, 1)
+    after.take_over(before, [1, 0])
+    assert after.observe(snapshot) == [0, 1]

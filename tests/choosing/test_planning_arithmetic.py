@@ -6,11 +6,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lbdns.choosing.capacity_estimate import MIN_VARIANCE, python_variance_between_members, variance_between_members
+import lbdns.choosing.capacity_estimate as estimate
+from lbdns.choosing.capacity_estimate import (
+    MIN_VARIANCE,
+    ServedWork,
+    proven_capacities,
+    python_capacities,
+    python_proven_capacities,
+    python_variance_between_members,
+    variance_between_members,
+)
 from lbdns.choosing.robust_estimates import winsorised
-from lbdns.policies.best import fill_to_level, python_fill_to_level
+from lbdns.policies import best, weighted
+from lbdns.policies.best import fill_to_level, level_filling_shares, python_fill_to_level
+from lbdns.policies.member_columns import MemberView
 from lbdns.policies.operating_point import operating_point, python_operating_point
-from lbdns.policies.weighted import python_smooth_order, smooth_order
+from lbdns.policies.plan import Plan, PoolView, Selections
+from lbdns.policies.weighted import carried_credits, python_carried_credits, python_smooth_order, smooth_order
 from tests.needs import needs
 
 pytestmark = needs(native=True)
@@ -59,3 +71,66 @@ def test_the_order_is_the_same(members: list[tuple[float, float]], length: int) 
 def test_a_capacity_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="every capacity must be above 0"):
         operating_point([1.0, 0.0], [1.0, 1.0], 1.0)
+
+
+works = st.tuples(
+    st.floats(0, 1e6) | st.just(0.0),
+    st.floats(0, 1e4) | st.just(0.0),
+    st.floats(0, 100) | st.just(float("inf")),
+    st.booleans() | st.just(True),
+    core_counts,
+)
+
+
+def test_the_extension_has_all_functions() -> None:
+    assert (estimate.NATIVE, best.NATIVE, weighted.NATIVE) == (True, True, True)
+
+
+@given(st.lists(works, min_size=1, max_size=LARGEST), st.floats(1.0, 10.0))
+@example([(100.0, 1.0, 0.01, True, 2.0), (900.0, 1.0, 0.01, True, 2.0), (110.0, 1.0, 0.01, True, 4.0)], 1.5)
+@example([(100.0, 1.0, 0.01, True, 2.0), (0.0, 0.0, float("inf"), False, 2.0)], 2.0)
+def test_the_capacities_are_the_same(members: list[tuple[float, float, float, bool, float]], gain: float) -> None:
+    requests, cpu, variances, counted, cores = ([member[column] for member in members] for column in range(5))
+    known = [v if r > 0 and c > 0 else float("inf") for r, c, v in zip(requests, cpu, variances, strict=True)]
+    work = ServedWork(requests, cpu, known, [bool(one) for one in counted])
+    if estimate.enough_observed(work):
+        assert estimate.capacities(work, cores, gain) == python_capacities(work, cores, gain)
+
+
+@given(st.lists(st.tuples(capacities, core_counts, st.booleans()), max_size=LARGEST))
+def test_the_proven_capacities_are_the_same(members: list[tuple[float, float, bool]]) -> None:
+    capacity, cores = [one for one, _, _ in members], [m for _, m, _ in members]
+    counted = [is_counted for _, _, is_counted in members]
+    assert proven_capacities(capacity, cores, counted) == python_proven_capacities(capacity, cores, counted)
+
+
+members = st.builds(
+    MemberView, st.booleans() | st.just(True), st.booleans(), st.just(50), st.floats(0, 1e4), st.floats(0.1, 1e4),
+    core_counts, st.floats(0.1, 1e4) | st.just(float("inf")), available_share=st.floats(0.01, 1),
+    alarmed=st.sampled_from([False, False, True]), ramp=st.floats(0.1, 1) | st.just(1.0),
+)  # fmt: skip
+rates = st.floats(0, 1e5)
+
+
+@given(st.lists(members, max_size=LARGEST), rates, rates, st.floats(1, 1e4) | st.just(float("inf")), st.floats(0, 2e5))
+@example(
+    [MemberView(True, False, 50, 3.0, 100.0, 4.0, 50.0), MemberView(True, False, 50, 0.0, 10.0)], 60.0, 9.0, 5.0, 9
+)
+def test_the_shares_are_the_same(
+    pool: list[MemberView], requests: float, answers: float, in_progress: float, recent: float
+) -> None:
+    view = PoolView(
+        pool, 1.0, requests, answers, 0, measured=True, in_progress=in_progress, max_speed_gain=1.5,
+        recent_answers_per_s=max(answers, recent),
+    )  # fmt: skip
+    shares = level_filling_shares(view)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(best, "NATIVE", False)
+        assert level_filling_shares(view) == shares
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(-1, 1), st.integers(0, 50)), min_size=1, max_size=LARGEST))
+def test_the_credits_are_the_same(owed: list[tuple[float, float, int]]) -> None:
+    plan = Plan((0,), 0, tuple(w for w, _, _ in owed), tuple(credit for _, credit, _ in owed))
+    previous = Selections(plan, tuple(count for _, _, count in owed), None)
+    assert carried_credits(previous, len(owed)) == python_carried_credits(previous)

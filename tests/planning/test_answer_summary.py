@@ -9,7 +9,8 @@ import pytest
 
 from lbdns.planning.answer_summary import NextSelection, percent, summarize
 from lbdns.policies import POLICIES
-from lbdns.policies.plan import MemberView, Part, PoolView
+from lbdns.policies.member_columns import MemberView
+from lbdns.policies.plan import Part, PoolView
 from tests.planning.stage import OWNERS, ready
 
 NAMES = ("bilbo", "frodo", "gandalf", "merry")

@@ -11,7 +11,7 @@ from lbdns.answering.answer_table import AnswerTable
 from lbdns.choosing.chooser import Chooser
 from lbdns.events.event_log import EventLog
 from lbdns.model.overrides import NO_OVERRIDES
-from lbdns.planning import planner
+from lbdns.planning import farm_plans, planner
 from lbdns.planning.planner import Planner
 from tests.answering.farms import HOBBIT, MEMBERS, hobbit, make_farm, pool
 from tests.overriding import drains
@@ -58,6 +58,27 @@ async def test_the_event_loop_runs_between_the_turns(monkeypatch: pytest.MonkeyP
     look()
     await until(lambda: seen[-1] == farm.POOLS)
     assert seen == list(range(1, farm.POOLS + 1)), "a pool at a time"
+    farm.planner.stop()
+
+
+async def test_the_readings_of_a_pool_are_recorded_in_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    farm = Large(monkeypatch)
+    await until(lambda: not farm.planner._due)
+    monkeypatch.setattr(farm_plans, "AT_ONCE", 1)
+    farm.planner._pause_until = 0.0
+    farm.report("frodo", "gandalf")
+    seen: list[tuple[int, int]] = []
+
+    def look() -> None:
+        choosers = farm.planner._plans.choosers.values()
+        recorded = sum(reading is not None for chooser in choosers for reading in chooser.pool.readings)
+        seen.append((recorded, farm.planned(2)))
+        if seen[-1][1] < farm.POOLS:
+            farm.loop.call_soon(look)
+
+    look()
+    await until(lambda: seen[-1][1] == farm.POOLS)
+    assert seen[:4] == [(1, 0), (2, 1), (3, 1), (4, 2)], "a reading per turn, and the plan in the turn of the last one"
     farm.planner.stop()
 
 

@@ -12,7 +12,8 @@ from lbdns.command_line.run_command import run
 from lbdns.config import CollectorConfig, PoolConfig, load_config
 from lbdns.planning.shadow import ShadowConfig, shadows_of
 from lbdns.policies import POLICIES
-from lbdns.policies.plan import MemberView, PoolView
+from lbdns.policies.member_columns import MemberView
+from lbdns.policies.plan import PoolView
 from lbdns_shared.errors import ConfigError
 from tests.config import config_files
 

@@ -18,7 +18,8 @@ from lbdns.policies.best import (
     level_filling_shares,
     water_level,
 )
-from lbdns.policies.plan import MemberView, PoolView
+from lbdns.policies.member_columns import MemberView
+from lbdns.policies.plan import PoolView
 from lbdns.policies.weighted import smooth_plan
 from tests.policies.views import hand_out, handed, member, run, view
 

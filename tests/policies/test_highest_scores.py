@@ -6,7 +6,7 @@ import pytest
 
 from lbdns.policies.best import best
 from lbdns.policies.highest_scores import fastest, nearly_highest, why_fastest
-from lbdns.policies.plan import MemberView
+from lbdns.policies.member_columns import MemberView
 from tests.policies.views import member, run, view
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.policies import POLICIES
-from lbdns.policies.plan import MemberView, Plan, PoolView, Selections
+from lbdns.policies.member_columns import MemberView
+from lbdns.policies.plan import Plan, PoolView, Selections
 from lbdns.policies.ranking import ranking
 from tests.policies.views import handed, member, view
 

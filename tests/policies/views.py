@@ -8,7 +8,8 @@ from random import Random
 from typing import Any
 
 from lbdns.model.overrides import ForcedState, PoolOverrides
-from lbdns.policies.plan import MemberView, Plan, PolicyFunction, PoolView, Selections
+from lbdns.policies.member_columns import MemberView
+from lbdns.policies.plan import Plan, PolicyFunction, PoolView, Selections
 
 
 def member(

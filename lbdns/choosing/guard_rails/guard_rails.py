@@ -13,6 +13,7 @@ from typing import Final
 
 from lbdns.choosing.guard_rails.black_hole import BlackHoleWatch
 from lbdns.choosing.guard_rails.slow_start import SlowStart
+from lbdns.choosing.moving_averages import selected
 from lbdns.model.liveness import Liveness
 from lbdns.model.snapshot import Reading
 from lbdns_shared.report import WEB_SERVER_FAILED
@@ -100,11 +101,11 @@ class GuardRails:
     def count_selections(self, counts: Sequence[int], now: float, servers: int) -> None:
         """Record how often this server has selected each member since the last call; ``servers`` is the number of DNS
         servers."""
-        for watch, count in zip(self._watches, counts, strict=False):
-            if count:
-                watch.selections += count * servers
-                if watch.caught:
-                    watch.probed(now)
+        for i, count in selected(counts[: len(self._watches)]):
+            watch = self._watches[i]
+            watch.selections += count * servers
+            if watch.caught:
+                watch.probed(now)
 
     @property
     def needs_counts(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from lbdns.choosing.moving_averages import WindowRate
 from lbdns.policies.operating_point import OperatingPoint, operating_point
-from lbdns.policies.plan import MemberView, PoolView, Selections
+from lbdns.policies.plan import PoolView, Selections
 from lbdns.policies.weighted import smooth_plan
 
 
@@ -96,10 +96,6 @@ def _no_credits(previous: Selections | None, members: int) -> tuple[float, ...]:
     return (0.0,) * members
 
 
-def _member_without_alarm(**fields: Any) -> MemberView:
-    return MemberView(**{**fields, "alarmed": False})
-
-
 def _average_rate(self: WindowRate, now: float, window: float) -> float:
     return self.rate(now)
 
@@ -145,18 +141,21 @@ _ALL: Final = (
         "level-filling",
         "fills the least loaded members first, instead of following the operating point alone",
         "",
+        (_BEST, "NATIVE", False),
         (_BEST, "fill_to_level", _split_by_width),
     ),
     _rule(
         "operating-point",
         "minimises the total response time, instead of distributing requests in proportion to capacity",
         "unequal servers",
+        (_BEST, "NATIVE", False),
         (_BEST, "operating_point", _proportional_point),
     ),
     _rule(
         "in-progress-limit",
         "never bases the operating point on more requests than are actually in progress",
         "closed loop",
+        (_BEST, "NATIVE", False),
         (_BEST, "operating_point", _unlimited_point),
     ),
     _rule(
@@ -200,7 +199,7 @@ _ALL: Final = (
         "alarm-limit",
         "gives a member in alarm no more than it can serve",
         "with alarms",
-        (_VIEW, "MemberView", _member_without_alarm),
+        (_VIEW, "_alarmed", lambda liveness: ()),
     ),
     _rule(
         "needed-despite-alarm",
@@ -236,18 +235,20 @@ _ALL: Final = (
         "shrinkage",
         "moves estimated speeds towards their mean to the extent that chance explains the differences",
         "identical servers",
+        (_ESTIMATE, "NATIVE", False),
         (_ESTIMATE, "_shrunk_to_mean", lambda speeds, variances: list(speeds)),
     ),
     _rule(
         "changed-cost",
         "discards a member's earlier requests if the cost of its requests changes",
         "become slower",
-        (_POOL, "forget_changed", lambda costs: None),
+        (_POOL, "forget_changed", lambda costs: []),
     ),
     _rule(
         "confirmed-speed",
         "limits how much share a member can gain by reporting the fastest cores",
         "",
+        (_ESTIMATE, "NATIVE", False),
         (_ESTIMATE, "_limited_to_others", lambda found, proven, gain: tuple(found)),
         (_BEST, "CONFIRMED", math.inf),
     ),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from lbdns.choosing.capacity_estimate import PRIOR, common_speed, enough_observed
+from lbdns.choosing.capacity_estimate import PRIOR, ServedWork, common_speed, enough_observed
 from lbdns.choosing.reported_values import counted_cores
 from lbdns.choosing.request_cost import ENOUGH, RequestCost
 from lbdns.model.snapshot import Reading
@@ -47,8 +47,9 @@ def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
     works = [_work(reports) for reports in series]
     counts = [reports[-1].metrics.get("cpu_count") if reports else None for reports in series]
     cores = counted_cores(counts, math.inf)
-    known = enough_observed(works)
-    speeds = [work.work.speed or common_speed(works) for work in works]
+    served = ServedWork.of(works)
+    known, common = enough_observed(served), common_speed(served)
+    speeds = [speed or common for speed in served.speeds]
     per_answer, rate, notes = _rates(recording, series)
     servers = []
     for name, reports, observed, count in zip(recording.members, series, speeds, cores, strict=True):

@@ -1,0 +1,145 @@
+//! The Python class of an observed member, which only converts types.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::observed_member::{Observations, Report};
+use crate::report_figures_binding::measured;
+
+const MIN_CORES: f64 = 1e-3;
+const MAX_CORES: f64 = 1e6;
+const MAX_VALUE: f64 = 1e15;
+
+/// The observations of one member over time.
+#[pyclass]
+pub struct ObservedMember {
+    observations: Observations,
+    plausible: Py<PyAny>,
+    reported: Option<Py<PyAny>>, // the metrics of the newest reading as they were reported
+    #[pyo3(get)]
+    reading: Option<Py<PyAny>>,
+    #[pyo3(get)]
+    metrics: Py<PyAny>,
+}
+
+#[pymethods]
+impl ObservedMember {
+    /// `plausible` returns metrics without impossible values, and `none` are the metrics before the first reading.
+    #[new]
+    fn new(plausible: Bound<'_, PyAny>, none: Bound<'_, PyAny>) -> ObservedMember {
+        ObservedMember {
+            observations: Observations::default(),
+            plausible: plausible.unbind(),
+            reported: None,
+            reading: None,
+            metrics: none.unbind(),
+        }
+    }
+
+    /// Record a new reading.
+    fn observe(&mut self, reading: Bound<'_, PyAny>) -> PyResult<()> {
+        let py = reading.py();
+        let received: f64 = reading.getattr(intern!(py, "received"))?.extract()?;
+        let interval: f64 = reading.getattr(intern!(py, "interval"))?.extract()?;
+        let reported = reading.getattr(intern!(py, "metrics"))?;
+        let is_new = !self.reported.as_ref().is_some_and(|before| reported.is(before));
+        let mut report = None;
+        if is_new {
+            let metrics = self.plausible_metrics(&reported)?;
+            let found = read(&metrics)?;
+            self.metrics = match self.observations.missing_busy_workers(&found, received) {
+                Some(busy) => {
+                    let more = PyDict::new(py);
+                    more.update(metrics.downcast()?)?;
+                    more.set_item(intern!(py, "busy_workers"), busy)?;
+                    more.into_any().unbind()
+                }
+                None => metrics.unbind(),
+            };
+            report = Some(found);
+        }
+        self.observations.observe(received, interval, report);
+        self.reported = Some(reported.unbind());
+        self.reading = Some(reading.unbind());
+        Ok(())
+    }
+
+    #[getter]
+    fn interval(&self) -> f64 {
+        self.observations.interval
+    }
+
+    #[getter]
+    fn overdue_at(&self) -> f64 {
+        self.observations.overdue_at
+    }
+
+    fn averages(&self) -> (Option<f64>, Option<f64>, Option<f64>, Option<f64>) {
+        self.observations.averages()
+    }
+
+    fn available_share(&self, cores: f64) -> f64 {
+        self.observations.available_share(cores)
+    }
+
+    /// The cost of its requests: the object itself.
+    #[getter]
+    fn request_cost(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn served(&self) -> (f64, f64, f64, bool) {
+        self.observations.served()
+    }
+
+    #[getter]
+    fn recent_requests(&self) -> f64 {
+        self.observations.recent_requests()
+    }
+
+    fn squared_spread(&self) -> Option<f64> {
+        self.observations.squared_spread()
+    }
+
+    fn has_changed(&self, spread: f64) -> bool {
+        self.observations.has_changed(spread)
+    }
+
+    fn forget(&mut self) {
+        self.observations.forget();
+    }
+}
+
+impl ObservedMember {
+    /// Return `metrics` without impossible values: the same object if it has none.
+    fn plausible_metrics<'py>(&self, metrics: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(dict) = metrics.downcast::<PyDict>() {
+            let cores =
+                dict.get_item(intern!(metrics.py(), "cpu_count"))?.map(|cores| cores.extract::<f64>()).transpose()?;
+            let mut is_plausible = cores.is_none_or(|cores| (MIN_CORES..=MAX_CORES).contains(&cores));
+            for (_, value) in dict {
+                is_plausible &= (0.0..=MAX_VALUE).contains(&value.extract::<f64>()?);
+            }
+            if is_plausible {
+                return Ok(metrics.clone());
+            }
+        }
+        self.plausible.bind(metrics.py()).call1((metrics,))
+    }
+}
+
+fn read(metrics: &Bound<'_, PyAny>) -> PyResult<Report> {
+    let Ok(dict) = metrics.downcast::<PyDict>() else {
+        let copy = PyDict::new(metrics.py());
+        copy.update(metrics.downcast()?)?;
+        return read(copy.as_any());
+    };
+    let waiting = dict.get_item(intern!(metrics.py(), "listen_queue"))?;
+    let listen_queue = waiting.map(|value| value.extract()).transpose()?;
+    Ok(Report { measured: measured(dict)?, listen_queue })
+}
+
+pub fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<ObservedMember>()
+}

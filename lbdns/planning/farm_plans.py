@@ -119,7 +119,7 @@ class FarmPlans:
                 if pool.name in backups:
                     self.backups[pool.name].take_over(backups[pool.name])
             if pool.sites:
-                self.sites[pool.name] = SitePlans(pool, pool.sites)
+                self.sites[pool.name] = SitePlans(pool.sites.members, pool.sites.orders, len(set(pool.owners.values())))
                 if pool.name in sites:
                     self.sites[pool.name].take_over(sites[pool.name])
         self.shadows.use(farm, self.cursors)

@@ -12,8 +12,6 @@ from lbdns.answering.pool_cursors import order_cursors
 from lbdns.choosing.chooser import Chooser
 from lbdns.choosing.site_load import SiteLoad
 from lbdns.choosing.site_shares import SiteShares
-from lbdns.model.farm import Pool
-from lbdns.model.pool_sites import PoolSites
 from lbdns.policies.merged_plan import PlanPart, merged_plan
 from lbdns.policies.plan import Plan, PoolView, Selections, rotation
 
@@ -54,19 +52,25 @@ class _Part:
 
 
 class SitePlans:
-    """One pool's shares of the sites, and the plans of its cursors."""
+    """One pool's shares of the sites, and the plans of its cursors.
 
-    def __init__(self, pool: Pool, sites: PoolSites) -> None:
-        self._size, self.names, self._members = len(pool.members), tuple(sites.members), tuple(sites.members.values())
+    ``members`` contains the indexes of the members by site. ``orders`` contains the orders in which clients use the
+    sites. ``policies`` is the number of policies that plan.
+    """
+
+    def __init__(
+        self, members: Mapping[str, Sequence[int]], orders: Sequence[Sequence[str]], policies: int = 1
+    ) -> None:
+        self.names, self._members = tuple(members), tuple(members.values())
         self._site_of = {member: number for number, members in enumerate(self._members) for member in members}
-        self._orders = tuple(sites.orders)
+        self._size, self._orders = len(self._site_of), tuple(map(tuple, orders))
         numbers = {name: number for number, name in enumerate(self.names)}
         self._shares = SiteShares([[numbers[name] for name in order] for order in self._orders])
         self._loads: Sequence[SiteLoad] = [SiteLoad(tuple(members)) for members in self._members]
         self._parts: dict[tuple[str, int], list[_Part]] = {}  # by policy and order: a part for each site
         self._counted: Mapping[tuple[str, str], int] | None = None
         self._planned: Sequence[int] | None = None  # the candidates of the plans in force
-        work = len(self._orders) * self._size * len(set(pool.owners.values()))
+        work = len(self._orders) * self._size * policies
         self._pause = min(LONGEST_PAUSE, SHORTEST_PAUSE + PAUSE_PER_MEMBER * work)
         self.due_at = -math.inf  # when the next plans are due, if the candidates remain the same
 

@@ -82,7 +82,7 @@ def full(folder: Path) -> StatusInputs:
             "connected": True, "problem": "", "servers": [{"name": "ns2", "age_s": 0.1, "answers": 3}], "counts": {},
         },
         shared_overrides=OverrideSharing(BusConnection(EventLog()), (KEY,), EventLog()).document(),
-        sites={"web": SitePlans(web, sites)},
+        sites={"web": SitePlans(sites.members, sites.orders)},
     )  # fmt: skip
 
 

@@ -40,6 +40,7 @@ class FakeFarm:
     shared: dict[str, Any] | None = None  # the state of the overrides that servers share
     shared_answers: dict[str, Any] | None = None  # the state of the answers that servers share
     backups: dict[str, dict[str, Any]] = field(default_factory=dict)  # pool -> how it uses its backup
+    sites: dict[str, dict[str, Any]] = field(default_factory=dict)  # pool -> its sites, and their orders
     has_history: bool = True
     fails_open: bool = False
     answer_length: int = 1  # members that an answer names
@@ -129,6 +130,7 @@ class FakeFarm:
             for pool in document["pools"]:
                 pool["measured"] = True
                 pool["backup"] = self.backups.get(pool["name"])
+                pool.update(self.sites.get(pool["name"], {"sites": [], "orders": []}))
                 pool["next"] = self.next_answers(pool["name"])
             document["server"] |= {
                 "started": self.started, "types": self.counts(uptime, A=25, AAAA=14, HTTPS=2),

@@ -34,7 +34,7 @@ def plans(folder: Path, *utilization: float | None, seconds: int = 60) -> SitePl
     """Return the plans after some ``seconds`` with this utilization of each site."""
     pool = site_farm(folder).pools[0]
     assert pool.sites is not None
-    found, loads, answers = SitePlans(pool, pool.sites), Loads(*utilization), [0, 0]
+    found, loads, answers = SitePlans(pool.sites.members, pool.sites.orders), Loads(*utilization), [0, 0]
     for second in range(seconds):
         answers = [total + round(100 * share) for total, share in zip(answers, found.orders[0].shares, strict=True)]
         found.count({("ber par", "ber"): answers[0], ("ber par", "par"): answers[1]})

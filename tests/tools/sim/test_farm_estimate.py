@@ -34,7 +34,7 @@ def simulated_reports(specs: tuple[ServerSpec, ...], rate: float, workload: str,
                 if server.next_end <= arrival:
                     server.depart(server.next_end)
                 else:
-                    server.arrive(arrival, size(), (arrival, -1))
+                    server.arrive(arrival, size(), (arrival, -1, 0))
                     arrival += chance.expovariate(rate)
             metrics = agent.sample(float(second))
             events.append(RecordedReport(spec.name, Reading(float(second), 1.0, THESIS.of(metrics), metrics)))

@@ -58,6 +58,17 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     assert (other.load, other.servers) == (0.7, servers)
 
 
+def test_sites_of_servers_and_of_clients(tmp_path: Path) -> None:
+    servers = '[[server]]\nname = "b1"\nsite = "ber"\n[[server]]\nname = "p1"\nsite = "par"\n'
+    (scenario,) = read_farm(farm(tmp_path, f"{servers}[requests.sites]\npar = 3\n[sites]\nnear = 2\nfar = 80.5\n"))
+    assert scenario.sites == ("ber", "par")
+    assert scenario.client_weights == (0.0, 3.0)
+    assert (scenario.near, scenario.far) == pytest.approx((0.002, 0.0805))
+    (scenario,) = read_farm(farm(tmp_path, servers))
+    assert scenario.client_weights == (1.0, 1.0)
+    assert (scenario.near, scenario.far) == (0.005, 0.06)
+
+
 def test_a_server_is_enough(tmp_path: Path) -> None:
     assert read_farm(farm(tmp_path, "[[server]]\n")) == (Scenario((ServerSpec("s1"),)),)
     (scenario,) = read_farm(farm(tmp_path, "[[server]]\n[requests]\nrate = 12.5\n"))
@@ -77,6 +88,13 @@ def test_a_server_is_enough(tmp_path: Path) -> None:
         ("[[server]]\n[requests]\nload = 0.5\nrate = 3\n", "rate: rate and load cannot be combined"),
         ('[[server]]\n[requests]\nclients = "closd:3"\n', "Perhaps you meant 'closed'?"),
         ("[[server]]\n[report]\n", "farm.toml:2: report: unknown key. Perhaps you meant 'reports'?"),
+        ('[[server]]\nsite = "ber"\n[[server]]\n', "some servers have a site, and others have none"),
+        (
+            '[[server]]\nsite = "ber"\n[requests.sites]\nbr = 1\n',
+            "no server is in the site 'br'. Perhaps you meant 'ber'?",
+        ),
+        ('[[server]]\nsite = "ber"\n[requests.sites]\nber = 0\n', "at least one site must have a weight above 0"),
+        ("[[server]]\n[sites]\nnear = -1\n", "farm.toml:3: [sites] near: must be a number from"),
         ("[[server]\n", "farm.toml:1: TOML:"),
     ],
 )

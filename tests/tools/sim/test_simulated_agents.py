@@ -14,7 +14,7 @@ def serve(server: SimulatedWebServer, sizes: list[float], begin: float = 0.0) ->
     """Serve requests one after another, each as soon as the previous request is complete."""
     now = begin
     for size in sizes:
-        assert server.arrive(now, size, (now, -1))
+        assert server.arrive(now, size, (now, -1, 0))
         now = server.next_end
         server.depart(now)
 
@@ -45,7 +45,7 @@ def test_what_is_there_now() -> None:
     server = SimulatedWebServer(ServerSpec("s1", 1.0, 1.0, workers=4, backlog=10))
     agent = SimulatedAgent(server)
     for _ in range(6):
-        assert server.arrive(0.5, 10.0, (0.5, -1))
+        assert server.arrive(0.5, 10.0, (0.5, -1, 0))
     found = agent.sample(1.0)
     assert found["busy_workers"] == 4.0
     assert found["idle_workers"] == 0.0
@@ -80,7 +80,7 @@ def test_without_its_status_page_a_web_server_still_has_cpu_time_and_connections
     agent = SimulatedAgent(server)
     agent.reads_status = False
     for _ in range(3):
-        assert server.arrive(0.0, 10.0, (0.0, -1))
+        assert server.arrive(0.0, 10.0, (0.0, -1, 0))
     found = agent.sample(1.0)
     assert found["httpd_cpu_seconds"] == pytest.approx(1.0)
     assert found["listen_queue"] == 2.0
@@ -90,7 +90,7 @@ def test_without_its_status_page_a_web_server_still_has_cpu_time_and_connections
 def crowded(waiting: int) -> SimulatedWebServer:
     server = SimulatedWebServer(ServerSpec("s1", workers=10))
     for _ in range(10 + waiting):
-        server.arrive(0.0, 1.0, (0.0, -1))
+        server.arrive(0.0, 1.0, (0.0, -1, 0))
     return server
 
 
@@ -102,7 +102,7 @@ def test_an_overload_is_told_at_once_and_until_a_report_says_otherwise() -> None
     assert agent.alarm == ""
     assert agent.check_alarm() is None
     for _ in range(6):
-        server.arrive(0.5, 1.0, (0.5, -1))
+        server.arrive(0.5, 1.0, (0.5, -1, 0))
     metrics = agent.check_alarm()
     assert metrics is not None
     assert metrics["listen_queue"] == 6.0

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from lbdns_tools.sim.event_engine import simulate
 from lbdns_tools.sim.policy_replay import answered, replay
-from lbdns_tools.sim.simulation_output import SimulationRow, as_csv, as_json, show, show_replay
+from lbdns_tools.sim.simulation_output import SimulationRow, as_csv, as_json, show, show_replay, show_sites
 from lbdns_tools.sim.simulation_results import average_runs
 from lbdns_tools.sim.simulation_scenario import FARMS, Scenario, ServerSpec, SimulatedClients
 from tests.tools.sim.made_up_recordings import record
@@ -51,6 +51,21 @@ def test_shares_of_many_servers_are_a_range() -> None:
     assert any(
         " 10 to 10 " in line for line in shown([row(replace(SHORT, servers=FARMS["U10"], load=0.9, duration=20.0))])
     )
+
+
+def test_sites_have_a_table_columns_and_a_list() -> None:
+    servers = (ServerSpec("a", site="[red]ber"), ServerSpec("b", site="par"))
+    rows = [row(replace(SHORT, servers=servers)), row(SHORT)]
+    text = io.StringIO()
+    show_sites(rows, Console(file=text, width=200))
+    heading, first, second, *_ = [line.split() for line in text.getvalue().splitlines()[1:] if "─" not in line]
+    assert heading[-6:] == ["ms", "p95", "ms", "failed", "requests", "swings"]
+    assert "[red]ber" in first
+    assert "par" in second
+    document = as_json(rows, (), None, ())
+    assert [site["site"] for site in document["cells"][0]["sites"]] == ["[red]ber", "par"]
+    assert "sites" not in document["cells"][1]
+    assert {"local_par", "failed_par", "p95_ms_[red]ber"} <= set(as_csv(rows).splitlines()[0].split(","))
 
 
 def test_the_document_holds_what_there_is() -> None:

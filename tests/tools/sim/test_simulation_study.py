@@ -10,7 +10,7 @@ import pytest
 from lbdns.policies import POLICIES
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.sim.event_engine import simulate
-from lbdns_tools.sim.simulated_dns import ORACLE
+from lbdns_tools.sim.simulated_dns import ORACLE, split_rule
 from lbdns_tools.sim.simulation_presets import PRESETS
 from lbdns_tools.sim.simulation_scenario import (
     FARMS,
@@ -20,6 +20,7 @@ from lbdns_tools.sim.simulation_scenario import (
     ServerSpec,
     SimulatedClients,
     Slowdown,
+    Surge,
 )
 from lbdns_tools.sim.simulation_study import RequestedStudy, check_scenario, load_of, make_study
 from tests.tools.sim.made_up_recordings import record
@@ -33,7 +34,7 @@ def test_presets_can_be_run(name: str) -> None:
     preset = PRESETS[name]
     assert preset.sentence.endswith(".")
     assert preset.seeds > 0
-    assert set(preset.policies) <= {*POLICIES, ORACLE}
+    assert {split_rule(policy)[0] for policy in preset.policies} <= {*POLICIES, ORACLE}
     for scenario in preset.scenarios:
         check_scenario(scenario)
         ends = [
@@ -127,6 +128,15 @@ def test_a_replay_takes_the_recorded_times() -> None:
         (RequestedStudy(preset="herdin"), "Perhaps you meant 'herding'?"),
         (RequestedStudy(servers="U11"), "--servers: 'U11' is neither"),
         (RequestedStudy(servers="T3", fields={"outages": (Outage("s4", 1.0),)}), "no server named 's4'"),
+        (
+            RequestedStudy(preset="full-site", fields={"outages": (Outage("berln", 1.0),)}),
+            "Perhaps you meant 'berlin'?",
+        ),
+        (
+            RequestedStudy(preset="full-site", fields={"surges": (Surge(1.0, 2.0, 2.0, "pari"),)}),
+            "no site named 'pari'",
+        ),
+        (RequestedStudy(servers="T3", policies=("best:nearest",)), "best:nearest: the servers have no sites"),
         (
             RequestedStudy(servers="T3", fields={"outages": (Outage("s1", 500.0),)}),
             "must begin before the run ends at 140 s",

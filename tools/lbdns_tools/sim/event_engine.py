@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import partial
 from random import Random
 
 from lbdns_tools.percentiles import percentile
+from lbdns_tools.sim.client_sites import ClientSites, swings
 from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_agents import ReportScorer, SimulatedReports
 from lbdns_tools.sim.simulated_dns import SimulatedLookups
@@ -21,7 +23,7 @@ from lbdns_tools.sim.simulated_requests import (
 )
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_results import FarmMoment, SimulationResult
-from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario
+from lbdns_tools.sim.simulation_scenario import DEADLINE, Outage, Scenario
 
 
 def simulate(scenario: Scenario, policy: str, seed: int, scorer: ReportScorer | None = None) -> SimulationResult:
@@ -47,6 +49,7 @@ class _SimulationRun:
         self._size = workload.draw(sizes)
         self._arrivals = RequestArrivals(rate, scenario.arrivals, arrivals)
         self._flow = RequestFlow(scenario, self._servers)
+        self._clients = ClientSites(scenario, Random(f"{seed} sites"))
         self._moments: list[FarmMoment] = []
 
     def run(self) -> SimulationResult:
@@ -54,7 +57,7 @@ class _SimulationRun:
         self._schedule()
         choose = self._start_requests()
         arrivals, flow, servers = self._arrivals, self._flow, self._servers
-        ends, send, respond = flow.ends, flow.send, flow.respond
+        ends, send, respond, origin_of = flow.ends, flow.send, flow.respond, self._clients.draw
         events, size = self._calendar.events, self._size
         end, last = self._scenario.end, self._scenario.end + DEADLINE
         while True:
@@ -68,13 +71,14 @@ class _SimulationRun:
                 server = servers[at]
                 request = server.depart(departure)
                 ends[at] = server.next_end
-                respond(request, departure)
+                respond(request, departure, at)
             elif arrival <= event:
                 if arrival >= end:
                     arrivals.next = math.inf
                     continue
                 arrivals.draw(arrival)
-                send(arrival, choose(arrival), size(), NO_CLIENT)
+                origin = origin_of()
+                send(arrival, choose(arrival, origin), size(), NO_CLIENT, origin)
             else:
                 if event > last:
                     break
@@ -85,12 +89,15 @@ class _SimulationRun:
         """Start the clients, and return the function that selects a server for each arriving request."""
         clients, look_up = self._scenario.clients, self._lookups.look_up
         if clients.kind == "closed":
+            origins = [self._clients.draw() for _ in range(clients.count)]
             self._flow.closed = ClosedClients(
-                self._scenario, self._calendar, self._client_chance, self._size, look_up, self._flow.send
+                self._scenario, self._calendar, self._client_chance, self._size, look_up, self._flow.send, origins
             )
             return look_up
         self._arrivals.draw(0.0)
-        return through_caches(clients, look_up, self._client_chance) if clients.kind == "caches" else look_up
+        if clients.kind == "caches":
+            return through_caches(clients, look_up, self._client_chance, max(1, len(self._scenario.sites)))
+        return look_up
 
     def _schedule(self) -> None:
         scenario, at = self._scenario, self._calendar.at
@@ -98,8 +105,9 @@ class _SimulationRun:
         self._reports.schedule(self._calendar)
         self._lookups.schedule(self._calendar)
         for surge in scenario.surges:
-            at(surge.start, partial(self._arrivals.multiply_rate, surge.factor))
-            at(surge.end, partial(self._arrivals.multiply_rate, 1.0))
+            site = scenario.sites.index(surge.site) if surge.site else None
+            at(surge.start, partial(self._multiply_rate, site, surge.factor))
+            at(surge.end, partial(self._multiply_rate, site, 1.0))
         for work in scenario.other_work:
             i = index[work.server]
             usual = scenario.servers[i].background
@@ -110,8 +118,7 @@ class _SimulationRun:
             usual = scenario.servers[i].speed
             at(slowdown.start, partial(self._set_speed, i, slowdown.factor * usual))
             at(slowdown.end, partial(self._set_speed, i, usual))
-        for outage in scenario.outages:
-            i = index[outage.server]
+        for outage, i in self._outages():
             fail, recover = partial(self._fail, i, outage.service_only), partial(self._recover, i)
             if outage.page_only:
                 fail, recover = (partial(self._reports.show_status_page, i, shown) for shown in (False, True))
@@ -119,6 +126,17 @@ class _SimulationRun:
             if outage.end < math.inf:
                 at(outage.end, recover)
         self._calendar.every(1.0, 1.0, self._note_moment)
+
+    def _outages(self) -> Iterator[tuple[Outage, int]]:
+        """Yield each outage with the index of each server that it affects: the named one, or those of the named
+        site."""
+        for outage in self._scenario.outages:
+            for i, server in enumerate(self._scenario.servers):
+                if outage.server in (server.name, server.site):
+                    yield outage, i
+
+    def _multiply_rate(self, site: int | None, factor: float, now: float) -> None:
+        self._arrivals.multiply_rate(self._clients.multiply(site, factor), now)
 
     def _set_background(self, i: int, tasks: float, now: float) -> None:
         self._servers[i].set_background(tasks, now)
@@ -141,7 +159,9 @@ class _SimulationRun:
     def _note_moment(self, now: float) -> None:
         flow, present = self._flow, tuple(server.present for server in self._servers)
         answers = tuple(self._lookups.by_member)
-        self._moments.append(FarmMoment(now, answers, present, flow.second_count, flow.second_sum))
+        self._moments.append(
+            FarmMoment(now, answers, present, flow.second_count, flow.second_sum, self._lookups.kept())
+        )
         flow.second_count, flow.second_sum = 0, 0.0
         self._lookups.by_member = [0] * len(self._servers)
 
@@ -152,6 +172,10 @@ class _SimulationRun:
         flow.responses.extend([DEADLINE] * missing)
         failed = flow.failed + missing
         ordered = sorted(flow.responses)
+        sites = [
+            tally.figures(site, swings(self._moments, self._scenario.warm_up, number))
+            for number, (site, tally) in enumerate(zip(self._scenario.sites, flow.sites, strict=True))
+        ]
         names = (server.name for server in self._scenario.servers)
         return SimulationResult(
             policy=self._policy,
@@ -163,6 +187,7 @@ class _SimulationRun:
             failed=failed,
             requests=requests,
             shares={name: sent / max(1, requests) for name, sent in zip(names, flow.sent, strict=True)},
+            sites=tuple(sites),
             answers=lookups.answers,
             few=lookups.few,
             highest=lookups.highest,

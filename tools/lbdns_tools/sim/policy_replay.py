@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Final
 
 from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedReport, Recording
-from lbdns_tools.sim.simulated_dns import SimulatedDnsServer
+from lbdns_tools.sim.simulated_dns_servers import SimulatedDnsServer
 
 MAX_STEPS: Final = 240  # steps of a timeline; a picture cannot show more
 MIN_STEP: Final = 1.0  # s; the answers in a recording are counted once a second

@@ -1,8 +1,8 @@
-"""Reads the simulator's TOML files: farm files ([[server]], [requests], [reports]) and score files ([score.NAME])."""
+"""Reads the simulator's TOML files: farm files ([[server]], [requests], [reports], [sites]), and files with scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -18,13 +18,14 @@ from lbdns_tools.sim.simulated_requests import WORKLOADS
 from lbdns_tools.sim.simulation_scenario import BACKLOG, WORKERS, Scenario, ServerSpec, SimulatedClients
 
 _DEFAULT: Final = Scenario(())
+MAX_DELAY: Final = 10_000.0  # ms: as long as a request may take
 
 
 def read_farm(path: Path) -> tuple[Scenario, ...]:
     """Return one scenario for each load in a farm file. Raises ConfigError with all errors in the file."""
     root = read_toml(path)
     servers = _servers(root)
-    requests, reports = root.section("requests"), root.section("reports")
+    requests, reports, sites = root.section("requests"), root.section("reports"), root.section("sites")
     loads = _loads(requests)
     rate = requests.number("rate", 0.0, 1e-6, 1e9) if "rate" in requests.values else None
     if rate is not None and "load" in requests.values:
@@ -34,12 +35,15 @@ def read_farm(path: Path) -> tuple[Scenario, ...]:
         workload=requests.one_of("workload", _DEFAULT.workload, WORKLOADS),
         rate=rate,
         clients=_clients(requests),
+        client_sites=_client_sites(requests, [server.site for server in servers]),
+        near=sites.number("near", _DEFAULT.near * 1000, 0.0, MAX_DELAY) / 1000,
+        far=sites.number("far", _DEFAULT.far * 1000, 0.0, MAX_DELAY) / 1000,
         interval=reports.number("interval", _DEFAULT.interval, 0.01, 3600.0),
         loss=reports.number("loss", _DEFAULT.loss, 0.0, 1.0),
         stale_after=reports.number("stale_after", _DEFAULT.stale_after, 1.0, 1000.0),
         dns_servers=reports.integer("dns_servers", _DEFAULT.dns_servers, 1, scenario_parsers.MAX_DNS_SERVERS),
     )
-    for table in (requests, reports, root):
+    for table in (requests, reports, sites, root):
         table.end()
     root.findings.raise_if_any()
     return tuple(replace(base, load=load) for load in loads)
@@ -55,11 +59,14 @@ def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
             workers=table.integer("workers", WORKERS, 1, 100_000),
             backlog=table.integer("backlog", BACKLOG, 0, 1_000_000),
             background=table.number("background", 0.0, 0.0, scenario_parsers.MAX_TASKS),
+            site=table.string("site", ""),
         )
         if server.name in (other.name for other in servers):
             table.wrong("name", f"two servers are named {server.name!r}; rename one of them")
         servers.append(server)
         table.end()
+    if len({server.site == "" for server in servers}) > 1:
+        root.wrong("server", "some servers have a site, and others have none; give each of them a site")
     if not root.values.get("server"):
         root.wrong("server", "at least one [[server]] is required, with name, speed and cores")
     return tuple(servers)
@@ -67,6 +74,20 @@ def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
 
 def _clients(table: TomlTable) -> SimulatedClients:
     return table.parsed("clients", "open", scenario_parsers.parse_clients, SimulatedClients())
+
+
+def _client_sites(requests: TomlTable, known: Collection[str]) -> tuple[tuple[str, float], ...]:
+    table = requests.table("sites")
+    if table is None:
+        return ()
+    for site in table.values:
+        if site not in known:
+            table.wrong(site, f"no server is in the site {site!r}{nearest(site, known)}")
+    found = tuple((site, table.number(site, 0.0, 0.0, 1e9)) for site in table.values)
+    if not any(weight for _, weight in found):
+        requests.wrong("sites", "at least one site must have a weight above 0")
+    table.end()
+    return found
 
 
 def _loads(table: TomlTable) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ from lbdns.policies import POLICIES
 from lbdns.text.suggestions import nearest
 from lbdns_agent.alarm_conditions import parse_alarm_condition
 from lbdns_shared.metric_catalogue import CATALOGUE
-from lbdns_tools.sim.simulated_dns import ORACLE
+from lbdns_tools.sim.simulated_dns import ORACLE, SITE_RULES
 from lbdns_tools.sim.simulated_requests import WORKLOADS
 from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, ServerSpec, SimulatedClients, Slowdown, Surge
 
@@ -116,7 +116,7 @@ def clients_text(clients: SimulatedClients) -> str:
 def parse_kill(text: str) -> Outage:
     """Parse an outage of a host in the form ``NAME@T`` or ``NAME@T-T2``.
 
-    The host NAME fails at T. If T2 is given, the host recovers at T2.
+    The host NAME, or each host of the site NAME, fails at T. If T2 is given, it recovers at T2.
     """
     return Outage(*_span(text, "NAME@T or NAME@T-T2, for example s1@60-90"))
 
@@ -138,12 +138,13 @@ def parse_hide_status(text: str) -> Outage:
 
 
 def parse_surge(text: str) -> Surge:
-    """Parse a flash crowd in the form ``FACTOR@T-T2``.
+    """Parse a flash crowd in the form ``FACTOR@T-T2`` or ``SITE:FACTOR@T-T2``.
 
-    From T to T2, requests arrive at FACTOR times the usual rate.
+    From T to T2, requests arrive at FACTOR times the usual rate, or only those of the clients near SITE.
     """
-    factor, start, end = _span(text, "FACTOR@T-T2, for example 3@60-90", ends=True)
-    return Surge(start, end, _number(factor, f"{text!r}: the factor", 1e6))
+    before, start, end = _span(text, "[SITE:]FACTOR@T-T2, for example 3@60-90", ends=True)
+    site, _, factor = before.rpartition(":")
+    return Surge(start, end, _number(factor, f"{text!r}: the factor", 1e6), site)
 
 
 def parse_other_work(text: str) -> OtherWork:
@@ -187,7 +188,9 @@ def parse_workloads(text: str) -> tuple[str, ...]:
 
 
 def parse_policies(text: str) -> tuple[str, ...]:
-    return _each_of(text, "policy", (*POLICIES, ORACLE))
+    """Parse comma-separated policies, each of which may be followed by a rule for sites, as in ``best:nearest``."""
+    with_rules = (f"{policy}:{rule}" for policy in POLICIES for rule in SITE_RULES)
+    return _each_of(text, "policy", (*POLICIES, ORACLE, *with_rules))
 
 
 def parse_clients_list(text: str) -> tuple[SimulatedClients, ...]:

@@ -208,6 +208,9 @@ def _print(
         simulation_output.show_replay(real, replays, console)
         console.print()
     simulation_output.show(rows, console)
+    if any(row.cell.sites for row in rows):
+        console.print()
+        simulation_output.show_sites(rows, console)
     if options["plot"] is not None:
         console.print(f"plot: {options['plot']}", markup=False)
 

@@ -1,4 +1,4 @@
-"""Simulates DNS lookups in virtual time, with the real chooser and plan cursor of lbdns, or with the oracle."""
+"""Simulates DNS lookups in virtual time, by simulated DNS servers or with the oracle."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from random import Random
+from statistics import mean
 from typing import Final
 
-from lbdns.answering.member_selection import PlanCursor
-from lbdns.choosing.chooser import Chooser
 from lbdns.choosing.light_traffic import LIGHT
 from lbdns.choosing.observed_pool import AVERAGE
-from lbdns.config.pool_section import MAX_SPEED_GAIN
-from lbdns.model.overrides import NO_POOL_OVERRIDES
-from lbdns.model.snapshot import Reading, Snapshot
-from lbdns.policies.highest_scores import SAME_SCORE
+from lbdns.model.snapshot import Reading
 from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_checks import SimulatedChecks
+from lbdns_tools.sim.simulated_dns_servers import NearestDnsServer, SimulatedDns, SimulatedDnsServer, SiteDnsServer
+from lbdns_tools.sim.simulated_requests import WORKLOADS
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_scenario import Scenario
 
@@ -26,54 +24,16 @@ from lbdns_tools.sim.simulation_scenario import Scenario
 ORACLE: Final = "oracle"
 
 
-class SimulatedDnsServer:
-    """A simulated DNS server, which makes plans with ``policy``. ``cursor`` selects members. ``servers`` is the number
-    of DNS servers."""
+#: Ways to use the sites of a farm other than lbdns's own, written after a policy, as in ``best:nearest``
+NEAREST, ANYWHERE = "nearest", "anywhere"
+SITE_RULES: Final = (NEAREST, ANYWHERE)
 
-    def __init__(
-        self,
-        members: tuple[str, ...],
-        policy: str,
-        stale_after: float,
-        min_usable: float,
-        chance: Random,
-        servers: int,
-        max_speed_gain: float = MAX_SPEED_GAIN,
-    ) -> None:
-        self._members, self._policy = members, policy
-        self._snapshot = Snapshot(0, {})
-        self._chooser = Chooser(members, stale_after, min_usable, chance, servers, max_speed_gain=max_speed_gain)
-        self.cursor = PlanCursor(len(members))
-        self._plan(0.0)
 
-    @property
-    def next_change(self) -> float:
-        """The time at which ``update`` must be called even if no report arrives earlier."""
-        return self._chooser.next_change
-
-    def reading(self, member: str) -> Reading | None:
-        """Return the newest reading of ``member``."""
-        return self._snapshot.readings.get(member)
-
-    def receive(self, member: str, reading: Reading, now: float) -> None:
-        """Store a report, and make a new plan if it affects planning."""
-        self._snapshot = Snapshot(self._snapshot.version + 1, {**self._snapshot.readings, member: reading})
-        self.update(now)
-
-    def update(self, now: float) -> None:
-        """Make a new plan if the current plan is outdated because of new reports or the passage of time."""
-        if self._chooser.observe(self._snapshot, NO_POOL_OVERRIDES, now):
-            self._plan(now)
-
-    def is_highest(self, member: int) -> bool:
-        """Return whether ``member`` is a candidate and no other candidate has a clearly higher score."""
-        readings = [self._snapshot.readings.get(name) for name in self._members]
-        scores = {i: (r.score or 0) if (r := readings[i]) else 0 for i in self._chooser.liveness.candidates}
-        return member in scores and scores[member] >= max(scores.values()) - SAME_SCORE
-
-    def _plan(self, now: float) -> None:
-        plan = self._chooser.plan(self._policy, self.cursor.selections(), now)
-        self.cursor.set_plan(plan, self._chooser.liveness.candidates)
+def split_rule(policy: str) -> tuple[str, str]:
+    """Split a policy such as ``best:nearest`` into the policy and the rule for sites, which is empty for lbdns's own
+    rule."""
+    name, _, rule = policy.partition(":")
+    return name, rule
 
 
 class SimulatedLookups:
@@ -83,35 +43,43 @@ class SimulatedLookups:
     def __init__(self, scenario: Scenario, policy: str, seed: int, servers: Sequence[SimulatedWebServer]) -> None:
         self._scenario, self._servers = scenario, servers
         self._is_oracle = policy == ORACLE
+        self._origin_of = [scenario.sites.index(server.site) if scenario.sites else 0 for server in scenario.servers]
+        self._mean = WORKLOADS[scenario.workload].mean
         self._chance = Random(f"{seed} dns")
         self._names = tuple(server.spec.name for server in servers)
-        planned = "round_robin" if self._is_oracle else policy
+        planned = "round_robin:anywhere" if self._is_oracle else policy
         chances = [Random(f"{seed} policy {number}") for number in range(scenario.dns_servers)]
-        self._dns = [
-            SimulatedDnsServer(
-                self._names,
-                planned,
-                scenario.stale_after,
-                scenario.min_usable,
-                chance,
-                len(chances),
-                scenario.max_speed_gain,
-            )
-            for chance in chances
-        ]
+        self._dns = [self._dns_server(planned, chance) for chance in chances]
         self.dead_since = [math.inf] * len(servers)
         self.answers = self.late_answers = 0
         self.few = self.highest = 0  # answers in light traffic; those that named a member with the highest score
         self.by_member = [0] * len(servers)  # answers since the last full second
         self._recent: deque[float] = deque()  # times of answers
 
-    def look_up(self, now: float) -> int:
-        """Answer one lookup, and return the index of the member named in the answer."""
+    def _dns_server(self, policy: str, chance: Random) -> SimulatedDns:
+        scenario, (name, rule) = self._scenario, split_rule(policy)
+        if scenario.sites and rule == NEAREST:
+            return NearestDnsServer(scenario, name, chance)
+        if scenario.sites and not rule:
+            return SiteDnsServer(scenario, name, chance)
+        return SimulatedDnsServer(
+            self._names,
+            name,
+            scenario.stale_after,
+            scenario.min_usable,
+            chance,
+            scenario.dns_servers,
+            scenario.max_speed_gain,
+        )
+
+    def look_up(self, now: float, origin: int = 0) -> int:
+        """Answer one lookup of a client near the site ``origin``, and return the index of the member named in the
+        answer."""
         if self._is_oracle:
-            member = self._shortest_queue()
+            member = self._shortest_queue(origin)
         else:
             dns = self._dns[0] if len(self._dns) == 1 else self._chance.choice(self._dns)
-            member = dns.cursor.next()
+            member = dns.look_up(origin)
             if self._scenario.check_few and self._is_light_traffic(now):
                 self.few += 1
                 self.highest += dns.is_highest(member)
@@ -131,7 +99,7 @@ class SimulatedLookups:
         """Schedule each DNS server's searches for overdue reports. If the pool has a check, also schedule the checks of
         its members."""
 
-        def look(dns: SimulatedDnsServer, now: float) -> None:
+        def look(dns: SimulatedDns, now: float) -> None:
             if now >= dns.next_change:
                 dns.update(now)
             calendar.at(min(max(dns.next_change, now), now + self._scenario.interval), partial(look, dns))
@@ -156,6 +124,15 @@ class SimulatedLookups:
             self._recent.popleft()
         return len(self._recent) <= LIGHT * AVERAGE / self._scenario.interval
 
-    def _shortest_queue(self) -> int:
+    def kept(self) -> tuple[float, ...]:
+        """Return, for the clients near each site, which share of the answers is decided to name this site's members."""
+        return tuple(mean(dns.kept(origin) for dns in self._dns) for origin in range(len(self._scenario.sites)))
+
+    def _shortest_queue(self, origin: int) -> int:
         expected = [server.expected() if server.up else math.inf for server in self._servers]
+        if self._scenario.sites:
+            expected = [
+                seconds * self._mean + self._scenario.delay(origin, site)
+                for seconds, site in zip(expected, self._origin_of, strict=True)
+            ]
         return expected.index(min(expected))

@@ -13,6 +13,7 @@ from random import Random
 from typing import Final
 
 from lbdns_tools.load.load_plan import ResolveRule
+from lbdns_tools.sim.client_sites import SiteTally
 from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_web_server import SimulatedRequest, SimulatedWebServer
 from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario, SimulatedClients
@@ -20,8 +21,8 @@ from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario, SimulatedCli
 NO_CLIENT: Final = -1  # the client of a request outside a closed loop
 START_SPREAD: Final = 0.1  # s over which the clients of a closed loop send their first requests
 
-#: A function that returns the member that a lookup at a given time selects
-LookUp = Callable[[float], int]
+#: A function that returns the member that a lookup selects, given the time and the number of the site near the client
+LookUp = Callable[[float, int], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +88,20 @@ class RequestArrivals:
             self.draw(now)
 
 
-def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -> LookUp:
+def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random, sites: int = 1) -> LookUp:
     """Return a lookup function that sends each lookup to a caching resolver. Resolvers are selected at random according
-    to Zipf's law."""
+    to Zipf's law. If there are several ``sites``, each has resolvers of its own."""
     weights = list(accumulate((k + 1) ** -clients.zipf for k in range(clients.count)))
     kept_for = [chance.uniform(clients.shortest, clients.longest) for _ in weights]
-    until, members = [-math.inf] * clients.count, [0] * clients.count
+    until = [[-math.inf] * clients.count for _ in range(sites)]
+    members = [[0] * clients.count for _ in range(sites)]
 
-    def choose(now: float) -> int:
+    def choose(now: float, origin: int) -> int:
         at = bisect_left(weights, chance.random() * weights[-1])
-        if until[at] <= now:
-            until[at] = now + kept_for[at]
-            members[at] = look_up(now)
-        return members[at]
+        if until[origin][at] <= now:
+            until[origin][at] = now + kept_for[at]
+            members[origin][at] = look_up(now, origin)
+        return members[origin][at]
 
     return choose
 
@@ -121,8 +123,10 @@ class ClosedClients:
         chance: Random,
         size: Callable[[], float],
         look_up: LookUp,
-        send: Callable[[float, int, float, int], None],
+        send: Callable[[float, int, float, int, int], None],
+        origins: Sequence[int],
     ) -> None:
+        """``origins`` contains, for each client, the number of the site near it."""
         count = scenario.clients.count
         self._end = scenario.end
         self._intervals = list(_intervals(scenario.clients, chance))
@@ -130,6 +134,7 @@ class ClosedClients:
         self._rotation = cycle(range(len(scenario.servers))) if scenario.clients.as_1999 else None
         self._calendar, self._chance = calendar, chance
         self._size, self._look_up, self._send = size, look_up, send
+        self._origins = origins
         self._resolved_until = [-math.inf] * count
         self._resolved = [0] * count
         for client in range(count):
@@ -141,18 +146,22 @@ class ClosedClients:
             return
         if now >= self._resolved_until[client]:
             self._resolve(client, now)
-        self._send(now, self._resolved[client], self._size(), client)
+        self._send(now, self._resolved[client], self._size(), client, self._origins[client])
 
     def _resolve(self, client: int, now: float) -> None:
         is_first = self._resolved_until[client] == -math.inf
         if self._rotation is not None:
-            self._resolved[client] = next(self._rotation) if is_first else self._look_up(now)
+            self._resolved[client] = next(self._rotation) if is_first else self._look_up(now, self._origins[client])
             self._resolved_until[client] = now + self._intervals[client]
             return
         # A client's first lookup falls at a random point of its interval, so that clients are out of step
         part = self._chance.random() if is_first else 1.0
         self._resolved_until[client] = now + part * self._intervals[client]
-        self._resolved[client] = self._look_up(now)
+        self._resolved[client] = self._look_up(now, self._origins[client])
+
+    def respond(self, client: int, when: float) -> None:
+        """Schedule a client's next request, which follows a response that arrives at the time ``when``."""
+        self._calendar.at(when, partial(self.send_next, client))
 
     def time_out(self, client: int, when: float) -> None:
         """Schedule a client's timeout at the time ``when``. The client then repeats the lookup and sends the next
@@ -173,43 +182,61 @@ class RequestFlow:
         self.sent = [0] * len(servers)  # requests by server
         self.failed = 0
         self.second_count, self.second_sum = 0, 0.0  # responses since the last full second, and the sum of their times
+        self.sites = [SiteTally() for _ in scenario.sites]  # by the site near the client
+        numbers = [scenario.sites.index(server.site) for server in scenario.servers] if scenario.sites else []
+        self._delays = [[scenario.delay(origin, site) for site in numbers] for origin in range(len(self.sites))]
+        self._is_local = [[origin == site for site in numbers] for origin in range(len(self.sites))]
 
-    def send(self, now: float, member: int, size: float, client: int) -> None:
-        """Send a request with ``size`` seconds of work to a server. ``client`` is NO_CLIENT outside a closed loop."""
+    def send(self, now: float, member: int, size: float, client: int, origin: int = 0) -> None:
+        """Send a request with ``size`` seconds of work to a server. ``client`` is NO_CLIENT outside a closed loop.
+        ``origin`` is the number of the site near the client."""
         if self._begin <= now < self._end:
             self.sent[member] += 1
+            if self.sites:
+                self.sites[origin].sent += 1
+                self.sites[origin].kept += self._is_local[origin][member]
         server = self._servers[member]
-        if server.up and server.arrive(now, size, (now, client)):
+        if server.up and server.arrive(now, size, (now, client, origin)):
             self.ends[member] = server.next_end
             return
-        self._lose(now, now, client)
+        self._lose(now, now, client, origin)
 
-    def respond(self, request: SimulatedRequest, now: float) -> None:
-        """Count the response to ``request``. In a closed loop, the client then sends its next request."""
-        started, client = request
+    def respond(self, request: SimulatedRequest, now: float, member: int) -> None:
+        """Count the response of a server to ``request``. In a closed loop, the client then sends its next request."""
+        started, client, origin = request
         seconds = now - started
+        if self.sites:
+            seconds += self._delays[origin][member]
         self.second_count += 1
         self.second_sum += min(seconds, DEADLINE)
         if self._begin <= started < self._end:
-            if seconds > DEADLINE:
-                self.failed += 1
-                seconds = DEADLINE
-            self.responses.append(seconds)
-        if self.closed is not None:
+            is_late = seconds > DEADLINE
+            self._count(DEADLINE if is_late else seconds, is_late, origin)
+        if self.closed is None:
+            return
+        if self.sites:
+            self.closed.respond(client, started + seconds)
+        else:
             self.closed.send_next(client, now)
 
     def fail_server(self, member: int, now: float) -> None:
         """Stop a web server, and count all of its requests as lost."""
-        for started, client in self._servers[member].fail(now):
-            self._lose(now, started, client)
+        for started, client, origin in self._servers[member].fail(now):
+            self._lose(now, started, client, origin)
         self.ends[member] = math.inf
 
-    def _lose(self, now: float, started: float, client: int) -> None:
+    def _lose(self, now: float, started: float, client: int, origin: int) -> None:
         """Count a lost request that was sent at ``started``."""
         if self._begin <= started < self._end:
-            self.responses.append(DEADLINE)
-            self.failed += 1
+            self._count(DEADLINE, True, origin)
         self.second_count += 1
         self.second_sum += DEADLINE
         if self.closed is not None:
             self.closed.time_out(client, max(now, started + DEADLINE))
+
+    def _count(self, seconds: float, failed: bool, origin: int) -> None:
+        self.responses.append(seconds)
+        self.failed += failed
+        if self.sites:
+            self.sites[origin].responses.append(seconds)
+            self.sites[origin].failed += failed

@@ -9,8 +9,8 @@ from typing import Final
 
 from lbdns_tools.sim.simulation_scenario import ServerSpec
 
-#: start time, client (NO_CLIENT outside a closed loop)
-SimulatedRequest = tuple[float, int]
+#: start time, client (NO_CLIENT outside a closed loop), number of the site near the client (0 without sites)
+SimulatedRequest = tuple[float, int, int]
 IDLE_WORKERS: Final = 20  # the most spare workers that Apache keeps
 
 

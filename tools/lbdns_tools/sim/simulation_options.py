@@ -96,16 +96,18 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     _several(
         "--surge surges",
-        "FACTOR@T-T2",
+        "[SITE:]FACTOR@T-T2",
         parsers.parse_surge,
-        "Multiply the request rate by FACTOR from second T to second T2.",
+        "Multiply the request rate, or that of the clients near SITE, by FACTOR from second T to second T2.",
     ),
     # Which policies, and what they know
     _list(
         "--policy policies",
         "NAME,...",
         parsers.parse_policies,
-        "Comma-separated policies to compare; 'oracle' is also allowed. [default: best,round_robin,oracle]",
+        "Comma-separated policies to compare; 'oracle' is also allowed. If the farm has sites, ':nearest' after a "
+        "policy selects the nearest site whatever its load, and ':anywhere' disregards sites. [default: "
+        "best,round_robin,oracle]",
     ),
     _option("--interval", "S", click.FloatRange(0.01, 3600), "Report interval of the agents in seconds. [default: 1]"),
     _option(
@@ -150,7 +152,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--kill",
         "NAME@T[-T2]",
         parsers.parse_kill,
-        "Make the host NAME fail at T and, if T2 is specified, recover at T2 (seconds since the start of the warm-up).",
+        "Make the host or site NAME fail at T and, if T2 is specified, recover at T2 (seconds since the start of the "
+        "warm-up).",
     ),
     _several(
         "--hang",

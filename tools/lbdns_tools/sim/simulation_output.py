@@ -15,7 +15,7 @@ from rich.text import Text
 
 from lbdns_tools.sim.policy_replay import ReplayedPolicy
 from lbdns_tools.sim.scenario_parsers import clients_text
-from lbdns_tools.sim.simulation_results import FIGURES, SeedAverage
+from lbdns_tools.sim.simulation_results import FIGURES, SITE_FIGURES, SeedAverage
 from lbdns_tools.sim.simulation_scenario import Scenario
 from lbdns_tools.sim.simulation_study import load_of
 
@@ -43,7 +43,17 @@ class SimulationRow:
         }
 
     def as_json(self) -> dict[str, Any]:
-        return {"policy": self.cell.policy, "seeds": self.cell.seeds} | asdict(self.cell) | self.labels()
+        cell = asdict(self.cell)
+        if not cell["sites"]:
+            del cell["sites"]
+        return {"policy": self.cell.policy, "seeds": self.cell.seeds} | cell | self.labels()
+
+    def columns(self) -> dict[str, float]:
+        """Return the shares of the servers and the results of the sites as columns of CSV."""
+        shares = {f"share_{name}": share for name, share in self.cell.shares.items()}
+        return shares | {
+            f"{name}_{site.site}": getattr(site, name) for site in self.cell.sites for name in SITE_FIGURES
+        }
 
 
 def as_json(
@@ -60,13 +70,13 @@ def as_json(
 
 
 def as_csv(rows: Sequence[SimulationRow]) -> str:
-    """Return the rows as CSV with one share column for each server."""
-    servers = dict.fromkeys(name for row in rows for name in row.cell.shares)
-    columns = ["policy", *rows[0].labels(), "seeds", *FIGURES, *(f"share_{name}" for name in servers)]
+    """Return the rows as CSV with one share column for each server, and a column for each figure of each site."""
+    more = dict.fromkeys(name for row in rows for name in row.columns())
+    columns = ["policy", *rows[0].labels(), "seeds", *FIGURES, *more]
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(row.as_json() | {f"share_{n}": share for n, share in row.cell.shares.items()} for row in rows)
+    writer.writerows(row.as_json() | row.columns() for row in rows)
     return text.getvalue()
 
 
@@ -88,14 +98,44 @@ def show(rows: Sequence[SimulationRow], console: Console) -> None:
         table.add_row(
             *([""] * len(texts) if texts == before else map(Text, texts)),
             Text(cell.policy),
-            *(f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" for value in
-              (cell.mean_ms, cell.p50_ms, cell.p95_ms, cell.p99_ms, cell.throughput_per_s)),
+            *map(_short, (cell.mean_ms, cell.p50_ms, cell.p95_ms, cell.p99_ms)),
+            _short(cell.throughput_per_s),
             f"{cell.failed:.4g}",
             f"{cell.requests:.0f}",
             _shares(cell.shares),
-        )  # fmt: skip
+        )
         before = texts
     console.print(table)
+
+
+def show_sites(rows: Sequence[SimulationRow], console: Console) -> None:
+    """Print a table of the results of the clients near each site."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
+    table.title, table.title_justify, table.title_style = "Clients by the site near them", "left", ""
+    varying = _varying(rows)
+    for heading in (*dict(varying), "policy", "site"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("local, %", "mean ms", "p95 ms", "failed", "requests", "swings"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        for number, site in enumerate(row.cell.sites):
+            labels = [*(text_of(row) for _, text_of in varying), row.cell.policy]
+            table.add_row(
+                *map(Text, [""] * len(labels) if number else labels),
+                Text(site.site),
+                f"{100 * site.local:.0f}",
+                _short(site.mean_ms),
+                _short(site.p95_ms),
+                f"{site.failed:.4g}",
+                f"{site.requests:.0f}",
+                f"{site.swings:.1f}",
+            )
+        table.add_section()
+    console.print(table)
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
 
 
 def _varying(rows: Sequence[SimulationRow]) -> list[tuple[str, Callable[[SimulationRow], str]]]:

@@ -64,6 +64,17 @@ def _testbed_1999() -> tuple[Scenario, ...]:
 #: The score of 1999 without its term for requests/s; with this term, the busiest server would win forever
 _LOAD_ALONE: Final = {metric: term for metric, term in THESIS.terms.items() if metric != "requests_per_s"}
 
+
+def _site(name: str, servers: int) -> tuple[ServerSpec, ...]:
+    """Return equal servers in one site."""
+    return tuple(ServerSpec(f"{name}{number}", 1.0, 2, site=name) for number in range(1, servers + 1))
+
+
+#: Three sites, the largest of which has more than half of the servers
+SITES: Final = (*_site("berlin", 6), *_site("paris", 3), *_site("tokyo", 2))
+#: lbdns's rule; the nearest site whatever its load; and, without regard to sites, the same policy and a rotation
+SITE_POLICIES: Final = ("best", "best:nearest", "best:anywhere", "round_robin:anywhere")
+
 T3, H10, U10 = FARMS["T3"], FARMS["H10"], FARMS["U10"]
 
 PRESETS: Final[Mapping[str, SimulationStudy]] = {
@@ -109,5 +120,20 @@ PRESETS: Final[Mapping[str, SimulationStudy]] = {
     "dns-servers": SimulationStudy(
         "Ten unequal servers at load 0.85, with one, two or four independent DNS servers.",
         tuple(Scenario(H10, dns_servers=servers) for servers in (1, 2, 4)),
+    ),
+    "full-site": SimulationStudy(
+        "Three sites at load 0.45. The clients near one site send 2.2 times as many requests for a minute.",
+        (Scenario(SITES, load=0.45, surges=(Surge(40.0, 100.0, 2.2, "paris"),)),),
+        SITE_POLICIES,
+    ),
+    "dying-site": SimulationStudy(
+        "Three sites at load 0.35. The site with most servers fails after 50 s and recovers 50 s later.",
+        (Scenario(SITES, load=0.35, outages=(Outage("berlin", 50.0, 100.0),)),),
+        SITE_POLICIES,
+    ),
+    "overloaded-sites": SimulationStudy(
+        "Three sites, all of which get more requests than they can serve, at a total load of 1.1.",
+        (Scenario(SITES, load=1.1, duration=60.0),),
+        SITE_POLICIES,
     ),
 }

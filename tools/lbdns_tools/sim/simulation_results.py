@@ -9,6 +9,9 @@ from typing import Final
 #: The fields of a result that are averaged over the seeds, in addition to the shares
 FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "failed", "requests")
 
+#: The fields of a site's results that are averaged over the seeds
+SITE_FIGURES: Final = ("requests", "local", "failed", "mean_ms", "p95_ms", "swings")
+
 
 @dataclass(frozen=True, slots=True)
 class FarmMoment:
@@ -19,9 +22,23 @@ class FarmMoment:
     load: tuple[int, ...]  # requests that are being processed or waiting
     responses: int
     response_s: float  # the sum of the response times
+    kept: tuple[float, ...] = ()  # by site: the share of its clients that are decided to stay in it
 
 
 @dataclass(frozen=True, slots=True)
+class SiteFigures:
+    """The results of the clients near one site. Times are in milliseconds, and include the network delay."""
+
+    site: str
+    requests: float
+    local: float  # share of the requests that servers of this site got
+    failed: float
+    mean_ms: float
+    p95_ms: float
+    swings: float  # how often the share of the clients that stay in the site has turned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures:
     """The results of a policy after the warm-up. Times are in milliseconds. The response time of a failed request
     counts as 10 s."""
@@ -35,9 +52,10 @@ class RunFigures:
     failed: float
     requests: float
     shares: Mapping[str, float]  # of the requests, by server
+    sites: tuple[SiteFigures, ...] = ()  # empty if the farm has no sites
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationResult(RunFigures):
     """The result of one simulation run."""
 
@@ -56,7 +74,7 @@ class SimulationResult(RunFigures):
         return self.few - self.highest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeedAverage(RunFigures):
     """The average of several simulation runs with different seeds."""
 
@@ -73,5 +91,9 @@ def average_runs(results: Sequence[SimulationResult]) -> SeedAverage:
         policy=results[0].policy,
         seeds=len(results),
         shares={name: mean([r.shares[name] for r in results]) for name in results[0].shares},
+        sites=tuple(
+            SiteFigures(runs[0].site, **{name: mean([getattr(run, name) for run in runs]) for name in SITE_FIGURES})
+            for runs in zip(*(r.sites for r in results), strict=True)
+        ),
         **{name: mean([getattr(r, name) for r in results]) for name in FIGURES},
     )

@@ -26,6 +26,7 @@ class ServerSpec:
     workers: int = WORKERS
     backlog: int = BACKLOG
     background: float = 0.0  # constant number of runnable tasks of other work
+    site: str = ""  # its site; empty if the farm has no sites
 
     @property
     def capacity(self) -> float:
@@ -34,7 +35,7 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """An outage: a server fails at ``start`` and recovers at ``end`` (in seconds).
+    """An outage: a server, or each server of a site, fails at ``start`` and recovers at ``end`` (in seconds).
 
     With ``service_only``, only the web server fails, and connections are refused. The agent continues to report, but
     without the values from server-status. With ``page_only``, the web server works, but not its server-status page.
@@ -49,11 +50,13 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """A flash crowd: requests arrive at ``factor`` times the usual rate from ``start`` to ``end`` (in seconds)."""
+    """A flash crowd: requests arrive at ``factor`` times the usual rate from ``start`` to ``end`` (in seconds). If
+    ``site`` is not empty, only those of the clients near this site."""
 
     start: float
     end: float
     factor: float
+    site: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,9 @@ class Scenario:
     max_speed_gain: float = MAX_SPEED_GAIN
     score: str = DEFAULT_SCORE
     terms: Mapping[str, Term] | None = None  # the terms of a custom score
+    client_sites: tuple[tuple[str, float], ...] = ()  # site and weight of the clients near it; empty: by capacity
+    near: float = 0.005  # s of network delay that a request takes within a site, if the farm has sites
+    far: float = 0.060  # s of network delay that a request takes between two sites
     check_few: bool = False  # count answers in light traffic, and those that named a highest score
 
     @property
@@ -132,6 +138,28 @@ class Scenario:
     @property
     def capacity(self) -> float:
         return sum(server.capacity for server in self.servers)
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites in the order of the servers. It is empty if the farm has no sites."""
+        return tuple(dict.fromkeys(server.site for server in self.servers if server.site))
+
+    def delay(self, origin: int, site: int) -> float:
+        """Return the network delay in seconds of a request from a client near the site ``origin`` to ``site``. The
+        arguments are indexes of ``sites``."""
+        if not self.sites:
+            return 0.0
+        return self.near if origin == site else self.far
+
+    @property
+    def client_weights(self) -> tuple[float, ...]:
+        """The weight of the clients near each site."""
+        by_capacity = [(server.site, server.capacity) for server in self.servers]
+        found = dict.fromkeys(self.sites, 0.0)
+        for site, weight in self.client_sites or by_capacity:
+            if site in found:
+                found[site] += weight
+        return tuple(found.values())
 
 
 def _farm(*machines: tuple[float, float]) -> tuple[ServerSpec, ...]:

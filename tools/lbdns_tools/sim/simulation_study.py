@@ -14,6 +14,7 @@ from lbdns_tools.sim.policy_replay import replayed_requests
 from lbdns_tools.sim.recording_format import Recording
 from lbdns_tools.sim.scenario_files import read_farm
 from lbdns_tools.sim.scenario_parsers import parse_servers
+from lbdns_tools.sim.simulated_dns import split_rule
 from lbdns_tools.sim.simulated_requests import WORKLOADS
 from lbdns_tools.sim.simulation_presets import PRESETS, SimulationStudy
 from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, SimulatedClients, Slowdown
@@ -42,9 +43,11 @@ def make_study(requested: RequestedStudy) -> SimulationStudy:
     """Return the study that the options in ``requested`` specify. Raises ConfigError."""
     study = _base(requested)
     scenarios = _grid(study.scenarios, requested)
+    policies, seeds = requested.policies or study.policies, requested.seeds or study.seeds
     for scenario in scenarios:
         check_scenario(scenario)
-    policies, seeds = requested.policies or study.policies, requested.seeds or study.seeds
+        if not scenario.sites and (ruled := [policy for policy in policies if split_rule(policy)[1]]):
+            raise ConfigError(f"--policy: {ruled[0]}: the servers have no sites; list them in a file (--servers FILE)")
     return replace(study, scenarios=scenarios, policies=policies, seeds=seeds)
 
 
@@ -141,10 +144,16 @@ def check_scenario(scenario: Scenario) -> None:
         "option --other-work": scenario.other_work,
         "option --slow": scenario.slowdowns,
     }
+    if both := set(names).intersection(scenario.sites):
+        raise ConfigError(f"a server and a site are both named {min(both)!r}; rename one of them")
     for option, events in options.items():
+        known = [*names, *scenario.sites] if events is scenario.outages else names
         for name in (event.server for event in events):
-            if name not in names:
-                raise ConfigError(f"{option}: there is no server named {name!r}{nearest(name, names)}")
+            if name not in known:
+                raise ConfigError(f"{option}: there is no server named {name!r}{nearest(name, known)}")
+    for surge in scenario.surges:
+        if surge.site and surge.site not in scenario.sites:
+            raise ConfigError(f"--surge: there is no site named {surge.site!r}{nearest(surge.site, scenario.sites)}")
     for outage in scenario.outages:
         if outage.start >= scenario.end:
             raise ConfigError(

@@ -1,10 +1,11 @@
-// The panel of one pool: its statistics, its member table, and its shadow policies.
+// The panel of one pool: its statistics, its sites, its member table, and its shadow policies.
 
 import { fillList, make, makeButton, makeLabel, makeScrollBox, makeSelect, setAttribute, setClass, setHidden, setText } from "./dom-elements.js";
 import { ColumnChooser } from "./column-chooser.js";
 import { COLUMNS, NAME_COLUMN } from "./member-columns.js";
 import { MemberTable } from "./member-table.js";
 import { fillLegend } from "./score-share-bars.js";
+import { SiteTable } from "./site-table.js";
 import { readSetting, saveSetting } from "./url-settings.js";
 import { domainName, formatNumber, formatPercent } from "./value-format.js";
 
@@ -32,13 +33,14 @@ export class PoolPanel {
     this.zone = make("span", "quiet");
     this.figures = make("dl", "figures");
     this.failOpenBanner = make("p", "banner");
+    this.sites = new SiteTable(pool.name);
     this.stateChips = make("span", "states");
     this.legend = make("ul", "legend");
     this.legend.setAttribute("aria-label", "Colours of the parts of a score");
     this.shadow = make("ul", "shadow");
     this.element = make("section", "panel pool", make("div", "panel-head", make("div", "name", title, this.zone), this.figures));
     this.element.setAttribute("aria-labelledby", id);
-    this.element.append(this.failOpenBanner, this.makeTools(), makeScrollBox(`Members of pool ${pool.name}`, this.table.element), this.table.noMatch, this.shadow);
+    this.element.append(this.failOpenBanner, this.sites.element, this.makeTools(), makeScrollBox(`Members of pool ${pool.name}`, this.table.element), this.table.noMatch, this.shadow);
     setAttribute(this.failOpenBanner, "role", "status");
   }
 
@@ -109,6 +111,7 @@ export class PoolPanel {
     setHidden(this.failOpenBanner, !pool.fail_open);
     const reason = pool.fail_open_reason || "too few members are usable";
     setText(this.failOpenBanner, pool.fail_open ? `Fail open: ${reason}. Answers name every member that is not drained.` : "");
+    this.sites.update(pool);
     this.updateStateChips(pool, isLarge);
     fillLegend(this.legend, pool.parts);
     this.updateShadow(pool);

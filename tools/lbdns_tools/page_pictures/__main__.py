@@ -31,6 +31,8 @@ ROWS: Final = 50  # members that the page shows at once
 SETTLE_S: Final = 20.0  # s from a state to its first screenshot, so that the page's averages and lines have values
 UPDATES_S: Final = 2.0  # s: two updates, from which the page calculates rates
 SHOWN_S: Final = 180.0  # s that the page may take to show all members on a busy machine
+#: Script: the page has the events, from which it knows whether there were problems earlier
+_HAS_EVENTS: Final = "document.querySelector('.events li') !== null"
 #: Script: the plots on the screen have been drawn, with the values from the history
 _DRAWN: Final = (
     "[...document.querySelectorAll('.chart')].every(chart => chart.getBoundingClientRect().top > innerHeight"
@@ -73,7 +75,8 @@ async def take(page: MeasuredPage, url: str, picture: Picture) -> tuple[bytes, f
     await page.call("Page.navigate", url="about:blank")
     await page.call("Page.navigate", url=url)
     rows = min(picture.members, ROWS)
-    await page.until(f"document.querySelectorAll('.members tbody tr').length >= {rows} && {_DRAWN}", SHOWN_S)
+    has_rows = f"document.querySelectorAll('.members tbody tr').length >= {rows}"
+    await page.until(f"{has_rows} && {_HAS_EVENTS} && {_DRAWN}", SHOWN_S)
     shown_s = await page.run("performance.now()") / 1000
     await fit_screen(page, picture.width)
     return base64.b64decode((await page.call("Page.captureScreenshot", format="png"))["data"]), shown_s

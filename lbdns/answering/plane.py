@@ -33,7 +33,6 @@ class Plane:
     """The Python plane: complete, but slower than the native plane."""
 
     name = "python"
-    batch_size = 0  # maximum number of datagrams that ``DatagramBatch.drain`` reads
 
     def native_table(self, payload: int) -> lbdns_native.AnswerTable | None:
         """Return the native part of a new answer table, or None on the Python plane.
@@ -43,7 +42,9 @@ class Plane:
         return None
 
     def datagram_batch(self) -> lbdns_native.DatagramBatch | None:
-        """Return the buffers for one UDP socket, or None if Python reads datagrams one at a time."""
+        """Return an object that answers single batches, at a time that the caller sets, or None if Python reads
+        datagrams one at a time.
+        """
         return None
 
     def rate_limiter(self, rules: RateLimitConfig, share: int) -> RateLimiter | lbdns_native.RateLimiter:
@@ -119,7 +120,6 @@ class NativePlane(Plane):
     """The native plane: answers queries with the native extension's classes."""
 
     name = "native"
-    batch_size = 64  # lbdns_native.BATCH
 
     def native_table(self, payload: int) -> lbdns_native.AnswerTable:
         shapes = [(*query_parameters(kind), kind >= FIRST_COOKIE_KIND) for kind in range(KINDS)]

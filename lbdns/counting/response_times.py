@@ -6,7 +6,7 @@ Sans-I/O.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -16,20 +16,47 @@ BOUNDS: Final = (
 )  # fmt: skip
 
 
+#: Returns the counts and the total of another histogram
+TimesSource = Callable[[], tuple[Sequence[int], float]]
+
+
 class ResponseTimes:
     """A histogram of the time (s) between reading a query and sending the response.
 
-    Each query is counted with the mean response time of all queries answered in the same wake-up.
+    Each query is counted with the mean response time of all queries answered in the same wake-up. The histogram
+    includes those of its sources, such as the threads that answer queries.
     """
 
     def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS) + 1)
-        self.total = 0.0
+        self._counts = [0] * (len(BOUNDS) + 1)
+        self._total = 0.0
+        self._sources: list[TimesSource] = []
 
     def add(self, queries: int, seconds: float) -> None:
         """Record that ``queries`` queries were answered one after another in ``seconds`` seconds in total."""
-        self.counts[bisect_left(BOUNDS, seconds / queries)] += queries
-        self.total += seconds
+        self._counts[bisect_left(BOUNDS, seconds / queries)] += queries
+        self._total += seconds
+
+    def begin_source(self, source: TimesSource) -> None:
+        """Include the histogram of ``source``, whose counts never decrease."""
+        self._sources.append(source)
+
+    def end_source(self, source: TimesSource) -> None:
+        """Add the final counts of ``source``, and call it no more."""
+        self._sources.remove(source)
+        counts, total = source()
+        self._counts = list(map(sum, zip(self._counts, counts, strict=True)))
+        self._total += total
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """The number of queries in each bucket."""
+        return [sum(counts) for counts in zip(self._counts, *(source()[0] for source in self._sources), strict=True)]
+
+    @property
+    def total(self) -> float:
+        """The sum of all response times in seconds."""
+        return self._total + sum(source()[1] for source in self._sources)
 
     @property
     def queries(self) -> int:

@@ -64,7 +64,7 @@ class LocalAnswerer:
         self._limit_log = RateLimitLog(self.responder)
         self._lag = EventLoopLag("main" if events else "worker")
         self._wanted: Set[int] = frozenset()  # the sockets that this process must answer on
-        self._watch = ReadWatch(lambda: self.listeners.servers)
+        self._watch = ReadWatch(lambda: self.listeners.watched)
         self.planner = Planner(table.farm, table.cursors, loop, events=events)
         self.responder.explainer = self.explain_now
         self._past = NO_COUNTS  # counters of members and names that the configuration no longer has
@@ -85,7 +85,8 @@ class LocalAnswerer:
         """
 
         def commit() -> None:
-            self._use(table, secrets)
+            with self.listeners.paused():
+                self._use(table, secrets)
             self.listeners.log_queries(table.farm)
 
         async def finish() -> None:

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::datagram_binding::{DatagramBatch, Peer};
+use crate::datagram_binding::{DatagramBatch, DatagramThread, Peer};
 use crate::observed_member_binding;
 use crate::planning_binding;
 use crate::report_batch_binding::{ReportBatch, ReportKeys};
@@ -21,7 +21,7 @@ use crate::tables::lock;
 use crate::{answer_table, cookies, datagram_batch, family_affinity, rate_limiter, retransmission_cache, siphash};
 
 /// The version of the interface to Python; `lbdns.answering.plane` rejects extensions with another version.
-const INTERFACE: u32 = 6;
+const INTERFACE: u32 = 7;
 
 type Parts = (Vec<u8>, Vec<u8>);
 
@@ -338,6 +338,7 @@ fn lbdns_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ServerCookies>()?;
     module.add_class::<Peer>()?;
     module.add_class::<DatagramBatch>()?;
+    module.add_class::<DatagramThread>()?;
     module.add_class::<ReportEnvelope>()?;
     module.add_class::<ReportKeys>()?;
     module.add_class::<ReportBatch>()?;

@@ -11,7 +11,7 @@ use crate::fast_path::{Context, Outcome, MAX_RESPONSE};
 use crate::query_sampler::QuerySampler;
 
 pub const BATCH: usize = 64;
-const SPARED: usize = 4; // slow-path queries that each batch may still contain during overload
+pub const SPARED: usize = 4; // slow-path queries that may still wait during overload
 const MAX_QUERY: usize = 4096; // bytes read from a datagram; real queries are far shorter
 const HEADER: usize = 12; // bytes
 const CONTROL: usize = 64; // bytes: room for one IP_PKTINFO or IPV6_PKTINFO control message
@@ -33,6 +33,13 @@ impl Peer {
     /// Return the address and port and, for IPv6, the flow information and scope id (0 for IPv4).
     pub fn address(&self) -> Option<(IpAddr, u16, u32, u32)> {
         socket_address(&self.name)
+    }
+
+    #[cfg(test)]
+    pub fn nobody() -> Peer {
+        // SAFETY: zeros are valid
+        let name = unsafe { zeroed() };
+        Peer { name, name_length: 0, control: Control([0; CONTROL]), control_length: 0 }
     }
 }
 

@@ -189,7 +189,7 @@ impl FamilyAffinity {
     /// Return the member that a query of this type would get by joining a lookup; changes nothing.
     pub fn member(&self, mark: u64, port: u16, family: usize, now: f64, window: f64) -> Option<u32> {
         let slot = &self.slots[mark as usize % SLOTS];
-        match slot.find(port, family, now, window) {
+        match slot.find(port, family, now.max(slot.newest), window) {
             Place::Joins(number) if slot.mark == mark => Some(slot.lookups[number].member),
             _ => None,
         }
@@ -198,11 +198,12 @@ impl FamilyAffinity {
     /// Return the member for a query: that of the lookup it joins, else the plan's next member.
     ///
     /// `client` is the client's address and port, `number` the number of `cursor`. A member that has become unusable is
-    /// replaced, also for the queries that have yet to join.
+    /// replaced, also for the queries that have yet to join. `now` may be older than that of another thread's query.
     pub fn give(&mut self, client: (IpAddr, u16), number: usize, cursor: &mut Cursor, family: usize, now: f64) -> u32 {
         let (address, port) = client;
         let mark = self.mark(address, number);
         let slot = &mut self.slots[mark as usize % SLOTS];
+        let now = if slot.mark == mark { now.max(slot.newest) } else { now };
         if slot.mark != mark {
             *slot = Slot { mark, newest: now, ..EMPTY };
         } else {

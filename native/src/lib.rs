@@ -3,6 +3,8 @@
 //! ```text
 //! binding                    the Python classes: type conversions only
 //! datagram_binding           the Python classes for batches of queries: type conversions only
+//!   datagram_thread          the thread that owns a socket, and answers batches without the interpreter
+//!     slow_queue             the queries that it leaves to Python
 //!   datagram_batch           recvmmsg, one Context::answer per datagram, sendmmsg
 //!     fast_path              entries[question] -> kinds[shape of the query] -> member -> response
 //!       answer_table         precompiled answers and plan cursors, filled by Python
@@ -34,6 +36,7 @@ pub mod capacity_estimate;
 pub mod cookies;
 pub mod datagram_batch;
 mod datagram_binding;
+pub mod datagram_thread;
 pub mod family_affinity;
 pub mod fast_path;
 pub mod member_lists;
@@ -51,4 +54,6 @@ pub mod report_figures;
 mod report_figures_binding;
 pub mod retransmission_cache;
 pub mod siphash;
+pub mod slow_queue;
+pub mod system;
 pub mod tables;

@@ -31,6 +31,7 @@ from lbdns_shared.errors import LbdnsError
 from tests.answering.asking import make_query, read, short
 from tests.answering.farms import hobbit, pool
 from tests.needs import needs
+from tests.planes import answer_batch
 from tests.planning.site_farm import site_farm
 from tests.server.clients import with_ids
 
@@ -46,6 +47,7 @@ class Asked:
         self.responder.tick(NOW, WALL)
         self.sock = open_udp(Endpoint(host, 0))
         self.server = UdpServer(self.sock, self.responder, ResponseTimes())
+        self.batch = plane.datagram_batch()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.client = socket.socket(family, socket.SOCK_DGRAM)
         self.client.bind(("::1" if ":" in host else "127.0.0.1", 0))
@@ -58,7 +60,10 @@ class Asked:
             self.client.send(query)
         read = 0
         while read < len(queries):
-            read += self.server._answer_waiting()
+            if self.batch:
+                read += answer_batch(self.batch, self.sock, self.responder)
+            else:
+                read += self.server._answer_waiting()
         responses = []
         while True:
             try:
@@ -404,3 +409,12 @@ def test_both_say_the_same_about_what_fuzzing_kept(case: Path) -> None:
     with both(hobbit()) as (python, fast):
         for _ in range(2):
             assert fast.ask(query) == python.ask(query)
+
+
+@needs(native=True)
+def test_times_of_several_threads_need_not_ascend() -> None:
+    table = AnswerTable(hobbit(), NativePlane())
+    cursor, affinity = table.cursors["web", "round_robin"], NativePlane().member_selector().affinity
+    given = [affinity.give(cursor, "127.0.0.1", 2000 + n, 0, NOW - n / 1000) for n in range(20)]
+    assert given == [n % 3 for n in range(20)], "20 queries for A are 20 lookups"
+    assert affinity.coherent == 0

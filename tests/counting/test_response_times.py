@@ -23,6 +23,24 @@ def test_each_query_counts_with_the_mean_of_its_wake_up() -> None:
     assert buckets["+Inf"] == 67
 
 
+def test_sources_are_included_until_they_end() -> None:
+    durations = ResponseTimes()
+    durations.add(1, 1e-6)
+    counts = [0] * (len(BOUNDS) + 1)
+
+    def source() -> tuple[list[int], float]:
+        return counts, 0.25
+
+    durations.begin_source(source)
+    counts[3] += 5
+    assert (durations.queries, durations.counts[3]) == (6, 5)
+    counts[3] += 1
+    durations.end_source(source)
+    counts[3] += 100
+    assert (durations.queries, durations.counts[3]) == (7, 6)
+    assert durations.total == pytest.approx(0.25 + 1e-6)
+
+
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_a_bound_belongs_to_its_bucket(bound: float) -> None:
     durations = ResponseTimes()

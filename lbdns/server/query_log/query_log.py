@@ -58,13 +58,16 @@ class QueryLog:
         """Return an object that samples one socket's queries, or None while the log is off."""
         if self._writer is None:
             return None
-        return QueryLogTap(respond, run_deferred, self._config.sample, self._chance, self._take)
+        return QueryLogTap(respond, run_deferred, self._config.sample, self._chance, self._take, self._lose)
 
     def _take(self, sample: LoggedQuery) -> None:
         if self._writer is None or self._writer.waiting.qsize() >= MAX_WAITING:
             self._overflowed += 1
         else:
             self._writer.waiting.put(sample)
+
+    def _lose(self, count: int) -> None:
+        self._overflowed += count
 
     def stop(self, patience: float = LAST) -> None:
         """Spend up to ``patience`` seconds writing the queued lines, and then end the thread."""

@@ -40,10 +40,12 @@ class QueryLogTap:
         part: float,
         chance: Callable[[], float],
         take: Callable[[LoggedQuery], None],
+        lose: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """``part`` is the fraction of queries to sample; ``chance`` returns random numbers in [0, 1)."""
+        """``part`` is the fraction of queries to sample; ``chance`` returns random numbers in [0, 1). ``lose`` counts
+        samples that are lost before they could be taken."""
         self._respond, self._run_deferred, self._take = respond, run_deferred, take
-        self.part, self._chance = part, chance
+        self.part, self._chance, self.lose = part, chance, lose
         self._gap = next_gap(part, chance())
         #: A sampled query whose answer is deferred, and the function that logs its response
         self._deferred: tuple[DeferredAnswer, Callable[[bytes], None]] | None = None
@@ -92,6 +94,6 @@ class QueryLogTap:
 
         self._run_deferred(deferred, log_and_reply)
 
-    def log_finished(self, query: bytes, client: Client, response: bytes | None, seconds: float) -> None:
-        """Log a UDP query that the native plane sampled and answered."""
-        self._take(LoggedQuery(time(), client, UDP, query, response, False, seconds))
+    def log_finished(self, wall: float, query: bytes, client: Client, response: bytes | None, seconds: float) -> None:
+        """Log a UDP query that the native plane sampled, and answered at the time ``wall`` in Unix seconds."""
+        self._take(LoggedQuery(wall, client, UDP, query, response, False, seconds))

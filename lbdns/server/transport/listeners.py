@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from lbdns.answering.responder import Responder
@@ -14,8 +14,10 @@ from lbdns.counting.response_times import ResponseTimes
 from lbdns.model.farm import Farm
 from lbdns.server.query_log.query_log import QueryLog
 from lbdns.server.query_log.query_sampler import RunDeferred
+from lbdns.server.transport.native_udp import NativeUdpServer, udp_server
 from lbdns.server.transport.tcp import TcpServer
 from lbdns.server.transport.udp import UdpServer
+from lbdns.sockets.read_watch import WatchedSocket
 
 _LOOPBACK: Final = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 
@@ -34,6 +36,12 @@ class Listeners:
         return self._open.values()
 
     @property
+    def watched(self) -> Sequence[WatchedSocket]:
+        """Return everything that this process must read whenever data arrives."""
+        slow_paths = [server.slow_path for server in self._natives()]
+        return [*self._open.values(), *slow_paths]
+
+    @property
     def numbers(self) -> set[int]:
         return set(self._open)
 
@@ -46,6 +54,24 @@ class Listeners:
         """Return the gauges, keyed by name. The only gauge is ``tcp_open``, the number of open TCP connections."""
         servers = self._open.values()
         return {"tcp_open": sum(len(server.connections) for server in servers if isinstance(server, TcpServer))}
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let no thread answer queries while the context is active; afterwards, use the responder's current tables.
+
+        Queries wait in the sockets meanwhile.
+        """
+        natives = self._natives()
+        try:
+            for server in natives:
+                server.pause()
+            yield
+        finally:
+            for server in natives:
+                server.resume()
+
+    def _natives(self) -> list[NativeUdpServer]:
+        return [server for server in self._open.values() if isinstance(server, NativeUdpServer)]
 
     def log_queries(self, farm: Farm) -> None:
         """Apply the farm's query log configuration to all servers, and reopen the log file."""
@@ -63,7 +89,7 @@ class Listeners:
         loop = asyncio.get_running_loop()
         for number, sock in sockets.items():
             if sock.type == socket.SOCK_DGRAM:
-                self._open[number] = udp = UdpServer(sock, self._responder, self._response_times)
+                self._open[number] = udp = udp_server(sock, self._responder, self._response_times)
                 self._tap(udp)
                 udp.start(loop)
             else:
@@ -109,7 +135,6 @@ def receive_no_more(sock: socket.socket) -> None:
 
 
 def _counted(server: UdpServer | TcpServer) -> Counter[str]:
-    failed = server.errors.count
     if isinstance(server, UdpServer):
-        return Counter(failed=failed, unsent=server.unsent, shed=server.shedder.shed, udp_overflows=server.overflows)
-    return Counter(failed=failed, tcp_accepted=server.accepted, tcp_closed_early=server.closed_early)
+        return server.counters()
+    return Counter(failed=server.errors.count, tcp_accepted=server.accepted, tcp_closed_early=server.closed_early)

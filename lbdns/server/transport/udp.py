@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import socket
+from collections import Counter
 from functools import partial
 from time import monotonic, perf_counter, time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from lbdns.answering.responder import Client, Responder
 from lbdns.counting.response_times import ResponseTimes
@@ -18,12 +18,8 @@ from lbdns.server.transport.load_shedding import LoadShedder
 from lbdns.sockets.binding import bound_endpoint, overflows
 from lbdns.sockets.dns_sockets import IP_PKTINFO, WILDCARDS
 
-if TYPE_CHECKING:
-    from lbdns_native import DatagramBatch
-
 log = logging.getLogger("lbdns.server")
 
-BATCHES: Final = 4  # native batches per wake-up, about a millisecond
 DRAIN: Final = 64  # queries per wake-up: then timers, reports and TCP have their turn
 LAST_DRAINS: Final = 256  # wake-ups' worth of queries to answer before a socket is closed: a full receive buffer
 MAX_QUERY: Final = 4096  # bytes read from a datagram; real queries are shorter, and a longer one gets FORMERR
@@ -38,8 +34,8 @@ class UdpServer:
         """The server takes ownership of ``sock``."""
         self.sock = sock
         self.endpoint = bound_endpoint(sock)
-        self.reads = 0  # wake-ups
-        self.unsent = 0  # responses that the kernel refused
+        self._reads = 0  # wake-ups
+        self._unsent = 0  # responses that the kernel refused
         self._overflows = -overflows(sock)  # since this server took the socket over
         self._closed = False
         self.errors = ErrorCounter()
@@ -48,13 +44,8 @@ class UdpServer:
         self._respond: Respond = responder.respond
         self._tap: QueryLogTap | None = None
         self._response_times = response_times
-        plane = responder.table.plane
-        self._batch = plane.datagram_batch()
-        self._batch_size = plane.batch_size
-        self._most = BATCHES * self._batch_size if self._batch else DRAIN
+        # Chosen here, because every readable event calls it
         self._answer_waiting = self._answer_any if self.endpoint.host in WILDCARDS else self._answer_one
-        if self._batch:  # chosen here, because every readable event calls it
-            self._answer_waiting = partial(self._answer_batches, self._batch, sock.fileno())
         self._reply_from = _from_ipv6 if sock.family == socket.AF_INET6 else _from_ipv4
         self.run_deferred: RunDeferred  # to be set before ``start``
 
@@ -62,8 +53,6 @@ class UdpServer:
         """Let ``tap`` sample queries for the query log; None stops sampling. Callers must also set ``run_deferred``."""
         self._tap = tap
         self._respond = tap.respond if tap else self._responder.respond
-        if self._batch:
-            self._batch.sample(tap.part if tap else 0.0, random.getrandbits(64))
 
     def __str__(self) -> str:
         return f"{self.endpoint} (UDP)"
@@ -78,10 +67,29 @@ class UdpServer:
         """Answer the waiting queries, but no more than the receive buffer can hold, and close the socket."""
         loop.remove_reader(self.sock)
         for _ in range(LAST_DRAINS):
-            if self._drain() < self._most:
+            if self._drain() < DRAIN:
                 break
+        self._close()
+
+    def _close(self) -> None:
         self._overflows, self._closed = self.overflows, True
         self.sock.close()
+
+    def counters(self) -> Counter[str]:
+        """Return the counters since the start, keyed by name."""
+        return Counter(
+            failed=self.errors.count, unsent=self.unsent, shed=self.shedder.shed, udp_overflows=self.overflows
+        )
+
+    @property
+    def reads(self) -> int:
+        """Return the number of times that the server has read from the socket."""
+        return self._reads
+
+    @property
+    def unsent(self) -> int:
+        """Return the number of responses that the kernel refused."""
+        return self._unsent
 
     @property
     def overflows(self) -> int:
@@ -89,20 +97,23 @@ class UdpServer:
         return self._overflows if self._closed else self._overflows + overflows(self.sock)
 
     def _drain(self) -> int:
-        """Read and answer up to ``_most`` queries, and return how many were read.
+        """Read and answer up to DRAIN queries, and return how many were read.
 
         Larger batches would delay other work.
         """
         begin, now = perf_counter(), monotonic()
-        self.reads += 1
+        self._reads += 1
         responder = self._responder
         responder.tick(now, time())
         responder.sheds = self.shedder.sheds if now < self.shedder.until else None
         queries = self._answer_waiting()
         if queries:
             self._response_times.add(queries, perf_counter() - begin)
-        self.shedder.note(queries < self._most, now)
+        self._note_load(queries < DRAIN, now)
         return queries
+
+    def _note_load(self, emptied: bool, now: float) -> None:
+        self.shedder.note(emptied, now)
 
     def _answer_one(self) -> int:
         receive, send, respond = self.sock.recvfrom, self.sock.sendto, self._respond
@@ -118,7 +129,7 @@ class UdpServer:
                 elif response is not None:
                     self.run_deferred(response, partial(self._reply, client, None))
             except OSError:
-                self.unsent += 1
+                self._unsent += 1
             except Exception:
                 self.errors.report()
         return DRAIN
@@ -138,58 +149,10 @@ class UdpServer:
                 elif response is not None:
                     self.run_deferred(response, partial(self._reply, client, self._reply_from(info)))
             except OSError:
-                self.unsent += 1
+                self._unsent += 1
             except Exception:
                 self.errors.report()
         return DRAIN
-
-    def _answer_batches(self, batch: DatagramBatch, fd: int) -> int:
-        """Let the native plane receive and answer whole batches.
-
-        Queries that the native plane does not answer take the slow path.
-        """
-        responder, selector = self._responder, self._responder.selector
-        queries = 0
-        for _ in range(BATCHES):
-            try:
-                read, unsent, shed, unanswered = batch.drain(
-                    fd, responder.table.native, responder.limiter, selector.retransmissions, selector.affinity,
-                    responder.cookies, responder.now, responder.wall, responder.sheds is not None,
-                )  # fmt: skip
-            except OSError as error:
-                return self._unread(error, queries)
-            self.unsent += unsent
-            self.shedder.shed += shed
-            if self._tap:
-                for sample in batch.take_samples():
-                    self._tap.log_finished(*sample)
-            for query, client, peer, is_sampled in unanswered:
-                self._answer_slowly(batch, query, client, peer, is_sampled)
-            queries += read
-            if read < self._batch_size:
-                break
-        return queries
-
-    def _answer_slowly(self, batch: DatagramBatch, query: bytes, client: Client, peer: Any, is_sampled: bool) -> None:
-        responder = self._responder
-        # Native code has no answers that depend on the client, and has already shed load
-        has_answer = responder.table.depends_on_clients and responder.sheds is None
-        respond = responder.respond if has_answer else responder.respond_slowly
-        try:
-            if self._tap and is_sampled:
-                response = self._tap.respond_and_log(respond, query, client)
-            else:
-                response = respond(query, client)
-            if isinstance(response, bytes):
-                self._reply_by_batch(batch, peer, response)
-            elif response is not None:
-                self.run_deferred(response, partial(self._reply_by_batch, batch, peer))
-        except Exception:
-            self.errors.report()
-
-    def _reply_by_batch(self, batch: DatagramBatch, peer: Any, response: bytes) -> None:
-        if self.sock.fileno() < 0 or not batch.reply(self.sock.fileno(), peer, response):
-            self.unsent += 1
 
     def _unread(self, error: OSError, queries: int) -> int:
         log.debug("%s: receiving queries failed: %s", self.endpoint, error)
@@ -202,7 +165,7 @@ class UdpServer:
             else:
                 self.sock.sendmsg((response,), info, 0, client)
         except OSError:
-            self.unsent += 1
+            self._unsent += 1
 
 
 def _from_ipv4(info: _Info) -> _Info:

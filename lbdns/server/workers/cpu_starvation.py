@@ -7,7 +7,10 @@ import time
 from pathlib import Path
 from typing import Final
 
+from lbdns.server.transport.native_udp import THREAD_NAME
+
 ENOUGH: Final = 0.25  # share of one processor: a process that gets this much but does not reply is hung
+_THREAD: Final = THREAD_NAME.encode()
 _TICK: Final = 1.0 / os.sysconf("SC_CLK_TCK")  # s, the unit of times in /proc
 
 
@@ -30,11 +33,17 @@ class CpuStarvation:
 
 
 def _read(pid: int) -> tuple[float, bool]:
-    """Return the CPU seconds of a process, and whether one of its threads is runnable (proc_pid_stat(5))."""
+    """Return the CPU seconds of a process, and whether one of its threads is runnable (proc_pid_stat(5)).
+
+    The threads that answer queries without the interpreter do not count: they run even if the interpreter hangs.
+    """
     used, runnable = 0.0, False
     try:
         for path in Path(f"/proc/{pid}/task").iterdir():
-            fields = (path / "stat").read_bytes().rpartition(b")")[2].split()
+            name, _, rest = (path / "stat").read_bytes().partition(b"(")[2].rpartition(b")")
+            if name == _THREAD:
+                continue
+            fields = rest.split()
             runnable |= fields[0] == b"R"
             used += (int(fields[11]) + int(fields[12])) * _TICK
     except (OSError, IndexError, ValueError):

@@ -40,7 +40,7 @@ def test_the_native_part_takes_as_many(part: float) -> None:
 
     asked = Asked(hobbit(), NativePlane(), ())
     try:
-        batch = asked.server._batch
+        batch = asked.batch
         assert batch is not None
         asked.ask(QUERY)
         batch.sample(part, 99)

@@ -120,7 +120,7 @@ async def test_counts_of_closed_sockets_stay() -> None:
         udp, tcp = listeners._open[1], listeners._open[2]
         assert isinstance(udp, UdpServer)
         assert isinstance(tcp, TcpServer)
-        udp.unsent, udp.errors.count, tcp.errors.count, tcp.closed_early, tcp.accepted = 3, 2, 5, 4, 6
+        udp._unsent, udp.errors.count, tcp.errors.count, tcp.closed_early, tcp.accepted = 3, 2, 5, 4, 6
         counted = {"unsent": 3, "failed": 7, "tcp_closed_early": 4, "tcp_accepted": 6}
         assert listeners.counters() == counted
         await listeners.leave({1}, for_good=True)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import monotonic
 
 import pytest
 
 from lbdns.answering.plane import Plane
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.transport.load_shedding import FIRST_PATIENCE, HOLD, PATIENCE, SPARED, LoadShedder
+from lbdns.server.transport.native_udp import udp_server
 from lbdns.server.transport.udp import UdpServer
 from lbdns.sockets.dns_sockets import open_udp
 from lbdns_shared.endpoint import Endpoint
 from tests.answering.asking import make_query, make_responder
 from tests.answering.farms import hobbit
 from tests.planes import PLANES
-from tests.server.clients import with_ids
+from tests.server.clients import PATIENCE as PATIENCE_OF_CLIENTS
+from tests.server.clients import udp_socket, until, with_ids
 
 USUAL = make_query("best.hobbit")
 
@@ -65,24 +71,36 @@ def test_of_each_batch_some_are_spared() -> None:
 JUNK = [b"\0" * 12, b"\0\0\0\0\0\1" + bytes(6) + b"\xff" * 20, make_query("nowhere.hobbit")[:-3]]
 
 
+@asynccontextmanager
+async def flooded(plane: Plane) -> AsyncIterator[tuple[UdpServer, socket.socket]]:
+    """Run a server, and yield it with the socket of a client."""
+    loop = asyncio.get_running_loop()
+    with open_udp(Endpoint("127.0.0.1", 0)) as sock:
+        server = udp_server(sock, make_responder(hobbit(), plane), ResponseTimes())
+        server.start(loop)
+        try:
+            with udp_socket(server.endpoint) as client:
+                yield server, client
+        finally:
+            server.stop(loop)
+
+
+async def receive(client: socket.socket) -> bytes:
+    return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 512), PATIENCE_OF_CLIENTS)
+
+
 @pytest.mark.parametrize("plane", PLANES)
-def test_in_a_flood_every_usual_query_is_answered_and_little_else(plane: Plane) -> None:
-    responder = make_responder(hobbit(), plane)
-    with open_udp(Endpoint("127.0.0.1", 0)) as sock, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-        server = UdpServer(sock, responder, ResponseTimes())
-        client.connect(("127.0.0.1", server.endpoint.port))
-        client.setblocking(False)
+async def test_in_a_flood_every_usual_query_is_answered_and_little_else(plane: Plane) -> None:
+    async with flooded(plane) as (server, client):
         client.send(USUAL)
-        server._drain()
-        client.recv(512)
+        await receive(client)
         for moment in (0.0, 2 * PATIENCE):
-            server.shedder.note(False, responder.now + moment)
+            server._note_load(False, monotonic() + moment)
         for junk in JUNK * 20:
             client.send(junk)
         for query in with_ids(USUAL, range(10)):
             client.send(query)
-        while server._drain():
-            pass
+        await until(lambda: server._response_times.queries == 71)
         answers = []
         while True:
             try:
@@ -91,19 +109,15 @@ def test_in_a_flood_every_usual_query_is_answered_and_little_else(plane: Plane) 
                 break
         usual = [answer for answer in answers if not answer[3] & 0xF]
         assert len(usual) == 10
-        assert server.shedder.shed > 30
-        assert len(answers) + server.shedder.shed == 70
+        assert server.counters()["shed"] > 30
+        assert len(answers) + server.counters()["shed"] == 70
 
 
 @pytest.mark.parametrize("plane", PLANES)
-def test_without_a_flood_nothing_is_let_down(plane: Plane) -> None:
-    with open_udp(Endpoint("127.0.0.1", 0)) as sock, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-        server = UdpServer(sock, make_responder(hobbit(), plane), ResponseTimes())
-        client.connect(("127.0.0.1", server.endpoint.port))
+async def test_without_a_flood_nothing_is_let_down(plane: Plane) -> None:
+    async with flooded(plane) as (server, client):
         for _ in range(3):
             for junk in JUNK * 20:
                 client.send(junk)
-            for _ in range(3):
-                server._drain()
-            assert [client.recv(512) for _ in range(60)]
-        assert server.shedder.shed == 0
+            assert [await receive(client) for _ in range(60)]
+        assert server.counters()["shed"] == 0

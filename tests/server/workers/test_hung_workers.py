@@ -18,7 +18,15 @@ from lbdns_shared.endpoint import Endpoint
 from tests.server.clients import PATIENCE, until
 from tests.server.running import Serving, serving, write_config
 from tests.server.test_dns_server import get
-from tests.server.workers.test_worker_pool import PORTS, clients, fork_servers_of, metric, several_workers, workers_of
+from tests.server.workers.test_worker_pool import (
+    PORTS,
+    clients,
+    fork_servers_of,
+    metric,
+    several_workers,
+    stop,
+    workers_of,
+)
 from tests.shortage import allow_descriptors, highest_descriptor
 
 HUNG = 3.0  # s
@@ -84,7 +92,9 @@ async def test_a_stopped_worker_is_replaced_and_its_queries_are_answered(tmp_pat
     async with several_workers(tmp_path) as server, monitored(server) as monitor:
         before = workers_of(server)
         with clients(server) as asking:
-            os.kill(before[victim], signal.SIGSTOP)
+            asking.send()
+            assert await asking.receive(), "the thread of the UDP socket can answer the next queries by itself"
+            await stop(before[victim])
             asking.send()
             assert not await asking.receive(0.5)
             said = await monitor.sees(lambda status, _: status == 503)
@@ -119,7 +129,7 @@ async def test_a_worker_in_an_endless_loop_is_replaced(tmp_path: Path, monkeypat
 
 async def test_a_reload_waits_no_longer_for_a_hung_worker_than_it_takes_to_replace_it(tmp_path: Path) -> None:
     async with several_workers(tmp_path) as server:
-        os.kill(workers_of(server)[0], signal.SIGSTOP)
+        await stop(workers_of(server)[0])
         answer = await asyncio.to_thread(send_command, tmp_path / "control.sock", "reload")
         assert answer["ok"]
         await server.waits_for("has not replied for ")

@@ -25,6 +25,7 @@ from tests.server.workers.test_worker_pool import (
     metric,
     metric_becomes,
     several_workers,
+    stop,
     workers_of,
 )  # fmt: skip
 
@@ -70,7 +71,7 @@ async def ask(sock: socket.socket, name: str, number: int) -> str:
 async def one_of_each(server: Serving, asking: Clients) -> tuple[socket.socket, socket.socket]:
     """Return one client socket for each worker."""
     stopped, _ = workers_of(server)
-    os.kill(stopped, signal.SIGSTOP)
+    await stop(stopped)
     asking.send()
     await asking.receive_first()
     waiting = set(asking.waiting)

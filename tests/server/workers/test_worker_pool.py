@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -47,6 +48,27 @@ def workers_of(server: Serving) -> list[int]:
 def named(server: Serving, prefix: str) -> list[int]:
     """Return the living descendants of the server whose names begin with ``prefix``, the oldest first."""
     return sorted(pid for pid in alive(descendants(server.process.pid)) if name_of(pid).startswith(prefix))
+
+
+def thread_states(pid: int) -> set[str]:
+    """Return the states of a process's threads: T stopped, Z ended; the set is empty once the process is gone."""
+    found = set()
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+            found.add(stat.read_text().rpartition(") ")[2][0])
+    return found
+
+
+async def stop(pid: int) -> None:
+    """Stop a process, and wait until its last thread has stopped: the others go on for a moment."""
+    os.kill(pid, signal.SIGSTOP)
+    await until(lambda: thread_states(pid) <= {"T"})
+
+
+async def end(pid: int, number: signal.Signals) -> None:
+    """End a process with a signal, and wait until its last thread has ended: the others go on for a moment."""
+    os.kill(pid, number)
+    await until(lambda: thread_states(pid) <= {"Z", "X"})
 
 
 class Clients:
@@ -125,7 +147,7 @@ async def test_all_answer_and_are_counted_together(tmp_path: Path) -> None:
         one, two = workers_of(server)
         with clients(server) as asking:
             for stopped in (one, two):
-                os.kill(stopped, signal.SIGSTOP)
+                await stop(stopped)
                 asking.send()
                 await asking.receive_first()
                 assert 0 < len(asking.waiting) < PORTS, "one alone doesn't get all queries"
@@ -178,7 +200,7 @@ async def test_one_that_dies_is_replaced_and_its_queries_are_answered(tmp_path: 
             delays = list[float]()
             while len(delays) < 3 and (not delays or min(delays) >= SECOND):  # a busy machine may delay one of them
                 victim, other = workers_of(server)
-                os.kill(victim, number)
+                await end(victim, number)
                 died = time.monotonic()
                 asking.send()
                 assert await asking.receive()

@@ -20,12 +20,13 @@ from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.choosing.observed_pool import AVERAGE
 from lbdns.choosing.spillover import BackupUse
 from lbdns.model.farm import Farm, Pool
-from lbdns.model.liveness import Liveness, State
+from lbdns.model.liveness import Liveness
 from lbdns.model.overrides import Override, Overrides
 from lbdns.model.snapshot import Reading
 from lbdns.planning.answer_summary import NextSelection, summarize
 from lbdns.planning.site_explanation import elsewhere, site_documents
 from lbdns.planning.site_plans import SitePlans
+from lbdns.planning.state_reason import reason
 from lbdns.policies import POLICIES
 from lbdns.policies.plan import Plan, PoolView
 from lbdns.policies.weighted import carried_credits
@@ -366,40 +367,3 @@ def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
     found = parts(reading.metrics)
     fits = int(sum(found.values()) + ROUNDING) == reading.score
     return {metric: round(part, 2) for metric, part in found.items()} if fits else {}
-
-
-def reason(state: State, reading: Reading | None, overrides: Sequence[Override], now: float, pool: str) -> str:
-    """Return the reason why a member of ``pool`` is in its state.
-
-    For a usable member without overrides, the result is an empty string.
-    """
-    if state == "usable" and not overrides:
-        return ""
-    by_slot = {override.slot: override for override in overrides}
-    if state == "drained":
-        return by_slot["drain"].text() if "drain" in by_slot else "drained"
-    forced = by_slot.get("force")
-    if state == "alarm":
-        return forced.text() if forced else f"alarm: {reading.alarm if reading else ''}"
-    if state == "unknown":
-        return "has never reported"
-    if state == "silent":
-        return _silence(reading, now, pool)
-    texts = [forced.text()] if forced else []
-    if "weight" in by_slot:
-        texts.append(by_slot["weight"].text())
-    return "; ".join(texts)
-
-
-def _silence(reading: Reading | None, now: float, pool: str) -> str:
-    if reading is None:
-        return "has never reported"
-    seconds = max(0.0, now - reading.received)
-    ago = f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    if reading.gone:
-        return f"its agent stopped {ago} ago"
-    if reading.score is None:
-        return f"{reading.failure(pool) or 'checks have stopped'}; no check passed for {ago}"
-    silence = f"alarm: {reading.alarm}" if reading.alarm else f"no report for {ago}"
-    failure = reading.failure(pool)
-    return f"{failure}; {silence}" if failure else f"no report for {ago}"

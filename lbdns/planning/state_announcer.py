@@ -16,7 +16,7 @@ from lbdns.model.liveness import Liveness, State
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.planning.change_damper import Announcement, ChangeDamper
-from lbdns.planning.explanation import reason
+from lbdns.planning.state_reason import reason
 
 
 class StateAnnouncer:

@@ -12,7 +12,7 @@ pub struct EventFd(File);
 
 impl EventFd {
     pub fn new() -> io::Result<EventFd> {
-        // SAFETY: the call has no pointers; a descriptor that it returns belongs to nobody else
+        // SAFETY: the call has no pointers; a descriptor that it returns has no other owner
         unsafe {
             let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
             if fd < 0 {
@@ -41,7 +41,7 @@ impl AsRawFd for EventFd {
 
 /// Return a duplicate of a descriptor, which the caller owns. Returns an error if there are no descriptors left.
 pub fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: the call has no pointers; the new descriptor belongs to nobody else
+    // SAFETY: the call has no pointers; the new descriptor has no other owner
     unsafe {
         let copy = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0);
         if copy < 0 {

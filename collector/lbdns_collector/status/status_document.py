@@ -18,9 +18,10 @@ from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import Liveness, pool_liveness
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Reading, Snapshot
-from lbdns.planning.explanation import ScoreParts, backup_document, reason, score_parts
+from lbdns.planning.explanation import ScoreParts, backup_document, score_parts
 from lbdns.planning.site_explanation import site_documents
 from lbdns.planning.site_plans import SitePlans
+from lbdns.planning.state_reason import reason
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 
 #: Seconds between keep-alives on an event stream, for a follower and for a page

@@ -12,7 +12,7 @@ from lbdns.model.joined_members import why_not_joinable
 from lbdns.model.liveness import State, state_of
 from lbdns.model.overrides import ForcedState, Override, Overrides
 from lbdns.model.snapshot import Snapshot
-from lbdns.planning.explanation import reason
+from lbdns.planning.state_reason import reason
 from lbdns.server.control.override_request import OverrideRequest
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import LbdnsError, UnknownNameError

@@ -1,8 +1,8 @@
 """DNS over UDP on the native plane: a thread of the native part answers common queries without the interpreter.
 
 The thread owns the socket. The event loop only answers the queries that need the slow path, which the thread leaves in
-a bounded queue. It also renews the thread's lease. If the event loop hangs, nobody makes new plans: the thread then
-answers from the last plans until the lease ends, and after that, queries wait in the socket, as on the Python plane.
+a bounded queue. It also renews the thread's lease. If the event loop hangs, there are no new plans: the thread then
+answers from the last plans until the lease ends. After that, queries wait in the socket, as on the Python plane.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lbdns_native import DatagramThread, Peer
 
 THREAD_NAME: Final = "lbdns-udp"  # at most 15 bytes
-#: s for which answers may follow plans that nobody renews: after this time, a worker that does not reply is replaced
+#: s for which answers may follow the last plans of a process that hangs. A worker that hangs is then replaced
 LEASE: Final = 3.0
 RENEWAL: Final = 0.5  # s between renewals
 LOGGING: Final = 0.05  # s between transfers of samples to the query log, whose thread pauses for as long between writes

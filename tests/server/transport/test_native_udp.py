@@ -81,7 +81,7 @@ async def test_answers_while_the_event_loop_is_busy() -> None:
 
 async def test_follows_plans_that_nobody_renews_only_for_a_while(blocking: None) -> None:
     async with answering() as server:
-        block(0.4)  # nobody renews the lease
+        block(0.4)  # the lease is not renewed
         with udp_socket(server.endpoint) as client:
             client.send(QUERY)
             block(0.2)

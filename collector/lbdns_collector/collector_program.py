@@ -175,6 +175,7 @@ class CollectorProgram:
 
     workers = 0
     plane = plane_reason = ""
+    kernel = None
 
     def __init__(self, path: Path) -> None:
         self._path = path

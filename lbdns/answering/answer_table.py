@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from lbdns.answering.answer_follower import AnswerFollower
 from lbdns.answering.client_orders import NO_SCOPE, ClientOrders
 from lbdns.answering.cookies import CLIENT, SERVER
 from lbdns.answering.dns_constants import TRANSPORTS, TYPE_NAMES, UDP, Type
@@ -17,13 +18,8 @@ from lbdns.answering.edns import LEAST_PAYLOAD, LONGEST_SUBNET
 from lbdns.answering.member_lists import Fragment, ListCursor, ListVariants, ListWriter, longest_addition
 from lbdns.answering.member_selection import FAMILY_TYPES, PlanCursor
 from lbdns.answering.message_writer import (
-    AnswerSections,
-    Record,
-    ResponseBody,
-    Variant,
-    precompiled_variant,
-    write_body,
-)
+    AnswerSections, Record, ResponseBody, Variant, precompiled_variant, write_body,
+)  # fmt: skip
 from lbdns.answering.plane import PYTHON_PLANE, Plane
 from lbdns.answering.pool_cursors import pool_cursor, take_over_counts
 from lbdns.answering.query_reader import Query
@@ -147,6 +143,7 @@ class AnswerTable:
         self.farm = farm
         self.plane = plane
         self.native = plane.native_table(farm.config.server.payload)
+        self.follower: AnswerFollower | None = None  # answers common queries too, such as the kernel
         self.keys = keyring(farm.config.keys)
         self.transfers = TransferResponder(farm)
         self.cursors: dict[tuple[str, str], PlanCursor] = {}
@@ -165,9 +162,8 @@ class AnswerTable:
             origin: ZoneIndex(zone, (owner for owner in self._owners if self._is_in(owner, origin)))
             for origin, zone in farm.zones.items()
         }
-        self._has_letter_types = any(
-            _is_letters(rtype) for zone in farm.zones.values() for node in zone.nodes.values() for rtype in node
-        )
+        nodes = (node for zone in farm.zones.values() for node in zone.nodes.values())
+        self._has_letter_types = any(_is_letters(rtype) for node in nodes for rtype in node)
 
     def _is_in(self, owner: bytes, origin: bytes) -> bool:
         return self._owners[owner][0].zone.origin == origin
@@ -278,11 +274,15 @@ class AnswerTable:
         if self.native and not entry.client_orders:
             cursor = entry.cursor.number if entry.cursor else None
             self.native.keep(entry.key, cursor, entry.family, kind, variants, fragments)
+        if self.follower and not entry.client_orders and not entry.lists:
+            self.follower.keep(entry.key, entry.cursor, entry.family, kind, variants, entry.queries)
 
     def forget_entries(self) -> None:
         """Drop all entries, but keep their query counts."""
         if self.native:
             self._add_native_counts(self.native.forget())
+        if self.follower:
+            self.follower.forget()
         for counter, count in self._entry_counts():
             self.count(counter, count)
         for entry in self.entries.values():
@@ -305,6 +305,8 @@ class AnswerTable:
     def _entry_counts(self) -> Iterable[tuple[tuple[str, int, str, int], int]]:
         if self.native:
             self._add_native_counts(self.native.take_counts())
+        if self.follower:
+            self.follower.count()
         for entry in self.entries.values():
             for transport, count in zip(TRANSPORTS, entry.queries, strict=True):
                 if count:

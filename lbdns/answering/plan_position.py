@@ -7,7 +7,7 @@ position. The counter of a native cursor may advance at any time, also while Pyt
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 
 from lbdns.policies.plan import Plan, Selections
 
@@ -15,7 +15,7 @@ from lbdns.policies.plan import Plan, Selections
 class PlanPosition:
     """The plan for one pool and policy, and the current position in that plan."""
 
-    __slots__ = ("_at", "_before", "_last", "_late", "_passes", "order", "plan", "usable")
+    __slots__ = ("_at", "_before", "_last", "_late", "_passes", "on_plan", "order", "plan", "usable")
 
     def __init__(self, members: int) -> None:
         """Begin with a plan that selects members 0 to ``members - 1`` in turn."""
@@ -23,6 +23,7 @@ class PlanPosition:
         self._late = [0] * members  # those of them that ``selections`` has yet to return
         self._last: int | None = None  # the last selection made by an earlier plan
         self._at, self._passes = 0, 0  # the position, and the number of times that the end of the order was reached
+        self.on_plan: Callable[[Plan], None] | None = None  # called with each new plan, by a follower of the plans
         plan = Plan(tuple(range(members)))
         self._begin(plan, frozenset(plan.order))
 
@@ -54,6 +55,16 @@ class PlanPosition:
             self._late = [0] * len(self._late)
         self._before = _with_counts(self._before, counts)
         self._last = before.order[at - 1] if at else self._last
+        if self.on_plan:
+            self.on_plan(plan)
+
+    def add_selections(self, counts: Mapping[int, int]) -> None:
+        """Add selections, by member, that a follower of this or an earlier plan has made.
+
+        The next result of ``selections`` includes them. They do not move the current position.
+        """
+        self._before = _with_counts(self._before, counts)
+        self._late = _with_counts(self._late, counts)
 
     def _position(self) -> tuple[int, int]:
         """Return two values: the current position in the plan's order, and how many times its end has been reached."""

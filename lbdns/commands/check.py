@@ -17,9 +17,11 @@ from lbdns.command_line.common_options import config_option
 from lbdns.config import Config
 from lbdns.config.bus_section import BusConfig
 from lbdns.model.configuration_files import ConfigurationFiles, read_files
-from lbdns.model.farm import Pool
+from lbdns.model.farm import Farm, Pool
 from lbdns.planning.shadow import shadows_of
 from lbdns.server.forwarding.forwarder import check_upstreams
+from lbdns.server.xdp.interface_checks import unusable_interfaces
+from lbdns.server.xdp.kernel_publisher import why_unpublished
 from lbdns.text.finding_order import FINDING
 from lbdns.text.source_excerpt import excerpt
 from lbdns.text.times import format_duration
@@ -113,6 +115,8 @@ def _about_this_machine(config: Config) -> Iterator[str]:
         check_upstreams(config)
     except ConfigError as error:
         yield from (f"{finding}, so the server will not start" for finding in error.findings)
+    for name, why in unusable_interfaces(config).items():
+        yield f"{config.path}: [server] xdp: {name}: {why}, so the sockets answer instead"
 
 
 def summary(files: ConfigurationFiles) -> Iterator[str]:
@@ -131,6 +135,7 @@ def summary(files: ConfigurationFiles) -> Iterator[str]:
     yield f"DNS on {_listed(config.server.listen)}{others}"
     if config.server.plane != "native" or plane.AVAILABLE:
         yield _about_plane(config)
+    yield from _about_kernel(farm)
     yield _about_reports(files)
     yield f"{config.web.scheme.upper()} on {config.web.listen}" if config.web.listen else "HTTP: off"
     if config.forward.upstream:
@@ -170,6 +175,14 @@ def _about_pool(pool: Pool) -> Iterator[str]:
 def _about_plane(config: Config) -> str:
     why = plane.why_not_native(config.server.plane)
     return f"plane: Python, because {why}" if why else "plane: native"
+
+
+def _about_kernel(farm: Farm) -> Iterator[str]:
+    if farm.config.server.xdp:
+        yield f"in the kernel on {_listed(farm.config.server.xdp)}: common queries"
+        for pool in farm.pools:
+            if why := why_unpublished(pool):
+                yield f"  not for pool {pool.name}: {why}"
 
 
 def _about_reports(files: ConfigurationFiles) -> str:

@@ -110,6 +110,7 @@ def print_status(status: Mapping[str, Any], console: Console, top: int = 0, stat
             f"{', native plane' if server.get('plane') == 'native' else ''}"
         ),
         *_python_plane(server),
+        *_kernel(server),
         *_fault(server.get("fault", "")),
         *_history(server.get("history", {})),
         *_bus(status.get("reports", {}).get("bus")),
@@ -146,6 +147,23 @@ def _python_plane(server: Mapping[str, Any]) -> Iterator[Text]:
     """Yield a line if the slower plane answers, with the reason. Older servers do not report their plane."""
     if server.get("plane") == "python":
         yield Text(f"Python plane: {printable(server.get('plane_reason', ''))}")
+
+
+def _kernel(server: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield a line for each interface on which the kernel must answer. Older servers have none."""
+    kernel = server.get("kernel")
+    if not kernel:
+        return
+    share = int(kernel["answers"]) / max(1, int(server["queries"]))
+    answering = [printable(each["name"]) for each in kernel["interfaces"] if each["answers"]]
+    if answering:
+        yield Text(
+            f"the kernel answers on {', '.join(answering)}: {int(kernel['answers'])} queries so far ({share:.0%})"
+        )
+    for each in kernel["interfaces"]:
+        if not each["answers"]:
+            text = f"the kernel does not answer on {printable(each['name'])}: {printable(each['fault'])}"
+            yield Text(text, "bold red")
 
 
 def _fault(fault: str) -> Iterator[Text]:

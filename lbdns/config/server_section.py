@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from lbdns.config.toml_reader import TomlTable
-from lbdns.config.value_readers import each, integer, key, one_of, path, string
+from lbdns.config.value_readers import distinct, each, integer, key, one_of, path, string
 from lbdns_shared.endpoint import DNS_PORT, Endpoint, parse_listen
 
 PlaneName = Literal["auto", "python", "native"]
 PLANES: Final[tuple[PlaneName, ...]] = ("auto", "python", "native")
+_INTERFACE: Final = re.compile(r"[^\s/:]{1,15}")  # IFNAMSIZ
 
 
 def _short_text(table: TomlTable, name: str, _: str) -> str:
@@ -19,6 +21,12 @@ def _short_text(table: TomlTable, name: str, _: str) -> str:
     text = table.string(name)
     if len(text.encode()) > 255:
         table.wrong(name, "must not be longer than 255 bytes")
+    return text
+
+
+def _interface(text: str) -> str:
+    if not _INTERFACE.fullmatch(text):
+        raise ValueError(f"{text!r} is not a name of a network interface; 'ip link' lists them")
     return text
 
 
@@ -36,6 +44,7 @@ class ServerConfig:
     identity: str = key(_short_text, "")  # answer to NSID, id.server and hostname.bind; empty: none
     plane: PlaneName = one_of("auto", PLANES)  # the fast path; auto: native if installed, else python
     version: str = key(_short_text, "")  # answer to version.bind; empty: none
+    xdp: tuple[str, ...] = distinct(_interface)  # the network interfaces on which the kernel answers common queries
 
 
 def check_server(server: ServerConfig, table: TomlTable) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ from lbdns.server.server_configuration import (
 from lbdns.server.server_status import ServerStatus
 from lbdns.server.workers.fork_server import ForkServer
 from lbdns.server.workers.worker_pool import WorkerPool
+from lbdns.server.xdp.kernel_answering import KernelAnswering
 from lbdns.sockets.inherited_sockets import InheritedSocket, by_address, take_one
 from lbdns.sockets.socket_store import SocketStore
 from lbdns_collector.reports.collector import Collector
@@ -89,7 +90,8 @@ class DnsServer:
         self._is_replaced = False  # by another process, which now answers
         self._current = CurrentConfiguration(path, configuration)
         self._dns = DnsService(self._make_answerer(configuration, fork_servers))
-        self._status = ServerStatus(self.farm, self._dns.answerer, self.events)
+        self._kernel = KernelAnswering(self.farm.config, self.events)
+        self._status = ServerStatus(self.farm, self._dns.answerer, self.events, self._kernel)
         self._history = self._status.program.recording = HistorySampler(self._status)
         self._bus = BusConnection(self.events)
         self._collector: Collector | None = None
@@ -223,6 +225,7 @@ class DnsServer:
             self._warming = await warm_up(self._bus, self._current.value.keys, self._collector, self.events)
         await self._feed.start(self._dns.answerer.deliver)
         await self._control.start(config.server.control, privileges.ids(config.server.user))
+        self._open_kernel({})
         await self._drop_root()
         self._overrides.begin()
         self._status.program.serving = True
@@ -244,6 +247,7 @@ class DnsServer:
         self._overrides.inherit(predecessor.overrides, predecessor.orders)
         self._dns.answerer.deliver(predecessor.snapshot)
         await self._dns.start(self._current.value, inherited)
+        self._open_kernel(predecessor.links)
         await self._drop_root()
         reports = await predecessor.reports()
         if self._collector and reports is not None:
@@ -265,6 +269,12 @@ class DnsServer:
         await self._control.start(config.server.control, privileges.ids(config.server.user), control)
         self._status.program.serving = True
         await self._web.start(config.web, web)
+
+    def _open_kernel(self, links: Mapping[str, int]) -> None:
+        """Let the kernel answer too, if the configuration says so; ``links`` are those of the server before."""
+        self._kernel.open(self.farm.config, links)
+        if isinstance(self._dns.answerer, LocalAnswerer):
+            self._dns.answerer.share_answers(self._kernel)
 
     async def _drop_root(self) -> None:
         config = self.farm.config
@@ -325,9 +335,8 @@ class DnsServer:
     async def _hand_over_to(self, successor: Successor) -> None:
         planner = self._dns.answerer.planner
         secrets = self._dns.secrets(self._current.value)
-        successor.send_state(
-            self._duplicate_sockets(), planner.snapshot, planner.overrides, self._overrides.orders, secrets
-        )
+        state = planner.snapshot, planner.overrides, self._overrides.orders, secrets, self._kernel.links
+        successor.send_state(self._duplicate_sockets(), *state)
         await successor.wait_for("reports")
         reports = None
         if self._collector:

@@ -28,6 +28,7 @@ from lbdns.server.forwarding.forwarder import Forwarder
 from lbdns.server.query_log.query_sampler import Reply
 from lbdns.server.transport.listeners import Listeners
 from lbdns.server.transport.rate_limit_log import RateLimitLog
+from lbdns.server.xdp.kernel_answering import KernelAnswering
 from lbdns.sockets.dns_sockets import NumberedSockets, duplicates
 from lbdns.sockets.read_watch import ReadWatch
 from lbdns_shared.errors import LbdnsError
@@ -67,8 +68,15 @@ class LocalAnswerer:
         self._watch = ReadWatch(lambda: self.listeners.watched)
         self.planner = Planner(table.farm, table.cursors, loop, events=events)
         self.responder.explainer = self.explain_now
+        self._kernel: KernelAnswering | None = None  # answers too
         self._past = NO_COUNTS  # counters of members and names that the configuration no longer has
         self._past_answers = self._past.by_pool()
+
+    def share_answers(self, kernel: KernelAnswering) -> None:
+        """Let the kernel answer common queries too, from the same answers and plans."""
+        self._kernel = kernel
+        self.durations.begin_source(kernel.times)
+        kernel.begin(self.responder.table)
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         (sockets,) = new.sockets
@@ -108,6 +116,8 @@ class LocalAnswerer:
             if secrets != self._secrets:
                 self.responder.use(table, secrets, self._servers)
         else:
+            if self._kernel:
+                self._kernel.end()
             before = self._current_counters()
             table.take_over(old)
             self.responder.use(table, secrets, self._servers)
@@ -116,6 +126,8 @@ class LocalAnswerer:
             self._parts = build_score(table.farm.config).parts
             self._past += before.beyond(self._current_counters())
             self._past_answers = self._past.by_pool()
+            if self._kernel:
+                self._kernel.begin(table)
         self._secrets = secrets
 
     def deliver(self, snapshot: Snapshot) -> None:
@@ -176,6 +188,8 @@ class LocalAnswerer:
         """No-op: the counters of this process are always up to date."""
 
     async def stop(self) -> None:
+        if self._kernel:
+            self._kernel.close()
         await self.listeners.close()
         self._forwarder.stop()
         self._limit_log.stop()
@@ -190,5 +204,7 @@ class LocalAnswerer:
     def _current_counters(self) -> AnswerCounters:
         named = {**self.listeners.counters(), **self.responder.counters(), **self._forwarder.counters()}
         named["log_lines_lost"] = lost_lines()
+        if self._kernel:
+            named = Counter(named) + self._kernel.counters()
         counted = count_answers(self.responder.table, self.durations, named, self.listeners.levels())
         return counted + self.planner.shadow_counters() + self._lag.figures()

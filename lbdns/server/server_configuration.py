@@ -146,7 +146,7 @@ class CurrentConfiguration:
         if _source(after) != _source(before):
             what = "switching between receiving reports, following a collector and following the bus requires a restart"
             raise ConfigError(f"{self._path}: [collector] connect: {what}")
-        for key in ("user", "workers", "plane"):
+        for key in ("user", "workers", "plane", "xdp"):
             if getattr(after.server, key) != getattr(before.server, key):
                 raise ConfigError(f"{self._path}: [server] {key}: a change requires a restart")
 

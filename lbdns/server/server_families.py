@@ -35,6 +35,7 @@ _NAMED: Final[Mapping[str, tuple[str, str]]] = {
         "lbdns_dns_coherent",
         "Queries whose answers named the member already selected for the client's lookup",
     ),
+    "kernel_answers": ("lbdns_dns_kernel_answers", "Queries that the kernel answered"),
     "query_log_lost": ("lbdns_query_log_lost", "Query log lines that could not be written"),
     "log_lines_lost": LOG_LINES_LOST,
     "worker_restarts": ("lbdns_worker_restarts", "Worker processes that died and were replaced"),

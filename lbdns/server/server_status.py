@@ -22,6 +22,7 @@ from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns.scores.score import Score
 from lbdns.server.dns_service import Answerer
+from lbdns.server.xdp.kernel_answering import KernelAnswering
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 from lbdns_collector.reports.report_table import ReportTable
 from lbdns_collector.status.status_document import ShadowStatistics
@@ -260,8 +261,11 @@ class ServerSelection:
 class ServerProgram:
     """Implements ProgramSource for ``lbdns serve``. The server sets the attributes ``recording`` and ``serving``."""
 
-    def __init__(self, plane: PlaneName, answerer: Answerer, events: EventLog) -> None:
+    def __init__(
+        self, plane: PlaneName, answerer: Answerer, events: EventLog, kernel: KernelAnswering | None = None
+    ) -> None:
         self.events = events
+        self._kernel = kernel
         self.plane_reason = why_not_native(plane)
         self.plane = "python" if self.plane_reason else "native"
         self.recording: HistorySampler | None = None
@@ -275,6 +279,10 @@ class ServerProgram:
         return self.recording.history if self.recording else None
 
     @property
+    def kernel(self) -> Mapping[str, Any] | None:
+        return self._kernel.document if self._kernel else None
+
+    @property
     def fault(self) -> str:
         return self._answerer.fault if self.serving else NOT_SERVING
 
@@ -286,10 +294,11 @@ class ServerProgram:
 class ServerStatus:
     """Implements StatusSource for ``lbdns serve``."""
 
-    def __init__(self, farm: Farm, answerer: Answerer, events: EventLog) -> None:
+    def __init__(self, farm: Farm, answerer: Answerer, events: EventLog, kernel: KernelAnswering | None = None) -> None:
+        """``kernel`` is what answers in the kernel, if anything may do so."""
         self.members = ServerMembers(farm, answerer)
         self.scoring = ServerScoring(self.members)
         self.counters = ServerCounters(self.members, self.scoring, answerer)
         self.selection = ServerSelection(self.members, self.scoring, self.counters, answerer)
-        self.program = ServerProgram(farm.config.server.plane, answerer, events)
+        self.program = ServerProgram(farm.config.server.plane, answerer, events, kernel)
         self.steering: Steering | None = None  # set by the server

@@ -65,3 +65,23 @@ def test_the_position_of_a_plan_that_ends_is_that_of_its_last_selection(cursor: 
     cursor.set_plan(Plan((0,)))
     assert cursor.totals() == [0, 5, 1]
     assert cursor.last == 1
+
+
+def test_selections_of_a_follower_count_like_our_own(cursor: PlanCursor) -> None:
+    select(cursor, 2)
+    cursor.add_selections({2: 5})
+    assert cursor.selections().counts == (1, 1, 5)
+    assert cursor.taken == 2, "they do not move the position"
+    counted = cursor.selections()
+    cursor.add_selections({0: 3})  # while the plan is made
+    cursor.set_plan(Plan((0,)), counted=counted)
+    assert cursor.selections().counts == (3, 0, 0)
+    assert cursor.totals() == [4, 1, 5]
+
+
+def test_a_follower_receives_each_plan(cursor: PlanCursor) -> None:
+    plans: list[Plan] = []
+    cursor.on_plan = plans.append
+    cursor.set_plan(Plan((0, 2)))
+    cursor.set_plan(Plan((1,)))
+    assert [plan.order for plan in plans] == [(0, 2), (1,)]

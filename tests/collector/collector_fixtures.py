@@ -115,6 +115,7 @@ class FakeSource:
         self.snapshot: Snapshot = EMPTY_SNAPSHOT
         self.uptime_s, self.queries, self.workers, self.fault = 12.5, 0, 1, ""
         self.plane, self.plane_reason = "python", "the native extension is not installed"
+        self.kernel: Mapping[str, Any] | None = None
         self.report_counts: dict[str, int] = {"accepted": 3, "replay": 1}
         self.report_table: ReportTable | None = None
         self.events = EventLog()

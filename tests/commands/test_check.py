@@ -60,6 +60,22 @@ def test_a_summary_of_everything(
     )
 
 
+def test_answers_in_the_kernel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lbdns.server.xdp.interface_checks.program_object", lambda: None)
+    status, out, _ = check(tmp_path, capsys, f'[server]\nxdp = ["lo", "none0"]\n{CONFIG}')
+    at = out.index("in the kernel on lo, none0: common queries")
+    assert out[at + 1] == "  not for pool web: address family affinity is on; set coherence = 0"
+    begin = f"  {tmp_path}/lbdns.toml: [server] xdp: "
+    assert [line.removeprefix(begin) for line in out if line.startswith(begin)] == [
+        "lo: lo is the loopback interface, where answers in the kernel are slower than those of sockets, "
+        "so the sockets answer instead",
+        "none0: there is no such network interface; 'ip link' lists them, so the sockets answer instead",
+    ]
+    assert status == 0
+
+
 def key_file(folder: Path, mode: int, *lines: str) -> None:
     path = folder / "report.key"
     path.write_text("\n".join(lines) + "\n")

@@ -122,6 +122,22 @@ def test_the_plane_that_answers(plane: dict[str, str], lines: list[str]) -> None
     assert shown({**STATUS, "server": {**STATUS["server"], **plane}})[: len(lines)] == lines  # type: ignore[dict-item]
 
 
+def test_what_the_kernel_answers() -> None:
+    kernel = {
+        "answers": 9,
+        "interfaces": [
+            {"name": "eth0", "answers": True, "fault": ""},
+            {"name": "eth1", "answers": True, "fault": ""},
+            {"name": "eth2", "answers": False, "fault": "another XDP program is attached"},
+        ],
+    }
+    lines = shown({**STATUS, "server": {**STATUS["server"], "kernel": kernel}})  # type: ignore[dict-item]
+    assert lines[1:3] == [
+        "the kernel answers on eth0, eth1: 9 queries so far (75%)",
+        "the kernel does not answer on eth2: another XDP program is attached",
+    ]
+
+
 def test_problems_stand_above_the_table_and_other_notes_below() -> None:
     guarded = [member("gandalf", guard="quarantined: it fails, for 12 s"), member("frodo", guard="ramp 40%"),
                member("bilbo", guard=""), member("sam")]  # fmt: skip

@@ -63,7 +63,8 @@ def full(folder: Path) -> StatusInputs:
     rejected = RejectedReports()
     rejected.note("bad_tag", datagram(), "192.0.2.9", WALL)
     bus = BusStatus(BusState("nats://127.0.0.1:4222", ""), Counter(accepted=3))
-    server = ProgramStatus("1.2", 60.0, 9, 1, 1.7e9, {"A": 9}, {"NOERROR": 9}, history)
+    kernel = {"answers": 7, "interfaces": [{"name": "eth0", "answers": True, "fault": ""}]}
+    server = ProgramStatus("1.2", 60.0, 9, 1, 1.7e9, {"A": 9}, {"NOERROR": 9}, history, kernel=kernel)
     farm, sites = make_farm(folder), PoolSites({"ber": [0], "par": [1, 2]}, build_site_networks({}, ("ber", "par")))
     web, *others = farm.pools
     web = replace(web, sites=sites)

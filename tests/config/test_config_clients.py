@@ -21,17 +21,19 @@ class TestWhatClientsSee:
         for text in (ZONE, ZONE + "[cookies]\n[rate_limit]\n"):
             config = load(text)
             assert (config.server.payload, config.server.identity, config.server.version) == (1232, "", "")
+            assert config.server.xdp == ()
             assert config.cookies == CookiesConfig(None, 512)
             assert config.rate_limit == RateLimitConfig(1000, 2, 24, 56, LOOPBACK)
 
     def test_all_of_it(self, load: Load, tmp_path: Path) -> None:
         config = load(
-            '[server]\npayload = 512\nidentity = "ns1 ÄÖ"\nversion = "1"\n'
+            '[server]\npayload = 512\nidentity = "ns1 ÄÖ"\nversion = "1"\nxdp = ["eth0", "eth1.7", "eth0"]\n'
             + ZONE
             + '[cookies]\nsecret_file = "cookie.secret"\nudp_without = 1232\n[rate_limit]\nresponses_per_second = 0\n'
             'slip = 0\nipv4_prefix = 32\nipv6_prefix = 128\nexempt = ["10.0.0.0/8", "2001:db8::1"]\n'
         )
         assert (config.server.payload, config.server.identity, config.server.version) == (512, "ns1 ÄÖ", "1")
+        assert config.server.xdp == ("eth0", "eth1.7")
         assert config.cookies == CookiesConfig(tmp_path / "cookie.secret", 1232)
         exempt = (ip_network("10.0.0.0/8"), ip_network("2001:db8::1/128"))
         assert config.rate_limit == RateLimitConfig(0, 0, 32, 128, exempt)
@@ -44,6 +46,10 @@ class TestWhatClientsSee:
         [
             ("[server]\npayload = 511\n", ":5: [server] payload: must be a whole number from 512 to 1232, not 511"),
             ("[server]\npayload = 4096\n", ":5: [server] payload: must be a whole number from 512 to 1232, not 4096"),
+            (
+                '[server]\nxdp = ["a/b"]\n',
+                ":5: [server] xdp: 'a/b' is not a name of a network interface; 'ip link' lists them",
+            ),
             (f'[server]\nidentity = "{"x" * 256}"\n', ":5: [server] identity: must not be longer than 255 bytes"),
             (f'[server]\nversion = "{"Ä" * 128}"\n', ":5: [server] version: must not be longer than 255 bytes"),
             (

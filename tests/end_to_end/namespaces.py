@@ -37,6 +37,11 @@ class Namespace:
         """Run a command in the namespace, and wait until it ends."""
         return subprocess.run([*self.inside, *command], capture_output=True, text=True, check=check, timeout=300)
 
+    def run_with(self, text: str, *command: str) -> str:
+        """Run a command with ``text`` as its standard input, and return what it prints."""
+        command = *self.inside, *command
+        return subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=300).stdout
+
     def resolv_conf(self, *lines: str) -> None:
         """Write a resolv.conf for the namespace."""
         folder = Path("/etc/netns", self.name)

@@ -139,6 +139,7 @@ def test_server_figures() -> None:
         sample("lbdns_dns_repeated_total"): 0,
         sample("lbdns_dns_coherent_total"): 0,
         sample("lbdns_dns_queries_shed_total"): 0,
+        sample("lbdns_dns_kernel_answers_total"): 0,
         sample("lbdns_query_log_lost_total"): 0,
         sample("lbdns_log_lines_lost_total"): 0,
         sample("lbdns_dns_new_total"): 7,

@@ -56,6 +56,7 @@ class ProgramStatus:
     scaler: bool = False  # whether the server can read the status of a scaler
     plane: str = ""  # the plane that answers queries, "native" or "python"; empty if the program answers none
     plane_reason: str = ""  # why the plane is not the native one; empty if it is, or if there is none
+    kernel: Mapping[str, Any] | None = None  # the state of answering in the kernel, as plain data; None if it is off
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,7 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
             "workers": server.workers,
             "plane": server.plane,
             "plane_reason": server.plane_reason,
+            "kernel": server.kernel,
             "fault": server.fault,
             "steer": server.steer,
             "scaler": server.scaler,

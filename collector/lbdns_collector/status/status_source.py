@@ -143,6 +143,9 @@ class ProgramSource(Protocol):
     def plane_reason(self) -> str: ...  # why the plane is not the native one; empty if it is, or if there is none
 
     @property
+    def kernel(self) -> Mapping[str, Any] | None: ...  # the state of answering in the kernel; None if it is off
+
+    @property
     def fault(self) -> str: ...  # why the program does not do its work now; empty while it does
 
     @property
@@ -200,6 +203,7 @@ def member_inputs(source: StatusSource) -> StatusInputs:
             scaler=bool(farm.config.web.scaler),
             plane=source.program.plane,
             plane_reason=source.program.plane_reason,
+            kernel=source.program.kernel,
         ),
         capacities={pool.name: selection.capacities(pool.name) for pool in farm.pools},
         guards={pool.name: guards for pool in farm.pools if (guards := tuple(selection.guards(pool.name)))},

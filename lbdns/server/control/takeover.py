@@ -36,7 +36,7 @@ from lbdns.model.overrides import Overrides, read_override
 from lbdns.model.shared_orders import SharedOrders, read_order_document
 from lbdns.model.snapshot import Snapshot, read_reading, write_reading
 from lbdns.server.control.control_socket import ControlCommand, send_line
-from lbdns.server.workers.messages import MessageChannel
+from lbdns.server.workers.messages import HasDescriptor, MessageChannel
 from lbdns.sockets.inherited_sockets import PURPOSES, InheritedSocket, adopt
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
@@ -90,10 +90,12 @@ class Successor:
         overrides: Overrides,
         orders: SharedOrders,
         secrets: Sequence[bytes],
+        links: Mapping[str, HasDescriptor],
     ) -> None:
         """Send everything that the new process needs to start, and close the sockets in ``inherited``.
 
         ``orders`` contains the orders that servers share, and ``secrets`` contains the secrets for DNS cookies.
+        ``links`` contains the links through which the kernel answers, by interface.
         """
         now = time.monotonic()
         state = {
@@ -103,8 +105,9 @@ class Successor:
             "overrides": [override.document() for override in overrides.items],
             "shared_orders": [order.document() for order in orders.orders.values()],
             "secrets": list(secrets),
+            "xdp": list(links),
         }
-        self._channel.send(msgpack.packb(state), [each.sock for each in inherited])
+        self._channel.send(msgpack.packb(state), [*(each.sock for each in inherited), *links.values()])
         for each in inherited:
             each.sock.close()
 
@@ -130,15 +133,21 @@ class Successor:
 class Predecessor:
     """The new process's connection to the running server.
 
-    ``inherited`` contains the running server's sockets, which both processes now share.
+    ``inherited`` contains the running server's sockets, which both processes now share. ``links`` contains the
+    descriptors of the links through which the kernel answers, by interface.
     """
 
     def __init__(
-        self, path: Path, channel: _TakeoverChannel, inherited: Sequence[InheritedSocket], held: Mapping[str, Any]
+        self,
+        path: Path,
+        channel: _TakeoverChannel,
+        inherited: Sequence[InheritedSocket],
+        held: Mapping[str, Any],
+        links: Mapping[str, int],
     ) -> None:
         now = time.monotonic()
         self._path, self._channel = path, channel
-        self.inherited = inherited
+        self.inherited, self.links = inherited, links
         readings = {str(name): read_reading(value, now) for name, value in held["readings"].items()}
         self.snapshot = Snapshot(1, readings)
         self.overrides = Overrides(tuple(map(read_override, held["overrides"])))
@@ -175,7 +184,11 @@ class Predecessor:
     @classmethod
     async def _listen(cls, path: Path, channel: _TakeoverChannel) -> Predecessor:
         held, descriptors = await channel.receive(ANSWER)
-        sockets = [adopt(descriptor) for descriptor in descriptors]
+        # The links are last. Servers of older versions send none
+        interfaces = [str(name) for name in held.get("xdp", ())] if isinstance(held, dict) else []
+        first = max(0, len(descriptors) - len(interfaces))
+        links = dict(zip(interfaces, descriptors[first:], strict=False))
+        sockets = [adopt(descriptor) for descriptor in descriptors[:first]]
         try:
             if held["version"] != VERSION:
                 raise LbdnsError(
@@ -187,10 +200,12 @@ class Predecessor:
             ]
             if any(each.purpose not in PURPOSES for each in inherited):
                 raise ValueError("a socket has an unknown purpose")
-            return cls(path, channel, inherited, held)
+            return cls(path, channel, inherited, held, links)
         except BaseException:
             for sock in sockets:
                 sock.close()
+            for link in links.values():
+                os.close(link)
             channel.close()
             raise
 

@@ -14,13 +14,20 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 AT_ONCE: Final = 250  # descriptors in one sendmsg; the kernel's limit is 253 (SCM_MAX_FD)
 MAX_PAYLOAD: Final = 2**30  # bytes; a farm with a zone of a million names has about 300 MB
 _HEADER: Final = struct.Struct("!II")
 _PIECE: Final = 2**18  # bytes read at once
 _READS: Final = 16  # reads per wake-up; then other sockets have their turn
+
+
+class HasDescriptor(Protocol):
+    """A socket, or anything else with a file descriptor."""
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
 
 
 class MessageReader:
@@ -112,7 +119,7 @@ class MessageChannel:
     def is_behind(self) -> bool:
         return bool(self._waiting)
 
-    def send(self, payload: bytes, sockets: Sequence[socket.socket] = ()) -> None:
+    def send(self, payload: bytes, sockets: Sequence[HasDescriptor] = ()) -> None:
         """Send a message with ``sockets``, which the caller may then close. After ``close``, the method does nothing.
 
         If the message cannot be sent immediately and no descriptors are left to keep its sockets open, the connection

@@ -42,6 +42,7 @@ def test_shape(farm: Farm) -> None:
         "workers": 1,
         "plane": "",
         "plane_reason": "",
+        "kernel": None,
         "fault": "",
         "steer": False,
         "scaler": False,

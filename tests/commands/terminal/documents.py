@@ -32,7 +32,7 @@ def status(*pools: dict[str, Any], queries: int = 12, **changes: Any) -> dict[st
         "version": "1.2.3", "uptime_s": 3700.5, "queries": queries, "workers": 1, "fault": "", "started": STARTED,
         "types": {"A": queries}, "rcodes": {"NOERROR": queries},
         "history": {"on": True, "ok": True, "error": "", "dropped": 0, "bytes": 4096}, "steer": False, "scaler": False,
-        "plane": "native", "plane_reason": "",
+        "plane": "native", "plane_reason": "", "kernel": None,
         **changes,
     }  # fmt: skip
     return {"pools": list(pools or (pool(),)), "server": server}

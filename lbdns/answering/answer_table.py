@@ -18,7 +18,12 @@ from lbdns.answering.edns import LEAST_PAYLOAD, LONGEST_SUBNET
 from lbdns.answering.member_lists import Fragment, ListCursor, ListVariants, ListWriter, longest_addition
 from lbdns.answering.member_selection import FAMILY_TYPES, PlanCursor
 from lbdns.answering.message_writer import (
-    AnswerSections, Record, ResponseBody, Variant, precompiled_variant, write_body,
+    AnswerSections,
+    Record,
+    ResponseBody,
+    Variant,
+    precompiled_variant,
+    write_body,
 )  # fmt: skip
 from lbdns.answering.plane import PYTHON_PLANE, Plane
 from lbdns.answering.pool_cursors import pool_cursor, take_over_counts
@@ -70,8 +75,7 @@ class AnswerEntry:
         lists: ListWriter | None = None,
     ) -> None:
         self.key = key  # the question's bytes, in lower case
-        self.zone = zone
-        self.qtype = qtype
+        self.zone, self.qtype = zone, qtype
         self.cursor = cursor  # None if the answer names no member
         #: The type's number among the types that share a member; None if this type shares no member
         self.family = FAMILY_TYPES.get(qtype) if cursor and cursor.affinity_window else None
@@ -159,14 +163,11 @@ class AnswerTable:
                     self.cursors[pool.name, policy] = pool_cursor(pool, self.native, numbers)
                 self._owners[owner] = (pool, self.cursors.get((pool.name, policy)))
         self._zones: Mapping[bytes, ZoneIndex] = {
-            origin: ZoneIndex(zone, (owner for owner in self._owners if self._is_in(owner, origin)))
+            origin: ZoneIndex(zone, [o for o, (pool, _) in self._owners.items() if pool.zone.origin == origin])
             for origin, zone in farm.zones.items()
         }
         nodes = (node for zone in farm.zones.values() for node in zone.nodes.values())
         self._has_letter_types = any(_is_letters(rtype) for node in nodes for rtype in node)
-
-    def _is_in(self, owner: bytes, origin: bytes) -> bool:
-        return self._owners[owner][0].zone.origin == origin
 
     def zone_of(self, qname: bytes, qtype: int) -> ZoneIndex | None:
         """Return the ZoneIndex of the zone that answers for ``qname``, or None if there is no such zone.
@@ -193,8 +194,7 @@ class AnswerTable:
         conditions prevent clients from exhausting the server's memory with random questions.
         """
         key = (qname + qtype.to_bytes(2, "big") + b"\0\1").lower()
-        entry = self.entries.get(key)
-        if entry is not None and entry.qtype == qtype:
+        if (entry := self.entries.get(key)) is not None and entry.qtype == qtype:
             return entry
         entry = self._compile(index, key, qname, qtype)
         usual = qtype in _USUAL_TYPES or qtype in (index.node(qname) or ())

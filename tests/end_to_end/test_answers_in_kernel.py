@@ -23,7 +23,7 @@ from tests.end_to_end.namespaces import DNS4, DNS6, Namespace, server_and_client
 from tests.end_to_end.process import Program, eventually, python, running
 from tests.needs import needs
 
-pytestmark = needs(programs=("ip", "curl", "clang"), root=True, namespaces=True)
+pytestmark = needs(programs=("ip", "curl"), root=True, namespaces=True, xdp=True)
 LINK = "wire"
 MEMBERS = {"bilbo": ["198.18.0.16"], "frodo": ["198.18.0.17"], "gandalf": ["198.18.0.18"]}
 #: Makes the client's end of a veth pair like a network card: it writes checksums, which the program verifies, and it

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from lbdns.answering.dns_constants import UDP
 from lbdns.answering.member_selection import PlanCursor
@@ -25,12 +25,14 @@ from lbdns.server.xdp.kernel_errors import KernelError, TablesFullError
 
 log = logging.getLogger("lbdns.xdp")
 
+ENOUGH: Final = 100  # answers from which the number of busy CPUs is estimated
+
 
 class PlanSlot(Protocol):
     """A plan in the kernel. While it has no plan, its questions are left to this process."""
 
-    def publish(self, order: Sequence[int], repeat_from: int) -> None:
-        """Replace the plan whole, and follow it from its beginning. Raises TablesFullError."""
+    def publish(self, order: Sequence[int], repeat_from: int, stride: int) -> None:
+        """Replace the plan whole. CPU number n follows it from position ``n * stride``. Raises TablesFullError."""
 
     def withdraw(self) -> None:
         """Follow no plan."""
@@ -59,6 +61,9 @@ class KernelTables(Protocol[PlanT]):
 
     def clear(self) -> None:
         """Withdraw all questions and plans."""
+
+    def answered_by_cpu(self) -> Sequence[int]:
+        """Return how many queries each CPU has answered so far."""
 
     def renew(self, seconds: float) -> None:
         """Answer for this many seconds from now, and not after. With 0, stop at once."""
@@ -92,6 +97,8 @@ class KernelPublisher(Generic[PlanT]):
         self._followed: dict[int, _Followed[PlanT]] = {}  # by the number of the cursor
         self._queries: dict[bytes, list[int]] = {}  # the counters of the questions' entries
         self._counted: dict[bytes, int] = {}  # answers that have been added to them
+        self._by_cpu: Sequence[int] = tables.answered_by_cpu()
+        self._cpus = 1  # that answer
 
     def use(self, farm: Farm, cursors: PlanCursors) -> None:
         """Publish answers and plans of this configuration from now on. Call ``forget`` first."""
@@ -134,7 +141,7 @@ class KernelPublisher(Generic[PlanT]):
     def _set_plan(self, slot: PlanSlot, plan: Plan) -> None:
         with self._failing():
             try:
-                slot.publish(plan.order, plan.repeat_from)
+                slot.publish(plan.order, plan.repeat_from, stride(plan, self._cpus))
             except TablesFullError:
                 slot.withdraw()  # an earlier plan must not stay in force
 
@@ -143,6 +150,10 @@ class KernelPublisher(Generic[PlanT]):
         with self._failing():
             for followed in self._followed.values():
                 followed.count()
+            by_cpu = self._tables.answered_by_cpu()
+            answers = [now - before for now, before in zip(by_cpu, self._by_cpu, strict=True)]
+            if sum(answers) >= ENOUGH:
+                self._by_cpu, self._cpus = by_cpu, busy_cpus(answers)
 
     def count(self) -> None:
         self.count_selections()
@@ -173,6 +184,23 @@ class KernelPublisher(Generic[PlanT]):
             yield
         except (KernelError, OSError) as error:
             self._fail(error)
+
+
+def busy_cpus(answers: Sequence[int]) -> int:
+    """Return how many CPUs answer, given the answers of each; CPUs with few answers hardly count."""
+    return round(sum(answers) ** 2 / sum(count**2 for count in answers))
+
+
+def stride(plan: Plan, cpus: int) -> int:
+    """Return the distance between the positions at which CPUs begin a plan.
+
+    Together, they then follow the part of the plan for the expected answers once, as one process does. With one CPU,
+    or for light traffic, each CPU begins at the beginning.
+    """
+    if cpus == 1 or plan.light:
+        return 0
+    expected = plan.repeat_from if plan.repeat_from > plan.probes else len(plan.order)
+    return expected // cpus
 
 
 def why_unpublished(pool: Pool) -> str:

@@ -18,15 +18,15 @@ class FakePlan:
 
     def __init__(self, tables: FakeTables, members: int) -> None:
         self.order: Sequence[int] = ()
-        self.repeat_from = 0
+        self.repeat_from = self.stride = 0
         self.selections = [0] * members
         self._tables = tables
         self._at = 0
 
-    def publish(self, order: Sequence[int], repeat_from: int) -> None:
+    def publish(self, order: Sequence[int], repeat_from: int, stride: int) -> None:
         if len(order) > self._tables.longest_order:
             raise TablesFullError("no room for a plan")
-        self.order, self.repeat_from, self._at = tuple(order), repeat_from, 0
+        self.order, self.repeat_from, self.stride, self._at = tuple(order), repeat_from, stride, 0
 
     def withdraw(self) -> None:
         self.order = ()
@@ -53,6 +53,7 @@ class FakeTables:
         self.plans: list[FakePlan] = []
         self.answers: dict[bytes, int] = {}
         self.answered = 0
+        self.by_cpu = [0, 0, 0, 0]
         self.lease = 3.0  # seconds; nothing is answered while it is 0
 
     def add_plan(self, members: int) -> FakePlan:
@@ -77,6 +78,9 @@ class FakeTables:
     def clear(self) -> None:
         for each in (self.questions, self.plan_of, self.plans, self.answers):
             each.clear()
+
+    def answered_by_cpu(self) -> Sequence[int]:
+        return list(self.by_cpu)
 
     def renew(self, seconds: float) -> None:
         self.lease = seconds

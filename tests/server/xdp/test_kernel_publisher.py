@@ -152,6 +152,27 @@ def test_answers_and_selections_of_the_kernel_are_counted(plane: Plane) -> None:
     assert cursor.selections().counts == (4, 2)
 
 
+STRIDES = {
+    "one CPU": ([500, 0, 0, 0], Plan((0, 1) * 8), 0),
+    "hardly any answers of the others": ([500, 1, 0, 3], Plan((0, 1) * 8), 0),
+    "all CPUs": ([100, 110, 90, 100], Plan((0, 1) * 8), 4),
+    "two CPUs": ([0, 110, 0, 100], Plan((0, 1) * 8), 8),
+    "answers beyond the expected ones": ([100, 110, 90, 100], Plan((0, 1) * 8, 8), 2),
+    "light traffic": ([100, 110, 90, 100], Plan((0, 1) * 8, 8, light=True), 0),
+    "few answers": ([9, 9, 9, 9], Plan((0, 1) * 8), 0),
+}
+
+
+@pytest.mark.parametrize(("by_cpu", "plan", "stride"), STRIDES.values(), ids=STRIDES)
+def test_where_cpus_begin_a_plan(by_cpu: list[int], plan: Plan, stride: int) -> None:
+    following = Following(hobbit(STEADY))
+    following.ask(make_query("round.robin.hobbit"))
+    following.kernel.by_cpu = by_cpu
+    following.publisher.count_selections()
+    following.table.cursors["web", "round_robin"].set_plan(plan)
+    assert following.kernel.plans[0].stride == stride
+
+
 def test_without_room_the_server_answers(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     following = Following(hobbit(STEADY), tables=FakeTables(room=1))

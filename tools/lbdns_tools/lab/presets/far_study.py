@@ -159,7 +159,7 @@ PRESET: Final = StudyPreset(
     "far",
     "Far away: distances between clients, DNS server and hosts, and reports that are late or lost",
     """Compare 'best' and 'best_score' with 'round_robin' while packets between clients, DNS server and web hosts take
-    0.1 to 40 ms in each direction and up to 1 % of them are lost, and while reports come more seldom, late or not at
+    0.1 to 40 ms in each direction and up to 1 % of them are lost, and while reports come less often, late or not at
     all.""",
     plan,
 )

@@ -17,7 +17,7 @@ use crate::planning_binding;
 use crate::report_batch_binding::{ReportBatch, ReportKeys};
 use crate::report_binding::ReportEnvelope;
 use crate::report_figures_binding::{HostCapacity, ReportScore};
-use crate::tables::lock;
+use crate::sync::lock;
 use crate::{answer_table, cookies, datagram_batch, family_affinity, rate_limiter, retransmission_cache, siphash};
 
 /// The version of the interface to Python; `lbdns.answering.plane` rejects extensions with another version.

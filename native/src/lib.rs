@@ -4,6 +4,7 @@
 //! binding                    the Python classes: type conversions only
 //! datagram_binding           the Python classes for batches of queries: type conversions only
 //!   datagram_thread          the thread that owns a socket, and answers batches without the interpreter
+//!     thread_orders          what Python orders it to do: pause, go on, use other tables, end
 //!     slow_queue             the queries that it leaves to Python
 //!   datagram_batch           recvmmsg, one Context::answer per datagram, sendmmsg
 //!     fast_path              entries[question] -> kinds[shape of the query] -> member -> response
@@ -55,5 +56,7 @@ mod report_figures_binding;
 pub mod retransmission_cache;
 pub mod siphash;
 pub mod slow_queue;
+pub mod sync;
 pub mod system;
 pub mod tables;
+pub mod thread_orders;

@@ -35,6 +35,7 @@ class MemberReadings:
         self._failed_servers: set[str] = set()  # members whose agents have just reported that the web server failed
         self._snapshot = EMPTY_SNAPSHOT
         self._changed = False
+        self._changed_members: dict[str, None] = {}  # full names of the members whose readings have changed
 
     @property
     def score(self) -> Score:

@@ -191,8 +191,7 @@ class ReportTable(MemberReadings):
             self.acceptor.clear()
         self._peers = peers
         self.rejected.addresses = _addresses(hosts)
-        self._changed = self._changed or readings != self._readings
-        self._readings = readings
+        self._replace_all(readings)
 
     def _judge(self, datagram: bytes, source: str, now: float, wall: float, subject_host: str | None) -> str:
         envelope = self.reader.open(datagram)
@@ -341,11 +340,11 @@ class ReportTable(MemberReadings):
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise ValueError(f"not a valid collector state: {error!r}") from None
         readings = self._readings_of(self._hosts, readings)
-        self._readings = {name: self._rescored(reading) for name, reading in readings.items()}
+        self._replace_all({name: self._rescored(reading) for name, reading in readings.items()})
         self._peers, self._absent, self._changed = peers, AbsentHosts(absent), True
         if self.acceptor is not None:
             self.acceptor.clear()
-        self._snapshot = Snapshot(max(version, self._snapshot.version), {})
+        self._snapshot = Snapshot(max(version, self._snapshot.version), {}, self._changes)
         for result, count in counts.items():
             self.counts[result] += count
 

@@ -31,7 +31,7 @@ PYTEST_OPTIONS ?=
 TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format venv native install lock lab-quick faults faults-quick soak \
+.PHONY: help demo test lint format venv native install lock lab-quick faults faults-quick soak native-sanitize \
 	dist packages packages-check image-check machines machines-quick machines-upgrades machines-cgroups deps-debian deps-lab deps-packaging debian-packages check-python clean
 
 help: ## list the targets
@@ -96,6 +96,13 @@ $(VENV)/.native: $(wildcard native/*.toml native/Cargo.lock native/src/*.rs) $(V
 	@echo "lbdns: building the native extension ..."
 	@# maturin is a program of .venv, which must be in PATH
 	@PATH='$(abspath $(BIN)):$(PATH)' $(ALONE) $(PIP) install --quiet --no-build-isolation --no-deps ./native && touch $@
+
+SANITIZERS := address thread
+native-sanitize: ## run the Rust tests with the address and thread sanitizers, 5 minutes (needs nightly Rust with rust-src)
+	for each in $(SANITIZERS); do \
+	    (cd tests/native && RUSTFLAGS="-Zsanitizer=$$each" cargo +nightly test --release --locked --tests -Zbuild-std \
+	        --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir ../../build/native-$$each) || exit 1; \
+	done
 
 install:
 	@set -e; \

@@ -70,15 +70,15 @@ class SlowStart:
         """
         if candidates == self._candidates:
             return
-        before, self._candidates = self._candidates, candidates
-        for i in before:
-            if i not in candidates:
-                self._spans.pop(i, None)
-        seen, self._seen = self._seen, self._seen.union(candidates)
-        if self._seconds <= 0 or not any(i in candidates for i in before):
+        before, after = frozenset(self._candidates), frozenset(candidates)
+        self._candidates = candidates
+        for i in before - after:
+            self._spans.pop(i, None)
+        seen, self._seen = self._seen, self._seen | after
+        if self._seconds <= 0 or before.isdisjoint(after):
             return
-        for i in candidates:
-            if i not in before and (i in seen or now >= self._first_report_until(i)):
+        for i in sorted(after - before):
+            if i in seen or now >= self._first_report_until(i):
                 self._returns[i] = (*(at for at in self._returns[i] if now - at < MEMORY), now)
                 factor = min(LONGEST, 2.0 ** max(0, len(self._returns[i]) - OFTEN))
                 self._spans[i] = (now, now + factor * min(self._seconds, alarmed_for.get(i, self._seconds)))

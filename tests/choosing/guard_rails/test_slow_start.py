@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,3 +146,14 @@ def test_after_an_alarm_a_ramp_takes_no_longer_than_the_alarm_did(lasted: float,
     assert found.ramps(200.0) == {2: FLOOR}
     assert found.ramps(200.0 + ends - 0.01)
     assert not found.ramps(200.0 + ends)
+
+
+def test_the_work_grows_no_faster_than_the_pool() -> None:
+    members = 20_000
+    found = SlowStart(members, 10.0)
+    found.observe(tuple(range(members)), 0.0, {})
+    began = time.process_time()
+    found.observe(tuple(range(0, members, 2)), 100.0, {})
+    found.observe(tuple(range(members)), 101.0, {})
+    assert time.process_time() - began < 0.5, "comparing each member with every other one takes several seconds"
+    assert len(found.ramps(101.0)) == members // 2

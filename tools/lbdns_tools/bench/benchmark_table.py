@@ -114,6 +114,12 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("CPU per scrape", "ms", ("work_ms",), 0.25),
         Headline("longest step", "ms", ("longest_step_ms",), 1.0),
     ),
+    "planning": Benchmark(
+        "planning_cost", "CPU time of a plan for 10 to 10,000 members, with and without the native extension", "",
+        Headline("10,000 members, native", "ms", ("cases", "10000 members, native", "plan_ms"), 0.2),
+        Headline("10,000 members, Python", "ms", ("cases", "10000 members, python", "plan_ms"), 0.2),
+        Headline("longest turn, Python", "ms", ("cases", "10000 members, python", "longest_turn_ms"), 0.5),
+    ),
     "sim": Benchmark(
         "simulator_speed", "CPU time that the simulator needs per million requests", "--requests 40000",
         Headline("T3 under best", "s per million requests", ("cases", "T3 best", "seconds"), 0.25),

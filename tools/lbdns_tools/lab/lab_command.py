@@ -34,6 +34,7 @@ from lbdns_tools.lab.presets import (
     balancer_study,
     capacity_study,
     day_trace_study,
+    far_study,
     other_loads_study,
     sites_study,
     webstone_study,
@@ -44,7 +45,7 @@ from lbdns_tools.lab.study_progress import watching
 
 STUDIES: Final = (
     webstone_study, balancer_study, capacity_study, arrival_ramp_study, day_trace_study, other_loads_study,
-    sites_study,
+    sites_study, far_study,
 )  # fmt: skip
 PRESETS: Final = {study.PRESET.name: study.PRESET for study in STUDIES}
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)

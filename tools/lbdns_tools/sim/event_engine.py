@@ -9,6 +9,7 @@ from random import Random
 
 from lbdns_tools.percentiles import percentile
 from lbdns_tools.sim.client_sites import ClientSites, swings
+from lbdns_tools.sim.cpu_quota import PERIOD, make_web_server
 from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_agents import ReportScorer, SimulatedReports
 from lbdns_tools.sim.simulated_dns import SimulatedLookups
@@ -21,7 +22,6 @@ from lbdns_tools.sim.simulated_requests import (
     RequestFlow,
     through_caches,
 )
-from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_results import FarmMoment, SimulationResult
 from lbdns_tools.sim.simulation_scenario import DEADLINE, Outage, Scenario
 
@@ -40,7 +40,8 @@ class _SimulationRun:
         arrivals, sizes, self._client_chance, reports = (
             Random(f"{seed} {purpose}") for purpose in ("arrivals", "sizes", "clients", "reports")
         )
-        self._servers = [SimulatedWebServer(spec) for spec in scenario.servers]
+        phases = Random(f"{seed} quotas")
+        self._servers = [make_web_server(spec, PERIOD * phases.random()) for spec in scenario.servers]
         self._calendar = EventCalendar()
         self._lookups = SimulatedLookups(scenario, policy, seed, self._servers)
         self._reports = SimulatedReports(scenario, self._servers, self._lookups, reports, scorer)

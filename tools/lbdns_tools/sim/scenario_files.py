@@ -60,6 +60,7 @@ def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
             backlog=table.integer("backlog", BACKLOG, 0, 1_000_000),
             background=table.number("background", 0.0, 0.0, scenario_parsers.MAX_TASKS),
             site=table.string("site", ""),
+            quota=table.number("quota", 0.0, 1e-3, scenario_parsers.MAX_SPEED) if "quota" in table.values else 0.0,
         )
         if server.name in (other.name for other in servers):
             table.wrong("name", f"two servers are named {server.name!r}; rename one of them")

@@ -131,6 +131,7 @@ class DatagramThread:
 def operating_point(
     capacities: Sequence[float],
     cores: Sequence[float],
+    other_tasks: Sequence[tuple[int, float]],
     rate: float,
     in_progress: float,
     max_utilisation: float,
@@ -160,6 +161,7 @@ class ObservedMember:
     def observe(self, reading: object) -> None: ...
     def averages(self) -> tuple[float | None, float | None, float | None, float | None]: ...
     def available_share(self, cores: float) -> float: ...
+    def other_tasks(self, cores: float) -> float: ...
     def served(self) -> tuple[float, float, float, bool]: ...
     def squared_spread(self) -> float | None: ...
     def has_changed(self, spread: float) -> bool: ...
@@ -181,6 +183,7 @@ def level_filling(
     loads: Sequence[float],
     capacities: Sequence[float],
     cores: Sequence[float],
+    other_tasks: Sequence[tuple[int, float]],
     rate: float,
     in_progress: float,
     most: Sequence[tuple[int, float]],

@@ -9,12 +9,16 @@ rate of each member has a closed form, so the marginal cost is the only unknown.
 At the operating point, slow cores stay idle while fast cores have spare capacity, and large members run at a higher
 utilisation than small members. Distributing requests in proportion to capacity is optimal only under high load; under
 low load, such a distribution increases the response time.
+
+Beside ``k`` runnable tasks of other programs, a request takes ``max(m, k + 1) / (m * a * (1 - p ** q))`` seconds, where
+``q`` is ``m - k``, but at least 1. If the tasks occupy all cores but one, or all, the formula is exact (processor
+sharing with permanent customers).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +32,7 @@ _ACCURACY: Final = 1e-3  # relative to the wanted rate or load
 _STEPS: Final = 60  # of the bisection, at most
 #: For the native extension
 SEARCH_LIMITS: Final = (MAX_UTILISATION, _ACCURACY, _STEPS)
+NO_TASKS: Final[Mapping[int, float]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +44,39 @@ class OperatingPoint:
 
 
 def operating_point(
-    capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
+    capacities: Sequence[float],
+    cores: Sequence[float],
+    rate: float,
+    in_progress: float = math.inf,
+    other_tasks: Mapping[int, float] = NO_TASKS,
 ) -> OperatingPoint:
     """Return the best split of ``rate`` requests/s across members that can serve ``capacities`` (requests/s, above 0).
 
     ``cores`` may contain fractions, because CPU quotas can be fractional; a fraction below one counts as one core. If
     ``rate`` exceeds the total capacity, it is split in the same proportions as the highest rate that the pool can
     serve. ``in_progress`` is the maximum number of requests in progress in the whole pool. There is such a maximum if
-    each client waits for a response before its next request.
+    each client waits for a response before its next request. ``other_tasks`` contains the runnable tasks of other
+    programs on the hosts of some members, by place.
     """
     if not AVAILABLE:
-        return python_operating_point(capacities, cores, rate, in_progress)
-    rates, loads = lbdns_native.operating_point(capacities, cores, rate, in_progress, *SEARCH_LIMITS)
+        return python_operating_point(capacities, cores, rate, in_progress, other_tasks)
+    tasks = list(other_tasks.items())
+    rates, loads = lbdns_native.operating_point(capacities, cores, tasks, rate, in_progress, *SEARCH_LIMITS)
     return OperatingPoint(tuple(rates), tuple(loads))
 
 
 def python_operating_point(
-    capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
+    capacities: Sequence[float],
+    cores: Sequence[float],
+    rate: float,
+    in_progress: float = math.inf,
+    other_tasks: Mapping[int, float] = NO_TASKS,
 ) -> OperatingPoint:
     """Return the same numbers as ``operating_point``, without the native extension."""
-    servers = [_server(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
+    servers = [
+        _server(capacity, parallel_requests(m), other_tasks.get(i, 0.0))
+        for i, (capacity, m) in enumerate(zip(capacities, cores, strict=True))
+    ]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
     if wanted <= 0:
         return OperatingPoint((0.0,) * len(servers), (0.0,) * len(servers))
@@ -101,16 +119,18 @@ def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 
-def _server(capacity: float, m: float) -> tuple[float, float, float, float]:
+def _server(capacity: float, m: float, other_tasks: float) -> tuple[float, float, float, float]:
     """Return an item for ``_split``, which contains what every step of the search needs."""
-    return capacity, m, (m - 1) / 2, 1 / m
+    q = max(1.0, m - other_tasks)
+    return capacity, max(m, 1 + other_tasks), (q - 1) / 2, 1 / q
 
 
 def _split(servers: Sequence[tuple[float, float, float, float]], cost: float) -> OperatingPoint:
     """Return the operating point at which the marginal cost of one more request/s is ``cost`` seconds at every member.
 
-    ``servers`` lists capacity, m, (m - 1) / 2 and 1 / m for each member, where m is the number of parallel requests.
-    The function solves cost * capacity / m = (1 + (m - 1) * x) / (1 - x) ** 2 for x, where x = p ** m.
+    ``servers`` lists capacity, m, (q - 1) / 2 and 1 / q for each member, where m is the number of tasks that share the
+    cores with a request that arrives alone, but at least the number of parallel requests. Without other tasks, q is m.
+    The function solves cost * capacity / m = (1 + (q - 1) * x) / (1 - x) ** 2 for x, where x = p ** q.
     """
     rates: list[float] = []
     loads: list[float] = []

@@ -9,6 +9,10 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 
 #define SECTION(name) __attribute__((section(name), used))
+// A word at any address. __builtin_memcpy would read single bytes
+#define WORD(address) (*(u64 *)(address))
+#define SHORT(address) (*(u16 *)(address))
+
 // Makes the compiler forget what it knows about a value, so that it keeps the checks that the verifier needs
 #define OPAQUE(value) __asm__ volatile("" : "+r"(value))
 #define INLINE static inline __attribute__((always_inline))
@@ -44,16 +48,17 @@ static u32 (*const processor_id)(void) = (void *)8;
 static long (*const adjust_head)(struct xdp_context *context, int delta) = (void *)44;
 static long (*const adjust_tail)(struct xdp_context *context, int delta) = (void *)65;
 
+// The headers need no padding. They are read at any offset, since processors with XDP allow it.
 struct ethernet {
-    u8 destination[6];
-    u8 source[6];
+    u16 destination[3];
+    u16 source[3];
     u16 type;
-} __attribute__((packed));
+};
 
 struct vlan_tag {
     u16 control; // priority, drop eligible indicator, id
     u16 type;
-} __attribute__((packed));
+};
 
 struct ipv4 {
     u8 version_and_length;
@@ -66,7 +71,7 @@ struct ipv4 {
     u16 checksum;
     u32 source;
     u32 destination;
-} __attribute__((packed));
+};
 
 struct ipv6 {
     u32 version_and_label;
@@ -75,16 +80,16 @@ struct ipv6 {
     u8 hop_limit;
     u32 source[4];
     u32 destination[4];
-} __attribute__((packed));
+};
 
 struct udp {
     u16 source;
     u16 destination;
     u16 length;
     u16 checksum;
-} __attribute__((packed));
+};
 
 struct dns {
     u16 id;
     u8 head[10]; // flags and section counts
-} __attribute__((packed));
+};

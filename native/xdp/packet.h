@@ -56,7 +56,7 @@ INLINE int read_ipv4(struct xdp_context *context, struct packet *packet, struct 
     packet->udp_length = length - sizeof(*ip);
     packet->dns_at = packet->header_at + sizeof(*ip) + sizeof(struct udp);
     packet->family = to->family = 4;
-    __builtin_memcpy(to->address, &ip->destination, 4);
+    *(u32 *)to->address = ip->destination;
     packet->client[0] = ip->source;
     packet->sum = (u64)ip->source + ip->destination;
     return length >= sizeof(*ip);
@@ -70,9 +70,8 @@ INLINE int read_ipv6(struct xdp_context *context, struct packet *packet, struct 
     if ((ip->version_and_label & 0xf0) != 0x60 || ip->next_header != 17) {
         return 0;
     }
-    u64 source[2], destination[2];
-    __builtin_memcpy(source, ip->source, 16);
-    __builtin_memcpy(destination, ip->destination, 16);
+    u64 source[2] = {WORD(ip->source), WORD(ip->source + 2)};
+    u64 destination[2] = {WORD(ip->destination), WORD(ip->destination + 2)};
     // No multicast, loopback, unspecified or IPv4-mapped source
     if ((source[0] & 0xff) == 0xff || source[0] == 0 || (source[0] == destination[0] && source[1] == destination[1])) {
         return 0;
@@ -80,7 +79,8 @@ INLINE int read_ipv6(struct xdp_context *context, struct packet *packet, struct 
     packet->udp_length = NETWORK_ORDER(ip->payload_length);
     packet->dns_at = packet->header_at + sizeof(*ip) + sizeof(struct udp);
     packet->family = to->family = 6;
-    __builtin_memcpy(to->address, destination, 16);
+    WORD(to->address) = destination[0];
+    WORD(to->address + 8) = destination[1];
     packet->client[0] = source[0];
     packet->client[1] = source[1];
     packet->sum = halves(source[0]) + halves(source[1]) + halves(destination[0]) + halves(destination[1]);
@@ -126,9 +126,6 @@ INLINE int is_ours(struct xdp_context *context, const struct packet *packet, str
     if (!ours || (void *)(ethernet + 1) > end(context)) {
         return 0;
     }
-    u32 mac;
-    u16 rest;
-    __builtin_memcpy(&mac, ethernet->destination, 4);
-    __builtin_memcpy(&rest, ethernet->destination + 4, 2);
-    return mac == *(const u32 *)ours->mac && rest == *(const u16 *)(ours->mac + 4);
+    const u16 *mac = ethernet->destination;
+    return mac[0] == ours->mac[0] && mac[1] == ours->mac[1] && mac[2] == ours->mac[2];
 }

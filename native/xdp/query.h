@@ -16,10 +16,8 @@ INLINE u64 read_dns_header(struct xdp_context *context, const struct packet *pac
     if ((void *)(dns + 1) > end(context) || NETWORK_ORDER(udp->length) != packet->udp_length) {
         return 0;
     }
-    u64 head;
-    u16 additional;
-    __builtin_memcpy(&head, dns->head, 8);
-    __builtin_memcpy(&additional, dns->head + 8, 2);
+    u64 head = WORD(dns->head);
+    u16 additional = SHORT(dns->head + 8);
     // All but RD, AD and CD: no flags, one question, no answer, no authority
     if ((head & 0xffffffffffffcffeull) != 0x01000000ull || additional & NETWORK_ORDER(0xfffe)) {
         return 0;

@@ -13,10 +13,12 @@ INLINE int write_headers(struct xdp_context *context, const struct configuration
     if ((void *)(ethernet + 1) > end(context)) {
         return 0;
     }
-    u8 mac[6];
-    __builtin_memcpy(mac, ethernet->destination, 6);
-    __builtin_memcpy(ethernet->destination, ethernet->source, 6);
-    __builtin_memcpy(ethernet->source, mac, 6);
+#pragma unroll
+    for (int n = 0; n < 3; n++) {
+        u16 part = ethernet->destination[n];
+        ethernet->destination[n] = ethernet->source[n];
+        ethernet->source[n] = part;
+    }
     void *header = start(context) + packet->header_at;
     if (packet->family == 4) {
         struct ipv4 *ip = header;
@@ -39,10 +41,11 @@ INLINE int write_headers(struct xdp_context *context, const struct configuration
     if ((void *)(ip + 1) > end(context)) {
         return 0;
     }
-    u32 source[4];
-    __builtin_memcpy(source, ip->source, 16);
-    __builtin_memcpy(ip->source, ip->destination, 16);
-    __builtin_memcpy(ip->destination, source, 16);
+    u64 source[2] = {WORD(ip->source), WORD(ip->source + 2)};
+    WORD(ip->source) = WORD(ip->destination);
+    WORD(ip->source + 2) = WORD(ip->destination + 2);
+    WORD(ip->destination) = source[0];
+    WORD(ip->destination + 2) = source[1];
     ip->version_and_label = 0x60;
     ip->payload_length = NETWORK_ORDER(udp_length);
     ip->hop_limit = configuration->hop_limit;
@@ -134,7 +137,8 @@ INLINE int write_answer(struct xdp_context *context, const struct configuration 
     udp->source = udp->destination;
     udp->destination = port;
     udp->length = NETWORK_ORDER(udp_length);
-    __builtin_memcpy(dns->head, variant->head, sizeof(dns->head));
+    WORD(dns->head) = WORD(variant->head);
+    SHORT(dns->head + 8) = SHORT(variant->head + 8);
     u64 sum = packet->sum + NETWORK_ORDER(17) + udp->length + udp->length + udp->source + udp->destination;
     sum += dns->id + variant->head_sum + question_sum;
     sum += tail_at & 1 ? swapped(variant->tail_sum) : variant->tail_sum;

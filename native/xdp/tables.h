@@ -20,7 +20,7 @@ struct address_key {
 };
 
 struct address {
-    u8 mac[6];
+    u16 mac[3];
     u16 unused;
 };
 

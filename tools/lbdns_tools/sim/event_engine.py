@@ -14,8 +14,8 @@ from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_agents import ReportScorer, SimulatedReports
 from lbdns_tools.sim.simulated_dns import SimulatedLookups
 from lbdns_tools.sim.simulated_requests import (
+    ALL_WORKLOADS,
     NO_CLIENT,
-    WORKLOADS,
     ClosedClients,
     LookUp,
     RequestArrivals,
@@ -45,7 +45,7 @@ class _SimulationRun:
         self._calendar = EventCalendar()
         self._lookups = SimulatedLookups(scenario, policy, seed, self._servers)
         self._reports = SimulatedReports(scenario, self._servers, self._lookups, reports, scorer)
-        workload = WORKLOADS[scenario.workload]
+        workload = ALL_WORKLOADS[scenario.workload]
         rate = scenario.rate if scenario.rate is not None else scenario.load * scenario.capacity / workload.mean
         self._size = workload.draw(sizes)
         self._arrivals = RequestArrivals(rate, scenario.arrivals, arrivals)

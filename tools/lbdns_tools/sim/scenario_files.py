@@ -14,7 +14,7 @@ from lbdns.scores.score import Term
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.sim import scenario_parsers
-from lbdns_tools.sim.simulated_requests import WORKLOADS
+from lbdns_tools.sim.simulated_requests import ALL_WORKLOADS
 from lbdns_tools.sim.simulation_scenario import BACKLOG, WORKERS, Scenario, ServerSpec, SimulatedClients
 
 _DEFAULT: Final = Scenario(())
@@ -32,7 +32,7 @@ def read_farm(path: Path) -> tuple[Scenario, ...]:
         requests.wrong("rate", "rate and load cannot be combined")
     base = Scenario(
         servers=servers,
-        workload=requests.one_of("workload", _DEFAULT.workload, WORKLOADS),
+        workload=requests.one_of("workload", _DEFAULT.workload, ALL_WORKLOADS),
         rate=rate,
         clients=_clients(requests),
         client_sites=_client_sites(requests, [server.site for server in servers]),

@@ -13,7 +13,7 @@ from lbdns.text.suggestions import nearest
 from lbdns_agent.alarm_conditions import parse_alarm_condition
 from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_tools.sim.simulated_dns import ORACLE, SITE_RULES
-from lbdns_tools.sim.simulated_requests import WORKLOADS
+from lbdns_tools.sim.simulated_requests import ALL_WORKLOADS
 from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, ServerSpec, SimulatedClients, Slowdown, Surge
 
 _NUMBER: Final = r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
@@ -186,7 +186,7 @@ def parse_loads(text: str) -> tuple[float, ...]:
 
 
 def parse_workloads(text: str) -> tuple[str, ...]:
-    return _each_of(text, "workload", WORKLOADS)
+    return _each_of(text, "workload", ALL_WORKLOADS)
 
 
 def parse_policies(text: str) -> tuple[str, ...]:

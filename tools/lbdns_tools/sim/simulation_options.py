@@ -75,7 +75,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     # Which requests
     _list(
         "--workload workloads",
-        "html|cgi|mix|lognormal",
+        "html|cgi|mix|lognormal|page",
         parsers.parse_workloads,
         "Comma-separated workloads (distributions of request sizes). [default: mix]",
     ),

@@ -113,7 +113,7 @@ class Scenario:
     """All settings of a simulation run except the policy and the seed. Times are in virtual seconds since the start."""
 
     servers: tuple[ServerSpec, ...]
-    workload: str = "mix"  # a key of WORKLOADS
+    workload: str = "mix"  # a key of ALL_WORKLOADS
     load: float = 0.85  # share of all servers' capacity; for open clients and caches
     rate: float | None = None  # requests/s instead of ``load``
     clients: SimulatedClients = field(default_factory=SimulatedClients)

@@ -152,7 +152,7 @@ def test_the_report(tmp_path: Path) -> None:
     rows = [dict(zip(steady.columns, row, strict=True)) for row in steady.rows if "best" in row]
     assert [cast(float, row["p95 / round robin's"]) for row in rows] == pytest.approx([0.25] * len(every))
     assert [row["report interval s"] for row in rows] == sorted(each.interval for each in every)
-    assert "three round trips" in words_of(sections)
+    assert "two round trips" in words_of(sections)
     assert draw(sections, tmp_path) == [
         "far-connection-throughput", "far-connection-p95", "far-webstone-throughput", "far-webstone-p95",
         "far-reports-steady", "far-reports-crowd",

@@ -27,9 +27,9 @@ HEADINGS: Final = {
 }
 DISTANCE_WORDS: Final = (
     "Each direction takes half of a round trip, and loses the given share of its packets: those of clients, of the DNS "
-    "server, and the agents' reports. A request with a look-up of its own waits for three round trips (look-up, "
-    "connection, response), a request to a known address for two. Clients repeat a lost query after 2 s, and the "
-    "kernel repeats a lost SYN after 1 s."
+    "server, and the agents' reports. A request waits for two round trips (connection and response), and a look-up for "
+    "another one, which is not part of the response time. Clients repeat a lost query after 2 s, and the kernel "
+    "repeats a lost SYN after 1 s."
 )
 REPORT_WORDS: Final = (
     "All packets have a round trip of 20 ms. The conditions apply to reports only. Round robin does not use reports, "

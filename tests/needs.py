@@ -103,7 +103,8 @@ def missing(
     if xdp and not _XDP_OBJECT.exists():
         found.append(Need("the XDP program", "run `make xdp`, which needs clang", optional=not _which("clang")))
     if xdp and not _can_load_programs():
-        found.append(Need("bpf(2)", "run `make test` as root with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON"))
+        how = "run `make test` as root with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, where the kernel permits it"
+        found.append(Need("bpf(2)", how, optional=True))
     if ipv6 and not _has_ipv6_loopback():
         found.append(Need("IPv6 on the loopback", "run `sysctl net.ipv6.conf.lo.disable_ipv6=0` as root"))
     return found

@@ -275,14 +275,11 @@ def water_level(loads: Sequence[float], widths: Sequence[float], amount: float) 
 
     ``amount`` and all ``widths`` are positive; there is at least one member.
     """
-    total_load = total_width = 0.0
-    level = 0.0
-    for own_level, load, width in sorted(
-        (load / width, load, width) for load, width in zip(loads, widths, strict=True)
-    ):
-        if total_width and level <= own_level:
-            break
-        total_load += load
-        total_width += width
-        level = (amount + total_load) / total_width
-    return level
+    members = [(load / width, load, width) for load, width in zip(loads, widths, strict=True)]
+    while True:
+        # Without the members above the level, it falls: none of them can belong to the result
+        level = (amount + sum([load for _, load, _ in members])) / sum([width for _, _, width in members])
+        below = [member for member in members if member[0] < level]
+        if len(below) == len(members) or not below:
+            return level
+        members = below

@@ -21,7 +21,7 @@ use crate::tables::lock;
 use crate::{answer_table, cookies, datagram_batch, family_affinity, rate_limiter, retransmission_cache, siphash};
 
 /// The version of the interface to Python; `lbdns.answering.plane` rejects extensions with another version.
-const INTERFACE: u32 = 7;
+const INTERFACE: u32 = 8;
 
 type Parts = (Vec<u8>, Vec<u8>);
 

@@ -22,7 +22,7 @@ impl<'py> FromPyObject<'py> for Column {
     }
 }
 
-fn adding(py: Python<'_>) -> Adding {
+pub fn adding(py: Python<'_>) -> Adding {
     if py.version_info() >= (3, 12) {
         Adding::Compensated
     } else {
@@ -38,25 +38,34 @@ fn require_equal(lengths: &[usize]) -> PyResult<()> {
     Err(PyValueError::new_err(format!("the columns must have the same length, not {lengths:?}")))
 }
 
+/// The limits of the search for the operating point, in the order of `SEARCH_LIMITS`.
+type Limits = (f64, f64, u32, f64, usize, usize, (f64, f64));
+
+/// Raises ValueError if a sample would have no members.
+fn search_limits(limits: Limits) -> PyResult<SearchLimits> {
+    let (max_utilisation, accuracy, steps, narrowest, sample, stride, around) = limits;
+    if sample == 0 {
+        return Err(PyValueError::new_err("a sample must have members"));
+    }
+    Ok(SearchLimits { max_utilisation, accuracy, steps, narrowest, sample, stride, around })
+}
+
 /// Return each member's ideal requests/s, and the resulting requests in progress.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)]
 fn operating_point(
     py: Python<'_>,
     capacities: Column,
     cores: Column,
     rate: f64,
     in_progress: f64,
-    max_utilisation: f64,
-    accuracy: f64,
-    steps: u32,
+    search: Limits,
 ) -> PyResult<(Vec<f64>, Vec<f64>)> {
     let (Column(capacities), Column(cores)) = (capacities, cores);
     require_equal(&[capacities.len(), cores.len()])?;
     if !capacities.iter().all(|capacity| *capacity > 0.0) {
         return Err(PyValueError::new_err("every capacity must be above 0"));
     }
-    let limits = SearchLimits { max_utilisation, accuracy, steps };
+    let limits = search_limits(search)?;
     Ok(planning_arithmetic::operating_point(&capacities, &cores, rate, in_progress, &limits, adding(py)))
 }
 
@@ -126,7 +135,7 @@ fn level_filling(
     rate: f64,
     in_progress: f64,
     most: Vec<(usize, f64)>,
-    search: (f64, f64, u32),
+    search: Limits,
     filling: (f64, f64, f64, Option<f64>),
 ) -> PyResult<Vec<f64>> {
     let size = loads.0.len();
@@ -137,8 +146,7 @@ fn level_filling(
     if most.iter().any(|(member, _)| *member >= size) {
         return Err(PyValueError::new_err("a limit must belong to a member"));
     }
-    let (max_utilisation, accuracy, steps) = search;
-    let search = SearchLimits { max_utilisation, accuracy, steps };
+    let search = search_limits(search)?;
     let (expected, min_share, min_utilisation, half_corrected) = filling;
     let limits = FillingLimits { expected, min_share, min_utilisation, half_corrected, most };
     let adding = adding(py);

@@ -276,10 +276,12 @@ def water_level(loads: Sequence[float], widths: Sequence[float], amount: float) 
     ``amount`` and all ``widths`` are positive; there is at least one member.
     """
     members = [(load / width, load, width) for load, width in zip(loads, widths, strict=True)]
-    while True:
+    level = 0.0
+    while members:
         # Without the members above the level, it falls: none of them can belong to the result
         level = (amount + sum([load for _, load, _ in members])) / sum([width for _, _, width in members])
         below = [member for member in members if member[0] < level]
-        if len(below) == len(members) or not below:
-            return level
+        if len(below) == len(members):
+            break
         members = below
+    return level

@@ -12,7 +12,7 @@ PROJECTS := agent/pyproject.toml pyproject.toml tools/pyproject.toml
 # Debian packages of the programs that the lab runs (without Pound, which Debian 12 lacks)
 LAB_PACKAGES := apache2 haproxy iproute2 nginx-light openssl perl-base unbound
 # Debian packages of the programs that the tests run
-DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils caddy chromium knot-dnsutils ldnsutils nsd \
+DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils caddy chromium clang knot-dnsutils ldnsutils nsd \
 	dnsperf gdnsd knot libfaketime pdns-backend-bind pdns-server prometheus \
 	curl dnsmasq-base fish gcc groff-base httperf iputils-ping jq libc-bin musl-tools nats-server procps rpm util-linux wrk zsh
 
@@ -20,8 +20,13 @@ DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils caddy chro
 export PATH := $(PATH):$(HOME)/.cargo/bin
 NATIVE := $(if $(shell PATH='$(PATH)' command -v cargo),$(VENV)/.native)
 
+# The program that answers in the kernel is built and tested too if clang is found. It needs no headers and no libraries
+CLANG ?= clang
+XDP_OBJECT := lbdns/server/xdp/answers.o
+XDP := $(if $(shell command -v $(CLANG)),$(XDP_OBJECT))
+
 # Debian packages of the programs that build and check what users install
-PACKAGING_PACKAGES := iproute2 mmdebstrap openssh-client qemu-user-static systemd-container
+PACKAGING_PACKAGES := clang iproute2 mmdebstrap openssh-client qemu-user-static systemd-container
 PACKAGING := PYTHONPATH=packaging $(BIN)/python -m lbdns_packaging
 MACHINES := PYTHONPATH=packaging $(BIN)/python -m lbdns_machines
 
@@ -31,7 +36,7 @@ PYTEST_OPTIONS ?=
 TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format venv native install lock lab-quick faults faults-quick soak \
+.PHONY: help demo test lint format venv native xdp no-clang install lock lab-quick faults faults-quick soak native-sanitize \
 	dist packages packages-check image-check machines machines-quick machines-upgrades machines-cgroups deps-debian deps-lab deps-packaging debian-packages check-python clean
 
 help: ## list the targets
@@ -40,7 +45,7 @@ help: ## list the targets
 demo: $(VENV)/.runtime ## run a complete farm on the loopback and print commands to try
 	@$(BIN)/lbdns demo
 
-test: lint $(NATIVE) ## run lint, then all tests in parallel (PYTEST_OPTIONS='-k name' selects some)
+test: lint $(NATIVE) $(XDP) ## run lint, then all tests in parallel (PYTEST_OPTIONS='-k name' selects some)
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --retry-alone 6 --durations 15 $(PYTEST_OPTIONS)
 
 lab-quick: $(VENV)/.dev ## run the shortest lab study, about 4 minutes on an otherwise idle machine (as root)
@@ -76,7 +81,17 @@ venv: $(VENV)/.runtime ## only build .venv, with the dependencies of the program
 # makes must not install into one .venv at the same time; the second one finds the stamp of the first.
 ALONE := $(if $(shell command -v flock),flock Makefile)
 
-native: $(VENV)/.native ## build the native extension, which makes lbdns answer faster (needs cargo)
+native: $(VENV)/.native $(or $(XDP),no-clang) ## build the native extension, which makes lbdns answer faster (needs cargo)
+
+xdp: $(XDP_OBJECT) ## build the XDP program, which answers in the kernel (needs clang)
+
+no-clang:
+	@echo "lbdns: clang not found: the XDP program is not built (on Debian: apt-get install clang, then make xdp)"
+
+# For little-endian processors, and with the instructions of Linux 5.10. The verifier accepts the code of clang 14 and 19
+$(XDP_OBJECT): $(wildcard native/xdp/*.c native/xdp/*.h)
+	@command -v $(CLANG) > /dev/null || { echo "lbdns: the XDP program needs clang: apt-get install clang" >&2; exit 2; }
+	@$(CLANG) -O2 -target bpfel -mcpu=v2 -Wall -Wextra -Werror -c native/xdp/answers.c -o $@
 
 $(VENV)/.runtime: requirements.lock $(PROJECTS) | check-python
 	@$(ALONE) $(MAKE) --no-print-directory STAMP=$@ LOCK=requirements.lock THEN='$(INSTALL_SELF)' install
@@ -96,6 +111,13 @@ $(VENV)/.native: $(wildcard native/*.toml native/Cargo.lock native/src/*.rs) $(V
 	@echo "lbdns: building the native extension ..."
 	@# maturin is a program of .venv, which must be in PATH
 	@PATH='$(abspath $(BIN)):$(PATH)' $(ALONE) $(PIP) install --quiet --no-build-isolation --no-deps ./native && touch $@
+
+SANITIZERS := address thread
+native-sanitize: ## run the Rust tests with the address and thread sanitizers, 5 minutes (needs nightly Rust with rust-src)
+	for each in $(SANITIZERS); do \
+	    (cd tests/native && RUSTFLAGS="-Zsanitizer=$$each" cargo +nightly test --release --locked --tests -Zbuild-std \
+	        --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir ../../build/native-$$each) || exit 1; \
+	done
 
 install:
 	@set -e; \
@@ -188,5 +210,5 @@ machines-cgroups: packages ## compare the agent's metrics with control groups of
 	$(MACHINES) control-groups --out build/machines-cgroups
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(XDP_OBJECT) *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,6 +22,7 @@ import pytest
 MARK: Final = "needs"
 #: Every reason begins so; the summary at the end of a run collects them by it.
 REASON_PREFIX: Final = "needs "
+_XDP_OBJECT: Final = Path(__file__).parents[1] / "lbdns" / "server" / "xdp" / "answers.o"
 #: Servers and tools of the administrator live where an ordinary user's PATH doesn't look.
 _SYSTEM_FOLDERS: Final = f"/usr/sbin:/sbin:{Path.home() / '.cargo' / 'bin'}"
 
@@ -48,15 +49,17 @@ def needs(
     cpu_groups: bool = False,
     native: bool = False,
     fuzzer: bool = False,
+    xdp: bool = False,
 ) -> pytest.MarkDecorator:
     """Return a mark that declares the programs that a test runs, and the test's other requirements.
 
     ``ipv6`` is the IPv6 loopback, ``cpu_groups`` are control groups with a CPU quota (version 1), and ``fuzzer`` is
-    a coverage-guided fuzzer.
+    a coverage-guided fuzzer. ``xdp`` is the XDP program, and the capabilities to load it.
     """
     return pytest.mark.needs(
-        *programs, root=root, namespaces=namespaces, ipv6=ipv6, cpu_groups=cpu_groups, native=native, fuzzer=fuzzer
-    )
+        *programs, root=root, namespaces=namespaces, ipv6=ipv6, cpu_groups=cpu_groups, native=native, fuzzer=fuzzer,
+        xdp=xdp,
+    )  # fmt: skip
 
 
 def program(name: str) -> str:
@@ -76,6 +79,7 @@ def missing(
     cpu_groups: bool = False,
     native: bool = False,
     fuzzer: bool = False,
+    xdp: bool = False,
 ) -> list[Need]:
     """Return the requirements that this machine does not meet, programs first."""
     found = [Need(name, "run `make deps-debian` as root") for name in programs if not _which(name)]
@@ -96,6 +100,11 @@ def missing(
         )
     if fuzzer and not importlib.util.find_spec("atheris"):
         found.append(Need("atheris", "run `.venv/bin/pip install atheris`", optional=True))
+    if xdp and not _XDP_OBJECT.exists():
+        found.append(Need("the XDP program", "run `make xdp`, which needs clang", optional=not _which("clang")))
+    if xdp and not _can_load_programs():
+        how = "run `make test` as root with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, where the kernel permits it"
+        found.append(Need("bpf(2)", how, optional=True))
     if ipv6 and not _has_ipv6_loopback():
         found.append(Need("IPv6 on the loopback", "run `sysctl net.ipv6.conf.lo.disable_ipv6=0` as root"))
     return found
@@ -131,6 +140,18 @@ def _has_ipv6_loopback() -> bool:
 def _has_cpu_groups() -> bool:
     folders = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct")
     return all(os.access(folder, os.W_OK) and os.path.exists(f"{folder}/cgroup.procs") for folder in folders)
+
+
+@cache
+def _can_load_programs() -> bool:
+    from lbdns.server.xdp import bpf_calls  # the agent's tests run where only the agent is installed
+
+    array = bpf_calls.MapDefinition(2, 4, 8, 1, 0)
+    try:
+        os.close(bpf_calls.create_map("lbdns_test", array))
+    except OSError:
+        return False
+    return True
 
 
 @cache

@@ -92,9 +92,13 @@ class NatsClient(Client):
                 self._on_refusal(self._server, "messages arrive faster than lbdns processes them; some are dropped")
             return
         text = error_text(error)
+        if isinstance(error, ConnectionResetError) and self.is_connecting:
+            # A server that refuses credentials may close the connection so early that its reason gets lost
+            text = "the server closed the connection during the login; check the user and the password, token or nkey"
         refused = _REFUSED.search(str(error))
         if refused is None:
-            self._last = text
+            if not (self.is_closed and self._last):  # closing a connection that the server has reset fails once more
+                self._last = text
         elif (key := (refused[1].lower(), refused[2].lower())) not in self.refused:
             self.refused[key] = text
             self._on_refusal(self._server, text)

@@ -12,7 +12,14 @@ from functools import partial
 
 from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.guard_rails.guard_rails import Guard, GuardRails
-from lbdns.choosing.guard_rails.spare_capacity import needed_despite_alarm, raised_ramps, spare, total_demand
+from lbdns.choosing.guard_rails.spare_capacity import (
+    ALARM_MARGIN,
+    MARGIN,
+    needed_despite_alarm,
+    raised_ramps,
+    spare,
+    total_demand,
+)
 from lbdns.choosing.liveness_tracker import LivenessTracker
 from lbdns.choosing.observed_pool import ObservedPool
 from lbdns.choosing.reported_values import loads
@@ -135,7 +142,8 @@ class Candidates:
         if not ramps:
             return ramps
         capacity, candidates = self._pool.observed_capacities(), self.liveness.candidates
-        return raised_ramps(ramps, candidates, capacity, self._demand(candidates, capacity, now))
+        margin = ALARM_MARGIN if "alarm" in self.liveness.states else MARGIN
+        return raised_ramps(ramps, candidates, capacity, self._demand(candidates, capacity, now), margin)
 
     def _needed_despite_alarm(self, liveness: Liveness, forced: Sequence[ForcedState], now: float) -> list[int]:
         if "alarm" not in liveness.states:
@@ -150,7 +158,10 @@ class Candidates:
         others, capacity = liveness.candidates, self._pool.observed_capacities()
         horizon = HORIZON * self._pool.interval
         demand = self._demand((*alarmed, *others), capacity, now)
-        return needed_despite_alarm(alarmed, others, loads(self._pool.metrics, capacity), capacity, demand, horizon)
+        load = list(loads(self._pool.metrics, capacity))
+        for i, tasks in self._pool.other_tasks().items():
+            load[i] = max(0.0, load[i] - tasks)
+        return needed_despite_alarm(alarmed, others, load, capacity, demand, horizon)
 
     def _can_spare(self, suspended: Sequence[int], others: Sequence[int], minimum: float, now: float) -> list[int]:
         # An operator's weight changes a member's share, not what the others can carry

@@ -48,6 +48,9 @@ class MemberObservations(Protocol):
     def available_share(self, cores: float) -> float:
         """Return the share of its capacity that other programs on its host leave to it (see ``Contention``)."""
 
+    def other_tasks(self, cores: float) -> float:
+        """Return the number of other programs' runnable tasks on its host (see ``Contention``)."""
+
 
 class ObservedColumns:
     """The values that a pool's plans need of all members, in the pool's order.

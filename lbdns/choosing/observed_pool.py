@@ -73,6 +73,10 @@ class ObservedMember:
         """Return the share of its capacity that other programs on its host leave to it (see ``Contention``)."""
         return self.contention.available_share(cores)
 
+    def other_tasks(self, cores: float) -> float:
+        """Return the number of other programs' runnable tasks on its host (see ``Contention``)."""
+        return self.contention.other_tasks(cores)
+
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
         """Return ``metrics``. If only ``busy_workers`` is missing, add its last known value, provided it is still
         valid.
@@ -121,6 +125,7 @@ class ObservedPool:
         self._costs = [member.request_cost for member in self.members]
         self._cores: list[float] | None = None
         self._shares = [1.0] * len(self.members)  # see ``available_shares``
+        self._other_tasks: dict[int, float] = {}
         self._shares_outdated: set[int] = set()
         self._waiting: list[tuple[int, Reading]] = []  # new readings in ``_scanned``, the last one first
         self._scanned: Snapshot | None = None
@@ -241,11 +246,23 @@ class ObservedPool:
 
     def available_shares(self) -> Sequence[float]:
         """Return the share of each member's capacity that other programs on its host leave to it (above 0)."""
-        cores = self.cores
-        for i in self._shares_outdated:
-            self._shares[i] = self.members[i].available_share(cores[i])
-        self._shares_outdated.clear()
+        self._update_contention()
         return self._shares
+
+    def other_tasks(self) -> Mapping[int, float]:
+        """Return the number of other programs' runnable tasks on the hosts of the members that have any."""
+        self._update_contention()
+        return self._other_tasks
+
+    def _update_contention(self) -> None:
+        cores, members, other_tasks = self.cores, self.members, self._other_tasks
+        for i in self._shares_outdated:
+            self._shares[i] = members[i].available_share(cores[i])
+            if tasks := members[i].other_tasks(cores[i]):
+                other_tasks[i] = tasks
+            else:
+                other_tasks.pop(i, None)
+        self._shares_outdated.clear()
 
     def request_rates(self, capacity: Sequence[float], margin: float = RATE_MARGIN) -> list[float | None]:
         """Return each member's average requests/s, at most ``margin`` times its ``capacity``; None if unknown."""

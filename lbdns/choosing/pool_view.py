@@ -44,6 +44,8 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
             available_shares=pool.available_shares(),
             alarmed=_alarmed(candidates.liveness),
             ramps=candidates.ramps(now),
+            # The caller may keep the view after the pool's next observation
+            other_tasks=dict(pool.other_tasks()),
         ),
         interval=interval,
         # If no member counts requests, the answers are the only measure

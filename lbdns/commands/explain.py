@@ -149,6 +149,8 @@ def _member(member: Mapping[str, Any], now: float) -> Iterator[Text]:
         notes.append("is not selected")
     # Only values that differ from the default
     notes += [f"{key} {float(member[key]):g}" for key in ("left", "ramp", "weight") if float(member[key]) != 1.0]
+    if tasks := float(member.get("other_tasks", 0.0)):  # absent in older servers
+        notes.append(f"other tasks {tasks:g}")
     yield line.append("".join(f"; {note}" for note in notes if note))
 
 

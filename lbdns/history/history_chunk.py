@@ -4,6 +4,7 @@ Sans-I/O.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -20,6 +21,7 @@ from lbdns.history.history_sample import (
     ColumnGroup,
     ColumnRow,
     HistoryMoment,
+    packed_row,
 )
 
 TIME: Final = "time"  # a column of the server: Unix seconds
@@ -96,7 +98,7 @@ class HistoryChunk:
             none = [ABSENT] * len(names)
             for column in dict.fromkeys(chain.from_iterable(group.rows for group in groups)):
                 rows = [group.rows.get(column, none) for group in groups]
-                values = list(chain.from_iterable(zip(*rows, strict=True)))
+                values = _by_member([packed_row(column, row) for row in rows])
                 if any(x == x for x in values):
                     yield ChunkColumn(key[0], column, names, encode(values, exact=column in exact_columns))
         yield from self._alarms()
@@ -108,6 +110,14 @@ class HistoryChunk:
                 found.setdefault(pool, []).append((moment.groups[pool, ""].names.index(member), at, text))
         for pool, texts in found.items():
             yield ChunkColumn(pool, ALARM, self.moments[0].groups[pool, ""].names, encode_texts(texts))
+
+
+def _by_member(rows: Sequence[array[float]]) -> array[float]:
+    """Return each member's values for all times. ``rows`` contain the values of all members for one time each."""
+    found: array[float] = array(rows[0].typecode, bytes(rows[0].itemsize * len(rows) * len(rows[0])))
+    for at, row in enumerate(rows):
+        found[at :: len(rows)] = row
+    return found
 
 
 class Downsampler:

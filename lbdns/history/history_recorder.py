@@ -95,6 +95,7 @@ class HistoryRecorder:
     def _append(self, tier: HistoryTier, moment: HistoryMoment) -> None:
         if not retention(self.config)[tier.name]:
             return
+        moment.pack()
         chunk = self._chunks[tier.name]
         if not chunk.accepts(moment):
             self._full.append(chunk)

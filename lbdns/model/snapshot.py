@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -85,16 +85,50 @@ def read_reading(value: Any, now: float) -> Reading:
     return Reading(now - max(0.0, age), *fields, shadow, failed)
 
 
+class ReadingChanges:
+    """The members whose readings one snapshot has changed. ``next`` leads to the changes of the next snapshot.
+
+    Whoever holds the changes of a snapshot can thus find all later ones, and those that nobody holds are freed.
+    """
+
+    __slots__ = ("members", "next")
+
+    def __init__(self, members: Collection[str] = ()) -> None:
+        self.members = members  # full names
+        self.next: ReadingChanges | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The newest reading of every member that has ever reported, keyed by the member's full name.
 
     A full name, such as ``gandalf.hobbit``, is in lower case and has no final dot. ``version`` increases with every
-    snapshot that a source publishes.
+    snapshot that a source publishes. ``changes`` is None if the source does not record which readings have changed.
     """
 
     version: int = 0
     readings: Mapping[str, Reading] = field(default_factory=dict)
+    changes: ReadingChanges | None = field(default=None, repr=False, compare=False)
+
+
+def changed_members(before: Snapshot, after: Snapshot) -> list[str]:
+    """Return the full names of the members whose reading in ``after`` is not the same object as in ``before``.
+
+    Members without a reading in ``before`` are included. ``before`` must be an earlier snapshot of the same source. If
+    the source records changes, the time that this function takes depends on their number, not on that of the members.
+    """
+    known, current = before.readings.get, after.readings
+    return [name for name in _possibly_changed(before, after) if name in current and known(name) is not current[name]]
+
+
+def _possibly_changed(before: Snapshot, after: Snapshot) -> Iterable[str]:
+    found: dict[str, None] = {}
+    changes = before.changes
+    while changes is not None and changes is not after.changes:
+        changes = changes.next
+        if changes is not None:
+            found.update(dict.fromkeys(changes.members))
+    return after.readings if changes is None else found
 
 
 EMPTY_SNAPSHOT: Final = Snapshot()

@@ -280,6 +280,7 @@ def _members(
                 "charge": round(seen.charge + selections.counts[i] * view.multiplier, 3),
                 "credit": round(credits[i], 3),
                 "left": round(seen.available_share, 4),
+                "other_tasks": round(seen.other_tasks, 1),
                 "ramp": round(seen.ramp, 4),
                 "weight": chooser.pool.factor(member.full_name),
                 "probability": round(odds.get(i, 0.0), 6),

@@ -118,26 +118,31 @@ def spread(values: Sequence[float], members: Sequence[int], size: int) -> list[f
 class Filling:
     """The members that level filling considers, by column."""
 
-    loads: Sequence[float]
+    loads: Sequence[float]  # without other programs' tasks
     capacities: Sequence[float]  # usable, in requests/s
     cores: Sequence[float]
     alarmed: frozenset[int]  # indexes in the other columns
+    other_tasks: Mapping[int, float]  # by the same indexes
 
     @classmethod
     def of(cls, columns: MemberColumns, members: Sequence[int]) -> Filling:
-        alarmed = columns.alarmed
+        alarmed, loads, tasks = columns.alarmed, gathered(columns.loads, members), columns.other_tasks
+        other_tasks = {place: tasks[i] for place, i in enumerate(members) if i in tasks} if tasks else NO_LIMITS
+        for place, number in other_tasks.items():
+            loads[place] = max(0.0, loads[place] - number)
         return cls(
-            gathered(columns.loads, members),
+            loads,
             gathered(columns.usable_capacities, members),
             gathered(columns.cores, members),
             frozenset(place for place, i in enumerate(members) if i in alarmed) if alarmed else frozenset(),
+            other_tasks,
         )
 
     def with_member(self, at: int, load: float, capacity: float) -> Filling:
         """Return a copy in which one member has another load and another usable capacity."""
         loads, capacities = list(self.loads), list(self.capacities)
         loads[at], capacities[at] = load, capacity
-        return Filling(loads, capacities, self.cores, self.alarmed)
+        return Filling(loads, capacities, self.cores, self.alarmed, self.other_tasks)
 
 
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
@@ -187,8 +192,9 @@ def _filled(view: PoolView, members: Filling, most: Mapping[int, float] = NO_LIM
     if not NATIVE:
         return python_level_filling(members, requests, in_progress, limits, expected, corrected)
     filling = expected, MIN_SHARE, MIN_UTILISATION, corrected
+    tasks = list(members.other_tasks.items())
     return lbdns_native.level_filling(
-        loads, capacities, members.cores, requests, in_progress, list(limits.items()), SEARCH_LIMITS, filling
+        loads, capacities, members.cores, tasks, requests, in_progress, list(limits.items()), SEARCH_LIMITS, filling
     )
 
 
@@ -206,7 +212,7 @@ def python_level_filling(
     requests is corrected by half; None corrects all deviations fully. The native extension returns the same shares.
     """
     capacities = members.capacities
-    point = operating_point(capacities, members.cores, requests, in_progress)
+    point = operating_point(capacities, members.cores, requests, in_progress, members.other_tasks)
     least = MIN_SHARE * max(requests / sum(capacities), MIN_UTILISATION)
     widths = [
         floor if (floor := least * capacity) > rate else rate

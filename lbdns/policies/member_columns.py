@@ -28,6 +28,7 @@ class MemberView:
     available_share: float = 1.0  # share of its capacity that other programs on its host leave to it, above 0
     alarmed: bool = False  # it gives an alarm, but the other members cannot carry the load without it
     ramp: float = 1.0  # share of its weight during slow start, above 0; 1 when it has none
+    other_tasks: float = 0.0  # runnable tasks of other programs on its host, which its load may include
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class MemberColumns(Sequence[MemberView]):
     available_shares: Sequence[float]
     alarmed: Collection[int]
     ramps: Mapping[int, float]
+    other_tasks: Mapping[int, float]
     #: The requests/s that each member can serve alongside the other programs on its host, reduced during slow start
     usable_capacities: Sequence[float] = field(init=False)
 
@@ -71,6 +73,7 @@ class MemberColumns(Sequence[MemberView]):
             [member.available_share for member in kept],
             frozenset(i for i, member in enumerate(kept) if member.alarmed),
             {i: member.ramp for i, member in enumerate(kept) if member.ramp != 1.0},
+            {i: member.other_tasks for i, member in enumerate(kept) if member.other_tasks},
         )
 
     def __len__(self) -> int:
@@ -96,6 +99,7 @@ class MemberColumns(Sequence[MemberView]):
             available_share=self.available_shares[at],
             alarmed=at in self.alarmed,
             ramp=self.ramps.get(at, 1.0),
+            other_tasks=self.other_tasks.get(at, 0.0),
         )
 
     def _is_candidate(self, member: int) -> bool:

@@ -9,12 +9,16 @@ rate of each member has a closed form, so the marginal cost is the only unknown.
 At the operating point, slow cores stay idle while fast cores have spare capacity, and large members run at a higher
 utilisation than small members. Distributing requests in proportion to capacity is optimal only under high load; under
 low load, such a distribution increases the response time.
+
+Beside ``k`` runnable tasks of other programs, a request takes ``max(m, k + 1) / (m * a * (1 - p ** q))`` seconds, where
+``q`` is ``m - k``, but at least 1. If the tasks occupy all cores but one, or all, the formula is exact (processor
+sharing with permanent customers).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,8 +36,9 @@ _STRIDE: Final = 7919  # between two members of a sample: a prime, so that a pat
 _AROUND: Final = (0.97, 1.03)  # times its share of the rate: a sample brings the cost to the bounds for the pool
 #: For the native extension
 SEARCH_LIMITS: Final = (MAX_UTILISATION, _ACCURACY, _STEPS, _NARROWEST, _SAMPLE, _STRIDE, _AROUND)
+NO_TASKS: Final[Mapping[int, float]] = {}
 
-#: Capacity, m, (m - 1) / 2 and 1 / m of each member, where m is the number of parallel requests
+#: An item of each member for ``_split``
 _Servers = Sequence[tuple[float, float, float, float]]
 
 
@@ -46,26 +51,39 @@ class OperatingPoint:
 
 
 def operating_point(
-    capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
+    capacities: Sequence[float],
+    cores: Sequence[float],
+    rate: float,
+    in_progress: float = math.inf,
+    other_tasks: Mapping[int, float] = NO_TASKS,
 ) -> OperatingPoint:
     """Return the best split of ``rate`` requests/s across members that can serve ``capacities`` (requests/s, above 0).
 
     ``cores`` may contain fractions, because CPU quotas can be fractional; a fraction below one counts as one core. If
     ``rate`` exceeds the total capacity, it is split in the same proportions as the highest rate that the pool can
     serve. ``in_progress`` is the maximum number of requests in progress in the whole pool. There is such a maximum if
-    each client waits for a response before its next request.
+    each client waits for a response before its next request. ``other_tasks`` contains the runnable tasks of other
+    programs on the hosts of some members, by place.
     """
     if not AVAILABLE:
-        return python_operating_point(capacities, cores, rate, in_progress)
-    rates, loads = lbdns_native.operating_point(capacities, cores, rate, in_progress, SEARCH_LIMITS)
+        return python_operating_point(capacities, cores, rate, in_progress, other_tasks)
+    tasks = list(other_tasks.items())
+    rates, loads = lbdns_native.operating_point(capacities, cores, tasks, rate, in_progress, SEARCH_LIMITS)
     return OperatingPoint(tuple(rates), tuple(loads))
 
 
 def python_operating_point(
-    capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
+    capacities: Sequence[float],
+    cores: Sequence[float],
+    rate: float,
+    in_progress: float = math.inf,
+    other_tasks: Mapping[int, float] = NO_TASKS,
 ) -> OperatingPoint:
     """Return the same numbers as ``operating_point``, without the native extension."""
-    servers = [_server(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
+    servers = [
+        _server(capacity, parallel_requests(m), other_tasks.get(i, 0.0))
+        for i, (capacity, m) in enumerate(zip(capacities, cores, strict=True))
+    ]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
     if wanted <= 0:
         return OperatingPoint((0.0,) * len(servers), (0.0,) * len(servers))
@@ -165,16 +183,18 @@ def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 
-def _server(capacity: float, m: float) -> tuple[float, float, float, float]:
+def _server(capacity: float, m: float, other_tasks: float) -> tuple[float, float, float, float]:
     """Return an item for ``_split``, which contains what every step of the search needs."""
-    return capacity, m, (m - 1) / 2, 1 / m
+    q = max(1.0, m - other_tasks)
+    return capacity, max(m, 1 + other_tasks), (q - 1) / 2, 1 / q
 
 
 def _split(servers: Sequence[tuple[float, float, float, float]], cost: float) -> OperatingPoint:
     """Return the operating point at which the marginal cost of one more request/s is ``cost`` seconds at every member.
 
-    ``servers`` lists capacity, m, (m - 1) / 2 and 1 / m for each member, where m is the number of parallel requests.
-    The function solves cost * capacity / m = (1 + (m - 1) * x) / (1 - x) ** 2 for x, where x = p ** m.
+    ``servers`` lists capacity, m, (q - 1) / 2 and 1 / q for each member, where m is the number of tasks that share the
+    cores with a request that arrives alone, but at least the number of parallel requests. Without other tasks, q is m.
+    The function solves cost * capacity / m = (1 + (q - 1) * x) / (1 - x) ** 2 for x, where x = p ** q.
     """
     rates: list[float] = []
     loads: list[float] = []
@@ -188,7 +208,12 @@ def _split(servers: Sequence[tuple[float, float, float, float]], cost: float) ->
         half = times + extra
         x = (times - 1) / (half + sqrt(half * half - times * (times - 1)))
         # A power takes several times as long as a root
-        utilisation = x if m == 1.0 else sqrt(x) if m == 2.0 else sqrt(sqrt(x)) if m == 4.0 else power(x, exponent)
+        if exponent == 1.0:
+            utilisation = x
+        elif exponent == 0.5:
+            utilisation = sqrt(x)
+        else:
+            utilisation = sqrt(sqrt(x)) if exponent == 0.25 else power(x, exponent)
         add_rate(capacity * utilisation)
         add_load(m * utilisation / (1 - x))
     return OperatingPoint(tuple(rates), tuple(loads))

@@ -11,6 +11,7 @@ from typing import Protocol
 from lbdns.events.event_log import EventLog
 from lbdns.process.apply_configuration import PartlyAppliedError
 from lbdns.process.background_tasks import end_task
+from lbdns.process.garbage_collection import tune_collections
 from lbdns_shared.errors import LbdnsError
 
 log = logging.getLogger("lbdns")
@@ -57,6 +58,7 @@ async def run(program: Program, over: asyncio.Event | None = None) -> None:
         except BaseException:
             stopping.cancel()
             raise
+        tune_collections()
         reloading = loop.create_task(_reload_on_signal(program, reload_now))
         await stopping
         await end_task(reloading)

@@ -14,14 +14,15 @@ use pyo3::types::PyBytes;
 use crate::datagram_binding::{DatagramBatch, DatagramThread, Peer};
 use crate::observed_member_binding;
 use crate::planning_binding;
-use crate::report_batch_binding::{ReportBatch, ReportKeys};
+use crate::report_acceptor_binding::ReportAcceptor;
+use crate::report_batch_binding::ReportBatch;
 use crate::report_binding::ReportEnvelope;
 use crate::report_figures_binding::{HostCapacity, ReportScore};
-use crate::tables::lock;
+use crate::sync::lock;
 use crate::{answer_table, cookies, datagram_batch, family_affinity, rate_limiter, retransmission_cache, siphash};
 
 /// The version of the interface to Python; `lbdns.answering.plane` rejects extensions with another version.
-const INTERFACE: u32 = 8;
+const INTERFACE: u32 = 10;
 
 type Parts = (Vec<u8>, Vec<u8>);
 
@@ -340,7 +341,7 @@ fn lbdns_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<DatagramBatch>()?;
     module.add_class::<DatagramThread>()?;
     module.add_class::<ReportEnvelope>()?;
-    module.add_class::<ReportKeys>()?;
+    module.add_class::<ReportAcceptor>()?;
     module.add_class::<ReportBatch>()?;
     module.add_class::<ReportScore>()?;
     module.add_class::<HostCapacity>()?;

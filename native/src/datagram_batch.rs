@@ -34,13 +34,6 @@ impl Peer {
     pub fn address(&self) -> Option<(IpAddr, u16, u32, u32)> {
         socket_address(&self.name)
     }
-
-    #[cfg(test)]
-    pub fn nobody() -> Peer {
-        // SAFETY: zeros are valid
-        let name = unsafe { zeroed() };
-        Peer { name, name_length: 0, control: Control([0; CONTROL]), control_length: 0 }
-    }
 }
 
 /// Return the address and port and, for IPv6, the flow information and scope id (0 for IPv4) that the kernel wrote.

@@ -7,34 +7,20 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::datagram_batch::{DatagramBatch, BATCH};
 use crate::query_sampler::QuerySampler;
 use crate::slow_queue::{SampleQueue, SlowQueue};
+use crate::sync::lock;
 use crate::system::{self, EventFd};
-use crate::tables::{lock, Tables};
+use crate::tables::Tables;
+use crate::thread_orders::{Obeyed, ThreadOrders};
 
 const LAST_BATCHES: usize = 1024; // to answer before the thread ends: a full receive buffer
 const UNREADABLE: Duration = Duration::from_millis(1); // to wait after an error: it may last
-
-/// What the thread does, or is asked to do.
-#[derive(Clone, Copy, PartialEq)]
-enum Phase {
-    Answers,
-    ShallPause,
-    Paused,
-    ShallEnd,
-    Ended,
-}
-
-struct Orders {
-    phase: Phase,
-    tables: Arc<Tables>,
-    sampler: Option<Option<QuerySampler>>, // a new one, which may be none
-}
 
 /// The counters of a thread. A client that has received an answer finds it counted.
 #[derive(Clone, Default)]
@@ -47,9 +33,8 @@ pub struct Figures {
 }
 
 struct Shared {
-    orders: Mutex<Orders>,
-    changed: Condvar, // the phase
-    wake: EventFd,    // signalled after each change of the orders
+    orders: ThreadOrders<Tables, Option<QuerySampler>>,
+    wake: EventFd, // signalled after each change of the orders
     slow: SlowQueue,
     samples: SampleQueue,
     bounds: Vec<f64>, // s: the upper ends of the buckets, except the last one
@@ -72,8 +57,7 @@ impl DatagramThread {
         let socket = system::duplicate(fd)?;
         let figures = Figures { counts: vec![0; bounds.len() + 1], ..Figures::default() };
         let shared = Arc::new(Shared {
-            orders: Mutex::new(Orders { phase: Phase::Answers, tables: Arc::new(tables), sampler: None }),
-            changed: Condvar::new(),
+            orders: ThreadOrders::new(tables),
             wake: EventFd::new()?,
             slow: SlowQueue::new()?,
             samples: SampleQueue::default(),
@@ -113,13 +97,12 @@ impl DatagramThread {
 
     /// Use other tables from now on. The thread must be paused.
     pub fn use_tables(&self, tables: Tables) {
-        lock(&self.shared.orders).tables = Arc::new(tables);
+        self.shared.orders.use_tables(tables);
     }
 
     /// Sample queries with `sampler` from the next batch on; None ends sampling.
     pub fn sample(&self, sampler: Option<QuerySampler>) {
-        lock(&self.shared.orders).sampler = Some(sampler);
-        self.shared.wake.signal();
+        self.shared.orders.use_sampler(sampler, || self.shared.wake.signal());
     }
 
     /// Let the lease end at `until`, in monotonic seconds.
@@ -135,31 +118,16 @@ impl DatagramThread {
 
     /// Wait until the current batch is answered. The thread answers no other one until `resume` is called.
     pub fn pause(&self) {
-        let mut orders = lock(&self.shared.orders);
-        if orders.phase == Phase::Answers {
-            orders.phase = Phase::ShallPause;
-            self.shared.wake.signal();
-        }
-        while orders.phase == Phase::ShallPause {
-            orders = self.shared.wait_for_change(orders);
-        }
+        self.shared.orders.pause(|| self.shared.wake.signal());
     }
 
     pub fn resume(&self) {
-        let mut orders = lock(&self.shared.orders);
-        if matches!(orders.phase, Phase::ShallPause | Phase::Paused) {
-            self.shared.enter(&mut orders, Phase::Answers);
-        }
+        self.shared.orders.resume();
     }
 
     /// Wait until the thread has read the waiting queries, and has ended.
     pub fn stop(&self) {
-        let mut orders = lock(&self.shared.orders);
-        if orders.phase != Phase::Ended {
-            self.shared.enter(&mut orders, Phase::ShallEnd);
-            self.shared.wake.signal();
-        }
-        drop(orders);
+        self.shared.orders.end(|| self.shared.wake.signal());
         if let Some(handle) = lock(&self.handle).take() {
             let _ = handle.join(); // a panic has been counted
         }
@@ -177,42 +145,20 @@ struct Ending(Arc<Shared>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let shared = &self.0;
-        shared.enter(&mut lock(&shared.orders), Phase::Ended);
+        self.0.orders.note_end();
     }
 }
 
 impl Shared {
-    fn wait_for_change<'a>(&self, orders: MutexGuard<'a, Orders>) -> MutexGuard<'a, Orders> {
-        self.changed.wait(orders).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn enter(&self, orders: &mut Orders, phase: Phase) {
-        orders.phase = phase;
-        self.changed.notify_all();
-    }
-
-    /// Pause if asked to, and return the tables to use, and whether the thread must end.
-    fn obey(&self, batch: &mut DatagramBatch) -> (Arc<Tables>, bool) {
-        let mut orders = lock(&self.orders);
-        while matches!(orders.phase, Phase::ShallPause | Phase::Paused) {
-            if orders.phase == Phase::ShallPause {
-                self.enter(&mut orders, Phase::Paused);
-            }
-            orders = self.wait_for_change(orders);
-        }
-        if let Some(sampler) = orders.sampler.take() {
-            batch.sampler = sampler;
-        }
-        (orders.tables.clone(), orders.phase == Phase::ShallEnd)
-    }
-
     fn run(&self, socket: OwnedFd) {
         let fd = socket.as_raw_fd();
         let mut batch = DatagramBatch::new();
         let mut read = 0;
         loop {
-            let (tables, ends) = self.obey(&mut batch);
+            let Obeyed { tables, sampler, ends } = self.orders.obey();
+            if let Some(sampler) = sampler {
+                batch.sampler = sampler;
+            }
             if ends {
                 let mut rest = (0..LAST_BATCHES).map(|_| self.answer_batch(fd, &mut batch, &tables));
                 let _ = rest.find(|read| *read < BATCH);

@@ -4,6 +4,7 @@
 //! binding                    the Python classes: type conversions only
 //! datagram_binding           the Python classes for batches of queries: type conversions only
 //!   datagram_thread          the thread that owns a socket, and answers batches without the interpreter
+//!     thread_orders          what Python orders it to do: pause, go on, use other tables, end
 //!     slow_queue             the queries that it leaves to Python
 //!   datagram_batch           recvmmsg, one Context::answer per datagram, sendmmsg
 //!     fast_path              entries[question] -> kinds[shape of the query] -> member -> response
@@ -16,8 +17,9 @@
 //!     query_sampler          chooses the queries for the query log
 //! report_binding             the Python class of a report datagram: type conversions only
 //!   report_envelope          splits, verifies and decodes a report datagram
-//! report_batch_binding       the Python classes for batches of report datagrams: type conversions only
-//!   report_batch             recvmmsg; report_envelope then reads each datagram
+//! report_acceptor_binding    the Python class that accepts the next report of a known host, and stores its reading
+//! report_batch_binding       the Python class for batches of report datagrams: type conversions only
+//!   report_batch             recvmmsg; the acceptor then takes each datagram
 //! report_figures_binding     the Python classes for capacity, derived metrics and scores: type conversions only
 //!   report_figures           computes them from a report's metrics
 //! planning_binding           the Python functions for planning: type conversions only
@@ -46,6 +48,7 @@ pub mod planning_arithmetic;
 mod planning_binding;
 pub mod query_sampler;
 pub mod rate_limiter;
+mod report_acceptor_binding;
 pub mod report_batch;
 mod report_batch_binding;
 mod report_binding;
@@ -55,5 +58,7 @@ mod report_figures_binding;
 pub mod retransmission_cache;
 pub mod siphash;
 pub mod slow_queue;
+pub mod sync;
 pub mod system;
 pub mod tables;
+pub mod thread_orders;

@@ -20,6 +20,9 @@ const MAX_SPEED: f64 = 1e6; // requests per CPU second
 const UNLIKELY: f64 = 5.0; // standard deviations
 const CONTENTION_MEMORY: f64 = 2.0; // s
 const CONTENTION_PRIOR: f64 = 0.5; // requests in progress for a second
+const CPU_PRIOR: f64 = 0.3; // s
+const STATUS: f64 = 1.0; // busy workers
+const MIN_TASKS: f64 = 0.5;
 
 /// The mean of a sampled value; None before the first sample.
 struct ExponentialMean {
@@ -116,7 +119,7 @@ impl FadingWork {
     }
 }
 
-/// The capacity that other programs left for the web server: sums of seconds, and their products with the load.
+/// What other programs left to the web server: sums of seconds, and their products with the load and the other tasks.
 #[derive(Default)]
 struct Contention {
     used: f64,
@@ -124,6 +127,8 @@ struct Contention {
     idle: f64,
     idle_load: f64,
     load: f64,
+    seconds: f64,
+    tasks: f64,
 }
 
 impl Contention {
@@ -147,6 +152,29 @@ impl Contention {
         self.idle = self.idle * fading + idle;
         self.idle_load = self.idle_load * fading + idle * load;
         self.load = self.load * fading + seconds * load;
+        self.seconds = self.seconds * fading + seconds;
+        self.tasks = self.tasks * fading + seconds * (last.other_tasks() + now.other_tasks()) / 2.0;
+    }
+
+    fn available_share(&self, cores: f64) -> f64 {
+        let parallel = at_least(at_least(1.0, cores), 1.0 + self.other_tasks(cores));
+        let got = (self.used_load + parallel * self.used) / cores + self.idle_load + parallel * self.idle;
+        at_most(1.0, (got + CONTENTION_PRIOR) / (self.load + parallel * self.idle + CONTENTION_PRIOR))
+    }
+
+    fn other_tasks(&self, cores: f64) -> f64 {
+        if self.tasks <= MIN_TASKS * self.seconds {
+            return 0.0;
+        }
+        let found = self.tasks / self.seconds;
+        let used = self.used / cores;
+        let others = at_least(0.0, self.seconds - self.idle - used);
+        let seen = (self.load * others / self.seconds + CPU_PRIOR * found) / (used + CPU_PRIOR);
+        if seen > MIN_TASKS {
+            at_most(found, seen)
+        } else {
+            0.0
+        }
     }
 }
 
@@ -159,7 +187,13 @@ pub struct Report {
 
 impl Report {
     fn in_progress(&self) -> Option<f64> {
-        Some(at_least(0.0, self.measured.busy_workers?) + at_least(0.0, self.listen_queue.unwrap_or(0.0)))
+        Some(at_least(0.0, self.measured.busy_workers? - STATUS) + at_least(0.0, self.listen_queue.unwrap_or(0.0)))
+    }
+
+    /// Return the runnable tasks other than requests, below 0 if fewer tasks are runnable than requests in progress.
+    fn other_tasks(&self) -> f64 {
+        let busy = at_least(0.0, self.measured.busy_workers.unwrap_or(0.0) - STATUS);
+        self.measured.run_queue.map_or(0.0, |run_queue| run_queue - busy)
     }
 
     /// Return the requests or runnable tasks, or None if they are unknown.
@@ -303,8 +337,10 @@ impl Observations {
     }
 
     pub fn available_share(&self, cores: f64) -> f64 {
-        let (parallel, seen) = (at_least(1.0, cores), &self.contention);
-        let got = (seen.used_load + parallel * seen.used) / cores + seen.idle_load + parallel * seen.idle;
-        at_most(1.0, (got + CONTENTION_PRIOR) / (seen.load + parallel * seen.idle + CONTENTION_PRIOR))
+        self.contention.available_share(cores)
+    }
+
+    pub fn other_tasks(&self, cores: f64) -> f64 {
+        self.contention.other_tasks(cores)
     }
 }

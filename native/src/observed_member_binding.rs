@@ -85,6 +85,10 @@ impl ObservedMember {
         self.observations.available_share(cores)
     }
 
+    fn other_tasks(&self, cores: f64) -> f64 {
+        self.observations.other_tasks(cores)
+    }
+
     /// The cost of its requests: the object itself.
     #[getter]
     fn request_cost(slf: Py<Self>) -> Py<Self> {

@@ -36,18 +36,18 @@ impl Adding {
 struct Server {
     capacity: f64,
     parallel: f64, // m
-    extra: f64,    // (m - 1) / 2
-    exponent: f64, // 1 / m
+    extra: f64,    // (q - 1) / 2
+    exponent: f64, // 1 / q
 }
 
 impl Server {
-    /// Return the m-th root of `x`. A power takes several times as long as a square root.
+    /// Return the q-th root of `x`. A power takes several times as long as a square root.
     fn root(&self, x: f64) -> f64 {
-        if self.parallel == 1.0 {
+        if self.exponent == 1.0 {
             x
-        } else if self.parallel == 2.0 {
+        } else if self.exponent == 0.5 {
             x.sqrt()
-        } else if self.parallel == 4.0 {
+        } else if self.exponent == 0.25 {
             x.sqrt().sqrt()
         } else {
             x.powf(self.exponent)
@@ -109,18 +109,25 @@ pub struct SearchLimits {
 pub fn operating_point(
     capacities: &[f64],
     cores: &[f64],
+    other_tasks: &[(usize, f64)], // runnable tasks on the hosts of some members
     rate: f64,
     in_progress: f64,
     limits: &SearchLimits,
     adding: Adding,
 ) -> (Vec<f64>, Vec<f64>) {
-    let servers: Vec<Server> = (capacities.iter().zip(cores))
+    let mut servers: Vec<Server> = (capacities.iter().zip(cores))
         .map(|(&capacity, &cores)| {
             let rounded = cores.round_ties_even();
             let parallel = if rounded > 1.0 { rounded } else { 1.0 };
             Server { capacity, parallel, extra: (parallel - 1.0) / 2.0, exponent: 1.0 / parallel }
         })
         .collect();
+    for &(member, tasks) in other_tasks {
+        let server = &mut servers[member];
+        let alone = if server.parallel - tasks > 1.0 { server.parallel - tasks } else { 1.0 };
+        server.parallel = if 1.0 + tasks > server.parallel { 1.0 + tasks } else { server.parallel };
+        (server.extra, server.exponent) = ((alone - 1.0) / 2.0, 1.0 / alone);
+    }
     let most = limits.max_utilisation * adding.sum(capacities.iter().copied());
     let wanted = if most < rate { most } else { rate };
     let in_progress = if in_progress > 1.0 { in_progress } else { 1.0 };

@@ -50,23 +50,33 @@ fn search_limits(limits: Limits) -> PyResult<SearchLimits> {
     Ok(SearchLimits { max_utilisation, accuracy, steps, narrowest, sample, stride, around })
 }
 
+/// Require values of members that exist. Raises ValueError.
+fn require_members(values: &[(usize, f64)], size: usize) -> PyResult<()> {
+    if values.iter().all(|(member, _)| *member < size) {
+        return Ok(());
+    }
+    Err(PyValueError::new_err("each value must belong to a member"))
+}
+
 /// Return each member's ideal requests/s, and the resulting requests in progress.
 #[pyfunction]
 fn operating_point(
     py: Python<'_>,
     capacities: Column,
     cores: Column,
+    other_tasks: Vec<(usize, f64)>,
     rate: f64,
     in_progress: f64,
     search: Limits,
 ) -> PyResult<(Vec<f64>, Vec<f64>)> {
     let (Column(capacities), Column(cores)) = (capacities, cores);
     require_equal(&[capacities.len(), cores.len()])?;
+    require_members(&other_tasks, capacities.len())?;
     if !capacities.iter().all(|capacity| *capacity > 0.0) {
         return Err(PyValueError::new_err("every capacity must be above 0"));
     }
-    let limits = search_limits(search)?;
-    Ok(planning_arithmetic::operating_point(&capacities, &cores, rate, in_progress, &limits, adding(py)))
+    let (limits, adding) = (search_limits(search)?, adding(py));
+    Ok(planning_arithmetic::operating_point(&capacities, &cores, &other_tasks, rate, in_progress, &limits, adding))
 }
 
 /// Return the relative variance of the members' true speeds.
@@ -132,6 +142,7 @@ fn level_filling(
     loads: Column,
     capacities: Column,
     cores: Column,
+    other_tasks: Vec<(usize, f64)>,
     rate: f64,
     in_progress: f64,
     most: Vec<(usize, f64)>,
@@ -143,15 +154,16 @@ fn level_filling(
     if !capacities.0.iter().all(|capacity| *capacity > 0.0) {
         return Err(PyValueError::new_err("every capacity must be above 0"));
     }
-    if most.iter().any(|(member, _)| *member >= size) {
-        return Err(PyValueError::new_err("a limit must belong to a member"));
-    }
+    require_members(&most, size)?;
+    require_members(&other_tasks, size)?;
     let search = search_limits(search)?;
     let (expected, min_share, min_utilisation, half_corrected) = filling;
     let limits = FillingLimits { expected, min_share, min_utilisation, half_corrected, most };
     let adding = adding(py);
-    let point = planning_arithmetic::operating_point(&capacities.0, &cores.0, rate, in_progress, &search, adding);
-    Ok(planning_arithmetic::level_filling(&loads.0, &capacities.0, point, rate, &limits, adding))
+    let (capacities, cores) = (&capacities.0, &cores.0);
+    let point =
+        planning_arithmetic::operating_point(capacities, cores, &other_tasks, rate, in_progress, &search, adding);
+    Ok(planning_arithmetic::level_filling(&loads.0, capacities, point, rate, &limits, adding))
 }
 
 /// Return whether an item of a list is None.

@@ -53,7 +53,7 @@ impl ReportEnvelope {
 }
 
 /// Return the fields of the `Report` of `host` in the order of the named tuple.
-pub fn fields<'py>(py: Python<'py>, host: &Py<PyString>, body: &Body<'_>) -> PyResult<Bound<'py, PyTuple>> {
+fn fields<'py>(py: Python<'py>, host: &Py<PyString>, body: &Body<'_>) -> PyResult<Bound<'py, PyTuple>> {
     let kind = match body.kind {
         "data" => intern!(py, "data").clone(), // almost every report
         other => PyString::new(py, other),
@@ -66,18 +66,21 @@ pub fn fields<'py>(py: Python<'py>, host: &Py<PyString>, body: &Body<'_>) -> PyR
 
 fn metrics<'py>(py: Python<'py>, body: &Body<'_>) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     for &(name, value) in &body.metrics {
-        match names.get(name) {
-            Some(known) => found.set_item(known, value)?,
-            None => {
-                let new = PyString::new(py, name);
-                if names.len() < MAX_NAMES {
-                    names.insert(name.into(), new.clone().unbind());
-                }
-                found.set_item(new, value)?;
-            }
-        }
+        found.set_item(metric_name(py, name), value)?;
     }
     Ok(found)
+}
+
+/// Return the name of a metric as a Python string.
+pub fn metric_name(py: Python<'_>, name: &str) -> Py<PyString> {
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known.clone_ref(py);
+    }
+    let new = PyString::new(py, name).unbind();
+    if names.len() < MAX_NAMES {
+        names.insert(name.into(), new.clone_ref(py));
+    }
+    new
 }

@@ -11,7 +11,7 @@ type TermLine<'py> = (Bound<'py, PyString>, f64, f64, f64, f64, f64);
 /// A score: a weighted sum of metrics.
 #[pyclass(frozen)]
 pub struct ReportScore {
-    lines: Vec<(Py<PyString>, Line)>,
+    lines: Vec<(Box<str>, Py<PyString>, Line)>,
     total: f64,
 }
 
@@ -23,7 +23,7 @@ impl ReportScore {
         let lines = lines
             .into_iter()
             .map(|(metric, weight, slope, zero, end, beyond)| {
-                (metric.unbind(), Line { weight, slope, zero, end, beyond })
+                (metric.to_string().into(), metric.unbind(), Line { weight, slope, zero, end, beyond })
             })
             .collect();
         ReportScore { lines, total }
@@ -32,12 +32,20 @@ impl ReportScore {
     /// Return the score of `metrics` as an integer.
     fn of(&self, metrics: &Bound<'_, PyDict>) -> PyResult<i64> {
         let mut terms = Vec::with_capacity(self.lines.len());
-        for (metric, line) in &self.lines {
+        for (_, metric, line) in &self.lines {
             if let Some(value) = metrics.get_item(metric)? {
                 terms.push((*line, value.extract()?));
             }
         }
         Ok(report_figures::score(terms.into_iter(), self.total))
+    }
+}
+
+impl ReportScore {
+    /// Return the score of the metrics whose values `value` returns by name.
+    pub fn of_values(&self, value: impl Fn(&str) -> Option<f64>) -> i64 {
+        let terms = self.lines.iter().filter_map(|(name, _, line)| Some((*line, value(name)?)));
+        report_figures::score(terms, self.total)
     }
 }
 
@@ -58,8 +66,7 @@ impl HostCapacity {
     /// `interval` is in seconds, and `now` in monotonic seconds.
     fn derive(&mut self, metrics: &Bound<'_, PyDict>, interval: f64, now: f64) -> PyResult<()> {
         let measured = measured(metrics)?;
-        let capacity = self.0.observe(&measured, interval, now);
-        let derived = Derived::of(&measured, capacity, interval);
+        let derived = self.derive_values(&measured, interval, now);
         let py = metrics.py();
         let found = [
             (intern!(py, "run_queue_per_core"), derived.run_queue_per_core),
@@ -77,6 +84,14 @@ impl HostCapacity {
             }
         }
         Ok(())
+    }
+}
+
+impl HostCapacity {
+    /// Record what a report has measured, and return the derived metrics.
+    pub fn derive_values(&mut self, measured: &Measured, interval: f64, now: f64) -> Derived {
+        let capacity = self.0.observe(measured, interval, now);
+        Derived::of(measured, capacity, interval)
     }
 }
 

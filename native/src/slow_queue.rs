@@ -4,15 +4,14 @@ use std::collections::VecDeque;
 use std::io;
 use std::mem::take;
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Mutex;
 
 use crate::datagram_batch::{Room, Sample, UnansweredQuery, SPARED};
+use crate::sync::{lock, Mutex};
 use crate::system::EventFd;
-use crate::tables::lock;
 
 /// Queries that may wait, about 10 MB: more than a full receive buffer.
-const CAPACITY: usize = 32_768;
-const MAX_SAMPLES: usize = 10_000;
+pub const CAPACITY: usize = 32_768;
+pub const MAX_SAMPLES: usize = 10_000;
 
 /// The queries that a thread leaves to Python, oldest first.
 pub struct SlowQueue {
@@ -81,43 +80,5 @@ impl SampleQueue {
     pub fn take(&self) -> (Vec<(f64, Sample)>, u64) {
         let mut waiting = lock(&self.0);
         (take(&mut waiting.0), take(&mut waiting.1))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::datagram_batch::Peer;
-
-    fn queries(count: usize) -> Vec<UnansweredQuery> {
-        (0..count)
-            .map(|n| UnansweredQuery { query: n.to_be_bytes().to_vec(), peer: Peer::nobody(), is_sampled: false })
-            .collect()
-    }
-
-    #[test]
-    fn queries_leave_in_order_and_make_room() {
-        let queue = SlowQueue::new().unwrap();
-        queue.add(queries(CAPACITY - 1));
-        assert_eq!(queue.room(false).left, 1);
-        assert_eq!(queue.room(true).left, 0);
-        let first: Vec<_> = queue.take(3).into_iter().map(|left| left.query).collect();
-        assert_eq!(first, (0..3).map(|n: usize| n.to_be_bytes().to_vec()).collect::<Vec<_>>());
-        assert_eq!(queue.room(false).left, 4);
-        assert_eq!(queue.take(CAPACITY).len(), CAPACITY - 4);
-        assert_eq!(queue.room(true).left, SPARED);
-    }
-
-    #[test]
-    fn samples_without_room_are_counted() {
-        let samples = SampleQueue::default();
-        let peer = Peer::nobody();
-        for _ in 0..3 {
-            let sample = || Sample { query: Vec::new(), peer: peer.clone(), response: None, took: Default::default() };
-            samples.add(&mut (0..MAX_SAMPLES / 2).map(|_| sample()).collect(), 1.0);
-        }
-        let (taken, lost) = samples.take();
-        assert_eq!((taken.len(), lost), (MAX_SAMPLES, MAX_SAMPLES as u64 / 2));
-        assert_eq!(samples.take().1, 0);
     }
 }

@@ -1,6 +1,6 @@
 //! Everything that answers depend on. One lock per table: Python and the threads that answer queries share the tables.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::answer_table::AnswerTable;
 use crate::cookies::ServerCookies;
@@ -8,11 +8,7 @@ use crate::family_affinity::FamilyAffinity;
 use crate::fast_path::Context;
 use crate::rate_limiter::RateLimiter;
 use crate::retransmission_cache::RetransmissionCache;
-
-/// Lock a table. A panic in another thread costs one batch of queries, and leaves a table that can still be used.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use crate::sync::lock;
 
 /// The tables of one configuration. Threads must lock them in the order of the fields.
 pub struct Tables {

@@ -18,6 +18,7 @@ from lbdns_packaging.linux_packages import PackageBuilder
 from lbdns_packaging.program_runs import run_program
 from lbdns_packaging.python_wheels import PYTHON_DISTRIBUTIONS, build_distribution
 from lbdns_packaging.source_tree import ROOT, copy_source, empty_folder, source_date_epoch, version
+from lbdns_packaging.xdp_program import build_xdp_program
 
 _NEEDED: Final = ("lbdns-agent", "lbdns")
 _IN_NO_PACKAGE: Final = (b".ci/", b"docs/", b"packaging/lbdns_machines/", b"tests/")
@@ -27,8 +28,8 @@ def build_debian_12_packages(out: Path, work: Path) -> str:
     """Build the packages ``lbdns`` and ``lbdns-agent`` in the folder ``out``, and return what was built.
 
     If the packages in ``out`` were built from the same source files, nothing is built. The native extension is compiled
-    by this machine's cargo, without a root file system; if that is impossible, the server answers in Python. Raises
-    PackagingError or CalledProcessError.
+    by this machine's cargo, without a root file system; if that is impossible, the server answers in Python. The XDP
+    program is included if clang is installed. Raises PackagingError or CalledProcessError.
     """
     record, sources = out / "sources.sha256", sources_digest()
     if record.exists() and record.read_text() == sources:
@@ -38,6 +39,8 @@ def build_debian_12_packages(out: Path, work: Path) -> str:
     epoch = source_date_epoch()
     with tempfile.TemporaryDirectory() as temporary:
         source = copy_source(Path(temporary) / "source")
+        if shutil.which("clang"):
+            build_xdp_program(source, epoch)
         for name in _NEEDED:
             build_distribution(source / PYTHON_DISTRIBUTIONS[name], out, "wheel", epoch)
         native = compile_native_wheel(out, release)

@@ -22,13 +22,15 @@ from lbdns_packaging.native_wheels import build_native_wheels
 from lbdns_packaging.python_wheels import build_python_wheels
 from lbdns_packaging.root_file_systems import PackagingError
 from lbdns_packaging.source_tree import ROOT, copy_source, source_date_epoch, version
+from lbdns_packaging.xdp_program import build_xdp_program
 
 
 def build_wheels(out: Path) -> list[Path]:
-    """Build what needs neither root nor a compiler: the distributions in Python, and the agent as one file."""
+    """Build what doesn't need root: the distributions in Python, with the XDP program, and the agent as one file."""
     epoch = source_date_epoch()
     with tempfile.TemporaryDirectory() as temporary:
         source = copy_source(Path(temporary) / "source")
+        build_xdp_program(source, epoch)
         return [
             build_agent_zipapp(source, out, epoch),
             build_empty_native_wheel(source, out, epoch, version()),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
+import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +50,43 @@ async def test_an_nkey_is_accepted_and_another_one_is_not(tmp_path: Path) -> Non
             await stranger.open(30.0)
         await stranger.end(30.0)
         assert "check the user and the password, token or nkey" in stranger.reason("")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "reason"),
+    [
+        (b"-ERR 'Authorization Violation'\r\n", "the server refuses the credentials"),
+        (b"", "the server closed the connection during the login"),
+    ],
+    ids=["read", "lost"],
+)
+async def test_a_refusal_is_the_reason_although_the_server_resets_the_connection(refusal: bytes, reason: str) -> None:
+    """A server that closes a connection before it has read everything resets the connection."""
+    is_read, is_reset = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"server_id": "x", "version": "2.10.0", "max_payload": 1024, "headers": true}\r\n')
+        while await reader.readline() != b"PING\r\n":
+            pass
+        if refusal:
+            writer.write(refusal)
+            await is_read.wait()
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        is_reset.set()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        address = parse_bus_url(f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        client = NatsClient(BusAccess((address,)), address)
+        with pytest.raises((errors.Error, OSError)):
+            await client.open(30.0)
+        is_read.set()
+        await is_reset.wait()
+        await client.end(30.0)
+        assert client.reason("").startswith(reason)
+        assert "check the user and the password, token or nkey" in client.reason("")
 
 
 async def test_a_server_that_asks_for_no_signature(tmp_path: Path) -> None:

@@ -12,20 +12,34 @@ from lbdns.choosing.contention import Contention
 
 
 def after(
-    seconds: int, used: float, idle: float, busy: float, cores: float = 1.0, of: Contention | None = None
+    seconds: int,
+    used: float,
+    idle: float,
+    requests: float,
+    cores: float = 1.0,
+    of: Contention | None = None,
+    tasks: float = 0.0,
 ) -> float:
-    """Return the available share of the host's CPU after ``seconds`` seconds of this use (fractions of all CPUs)."""
+    """Return the available share of the host's CPU after ``seconds`` seconds of this use (fractions of all CPUs).
+
+    ``tasks`` is the number of other runnable tasks.
+    """
     contention = of or Contention()
     for second in range(seconds + 1):
         contention.observe(
-            {"httpd_cpu_seconds": second * used * cores, "cpu_idle": 100 * idle, "busy_workers": busy},
+            {
+                "httpd_cpu_seconds": second * used * cores,
+                "cpu_idle": 100 * idle,
+                "busy_workers": requests + 1.0,  # one serves the agent's request for the status page
+                "run_queue": requests + tasks,
+            },
             1.0 if second else 0.0,
         )
     return contention.available_share(cores)
 
 
 @pytest.mark.parametrize(
-    ("used", "idle", "busy", "cores", "left"),
+    ("used", "idle", "requests", "cores", "left"),
     [
         (0.0, 1.0, 0.0, 1.0, 1.0),  # idle
         (0.5, 0.5, 1.0, 1.0, 1.0),  # half busy, by itself
@@ -37,8 +51,45 @@ def after(
         (0.2, 0.3, 4.0, 1.0, 0.5 * 5 / 4.3),  # of what is idle it could have had more
     ],
 )
-def test_the_available_share(used: float, idle: float, busy: float, cores: float, left: float) -> None:
-    assert after(60, used, idle, busy, cores) == pytest.approx(left, rel=0.05)
+def test_the_available_share(used: float, idle: float, requests: float, cores: float, left: float) -> None:
+    assert after(60, used, idle, requests, cores) == pytest.approx(left, rel=0.05)
+
+
+@pytest.mark.parametrize("tasks", [1.0, 4.0, 20.0])
+@pytest.mark.parametrize("requests", [1.0, 5.0, 40.0])
+@pytest.mark.parametrize("cores", [1.0, 2.0])
+def test_tasks_that_share_the_cpus_with_requests_leave_the_whole_capacity(
+    tasks: float, requests: float, cores: float
+) -> None:
+    contention = Contention()
+    share = requests / (requests + tasks)
+    assert after(60, share, 0.0, requests, cores, of=contention, tasks=tasks) >= 0.9
+    assert contention.other_tasks(cores) == pytest.approx(tasks, rel=0.35)
+
+
+def test_stolen_time_reduces_the_capacity_whatever_the_tasks() -> None:
+    contention = Contention()
+    left = after(60, 0.1, 0.0, 20.0, of=contention, tasks=20.0)  # 20 of 40 tasks get a tenth of the time
+    assert left == pytest.approx(0.1 * 41 / 20, rel=0.05)
+
+
+def test_tasks_of_another_control_group_count_as_those_that_would_take_as_much_time() -> None:
+    contention = Contention()
+    assert after(60, 0.5, 0.0, 8.0, of=contention, tasks=1000.0) == 1.0  # half the time is reserved for the web server
+    assert 7.0 < contention.other_tasks(1.0) < 300.0
+
+
+@pytest.mark.parametrize(("requests", "tasks"), [(0.0, 0.0), (9.0, 0.0), (9.0, -5.0), (3.0, 0.4)])
+def test_requests_are_no_other_tasks(requests: float, tasks: float) -> None:
+    contention = Contention()
+    after(10, 0.6, 0.0, requests, of=contention, tasks=tasks)
+    assert contention.other_tasks(1.0) == 0.0
+
+
+def test_the_tasks_are_known_without_requests() -> None:
+    contention = Contention()
+    after(10, 0.0, 0.0, 0.0, of=contention, tasks=20.0)
+    assert contention.other_tasks(1.0) == pytest.approx(20.0)
 
 
 def test_cores_that_a_member_does_not_have_seem_taken_by_other_programs() -> None:
@@ -80,7 +131,7 @@ number = st.floats(0, 1e15)
         st.tuples(
             st.fixed_dictionaries(
                 {"httpd_cpu_seconds": number, "cpu_idle": st.floats(-1e15, 1e15), "busy_workers": number},
-                optional={"listen_queue": st.floats(-1e15, 1e15)},
+                optional={"listen_queue": st.floats(-1e15, 1e15), "run_queue": number},
             ),
             st.floats(0, 1e6),
         )
@@ -93,3 +144,4 @@ def test_the_share_is_always_between_0_and_1(reports: list[tuple[dict[str, float
         contention.observe(metrics, seconds)
         assert math.isfinite(contention.available_share(cores))
         assert 0 < contention.available_share(cores) <= 1
+        assert 0 <= contention.other_tasks(cores) < math.inf

@@ -46,7 +46,8 @@ def seen(member: MemberObservations) -> list[Any]:
     cost = member.request_cost
     return [
         member.reading, dict(member.metrics), member.interval, member.overdue_at, member.averages(),
-        [member.available_share(cores) for cores in (0.5, 1.0, 7.0)], cost.served(), cost.recent_requests,
+        [member.available_share(cores) for cores in (0.5, 1.0, 7.0)],
+        [member.other_tasks(cores) for cores in (0.5, 1.0, 7.0)], cost.served(), cost.recent_requests,
         cost.squared_spread(), cost.has_changed(0.25), cost.has_changed(1e-6),
     ]  # fmt: skip
 
@@ -56,6 +57,11 @@ def seen(member: MemberObservations) -> list[Any]:
     [(1.0, 1.0, {"requests_total": 1000.0 * n, "httpd_cpu_seconds": 2.5 * n, "cpu_count": 4.0, "cpu_idle": 30.0,
                  "busy_workers": 3.0 + n, "listen_queue": 1.0, "requests_per_s": 1000.0}) for n in range(6)],
     True,
+)  # fmt: skip
+@example(
+    [(1.0, 1.0, {"httpd_cpu_seconds": 0.2 * n, "cpu_count": 2.0, "cpu_idle": 1.0, "busy_workers": 3.0 + n,
+                 "run_queue": 22.0 + n}) for n in range(6)],
+    False,
 )  # fmt: skip
 def test_the_observations_are_the_same(told: list[tuple[float, float, dict[str, float] | None]], forgets: bool) -> None:
     (native,), python = native_members(1), ObservedMember()
@@ -95,6 +101,8 @@ def test_pools_estimate_the_same(told: list[dict[str, dict[str, float]]]) -> Non
         readings |= {name: Reading(100.0 + number, 1.0, 50, found) for name, found in reported.items()}
         for pool in pools:
             pool.observe(Snapshot(number, dict(readings)))
-        one, other = [(pool.cores, pool.interval, pool.measured, pool.available_shares()) for pool in pools]
+        one, other = [
+            (pool.cores, pool.interval, pool.measured, pool.available_shares(), pool.other_tasks()) for pool in pools
+        ]
         assert one == other
         assert pools[0].observed_capacities() == pools[1].observed_capacities()

@@ -42,14 +42,27 @@ fills = st.tuples(st.floats(-1e4, 1e5), st.floats(1e-3, 1e6), st.floats(1e-3, 1e
 shares = st.tuples(st.floats(0, 1), st.floats(-1, 1))
 
 
-@given(servers, st.floats(0, 1e7), st.floats(0, 1e6) | st.just(float("inf")))
-@example([(100.0, 64.0)] * 3, 250.0, float("inf"))
-@example([(10.0, 1.0), (40.0, 4.0)], 1000.0, 3.0)
-def test_the_operating_point_is_the_same(members: list[tuple[float, float]], rate: float, in_progress: float) -> None:
+@given(
+    servers,
+    st.floats(0, 1e7),
+    st.floats(0, 1e6) | st.just(float("inf")),
+    st.dictionaries(st.integers(0, LARGEST - 1), st.floats(0.5, 1e3)),
+)
+@example([(100.0, 64.0)] * 3, 250.0, float("inf"), {})
+@example([(10.0, 1.0), (40.0, 4.0)], 1000.0, 3.0, {1: 2.5})
+def test_the_operating_point_is_the_same(
+    members: list[tuple[float, float]], rate: float, in_progress: float, tasks: dict[int, float]
+) -> None:
     capacity, cores = [one for one, _ in members], [m for _, m in members]
-    assert operating_point(capacity, cores, rate, in_progress) == python_operating_point(
-        capacity, cores, rate, in_progress
+    tasks = {i: number for i, number in tasks.items() if i < len(members)}
+    assert operating_point(capacity, cores, rate, in_progress, tasks) == python_operating_point(
+        capacity, cores, rate, in_progress, tasks
     )
+
+
+def test_other_tasks_of_nobody_are_refused() -> None:
+    with pytest.raises(ValueError, match="each value must belong to a member"):
+        operating_point([1.0, 2.0], [1.0, 1.0], 1.0, 1.0, {2: 3.0})
 
 
 @given(st.lists(speeds, min_size=1, max_size=LARGEST))
@@ -114,6 +127,7 @@ members = st.builds(
     MemberView, st.booleans() | st.just(True), st.booleans(), st.just(50), st.floats(0, 1e4), st.floats(0.1, 1e4),
     core_counts, st.floats(0.1, 1e4) | st.just(float("inf")), available_share=st.floats(0.01, 1),
     alarmed=st.sampled_from([False, False, True]), ramp=st.floats(0.1, 1) | st.just(1.0),
+    other_tasks=st.just(0.0) | st.floats(0.5, 100),
 )  # fmt: skip
 rates = st.floats(0, 1e5)
 

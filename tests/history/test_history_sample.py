@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
-from lbdns.history.history_sample import MAX_METRICS, MAX_NAMES, OTHERS, SERVER, ColumnBuilder, HistoryMoment
+from lbdns.history.history_sample import EXACT, MAX_METRICS, MAX_NAMES, OTHERS, SERVER, ColumnBuilder, HistoryMoment
 from lbdns.model.snapshot import Reading
 from tests.history.history_samples import pool, sample
 
@@ -88,7 +91,7 @@ def test_alarms_are_by_member() -> None:
 def test_unknown_metrics_are_recorded_up_to_a_limit() -> None:
     columns = ColumnBuilder()
 
-    def rows(second: int, metrics: dict[str, float]) -> dict[str, list[float]]:
+    def rows(second: int, metrics: dict[str, float]) -> Mapping[str, Sequence[float]]:
         reading = Reading(float(second), 1.0, 7, metrics)
         return columns.build(sample(second, pool(second, {"a": 1.0}, readings=(reading,)))).groups["web", ""].rows
 
@@ -119,3 +122,33 @@ def test_the_order_of_types_changes_nothing() -> None:
     two = columns.build(sample(2, types={"MX": 4, "A": 2}))
     assert one.groups[SERVER, "types"].names == two.groups[SERVER, "types"].names
     assert two.groups[SERVER, "types"].rows["types"] == [0.0, 3.0]
+
+
+def test_packing_changes_no_values_except_by_rounding() -> None:
+    (moment,) = moments(0)
+    before = {key: dict(group.rows) for key, group in moment.groups.items()}
+    moment.pack()
+    for key, group in moment.groups.items():
+        assert list(group.rows) == list(before[key])
+        for column, row in group.rows.items():
+            assert isinstance(row, array)
+            nearly = {} if column in EXACT else {"rel": 1e-6}
+            assert list(row) == pytest.approx(list(before[key][column]), nan_ok=True, **nearly)
+
+
+def test_a_packed_moment_takes_little_memory() -> None:
+    members = {f"m{i}": float(i) for i in range(200)}
+    metrics = {f"metric{i}": i + 0.5 for i in range(20)}
+    readings = tuple(Reading(0.5, 1.0, 7, {name: value * i for name, value in metrics.items()}) for i in range(200))
+    source = sample(1, pool(1, members, readings=readings))
+    columns = ColumnBuilder()
+    columns.build(source)
+    tracemalloc.start()
+    try:
+        moment = columns.build(source)
+        moment.pack()
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    values = sum(len(group.names) * len(group.rows) for group in moment.groups.values())
+    assert used < 12 * values, "bytes; lists of numbers take 32"

@@ -48,6 +48,29 @@ def test_no_other_split_has_a_lower_total(members: list[tuple[float, int]], load
     assert total(capacities, cores, tuple(other)) >= total(capacities, cores, point.rates) * (1 - 5e-3)
 
 
+@given(MEMBERS, st.floats(0.05, 0.9), st.data())
+def test_beside_other_tasks_the_loads_are_those_of_processor_sharing(
+    members: list[tuple[float, int]], load: float, data: st.DataObject
+) -> None:
+    """With ``k`` permanent tasks on all cores, ``(k + 1) * p / (1 - p)`` requests are in progress."""
+    capacities, cores = [c for c, _ in members], [m for _, m in members]
+    tasks = {i: data.draw(st.floats(m - 1, 50)) for i, m in enumerate(cores)}
+    point = operating_point(capacities, cores, load * sum(capacities), math.inf, tasks)
+    assert sum(point.rates) == pytest.approx(load * sum(capacities))
+    for i, (capacity, rate) in enumerate(zip(capacities, point.rates, strict=True)):
+        p = rate / capacity
+        assert point.loads[i] == pytest.approx((tasks[i] + 1) * p / (1 - p), rel=0.1, abs=0.01)
+
+
+def test_other_tasks_matter_less_the_higher_the_load() -> None:
+    low, middle, high = (
+        operating_point([100.0, 100.0], [2, 2], rate, other_tasks={1: 20.0}) for rate in (20, 120, 190)
+    )
+    assert low.rates[1] == 0.0
+    assert 0.1 < middle.rates[1] / middle.rates[0] < 0.7
+    assert high.rates[1] / high.rates[0] > 0.8
+
+
 def test_equal_servers_get_equal_rates() -> None:
     point = operating_point([100.0] * 4, [2] * 4, 300.0)
     assert point.rates == pytest.approx([75.0] * 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ import pytest
 
 from lbdns.events.event_log import EventLog
 from lbdns.process.apply_configuration import PartlyAppliedError
+from lbdns.process.garbage_collection import THRESHOLDS
 from lbdns.process.program import run
 from lbdns_shared.errors import ConfigError, ListenError
 from tests.server.clients import until
@@ -154,3 +156,12 @@ async def test_a_program_that_cannot_start_raises_and_is_not_stopped() -> None:
     with pytest.raises(ListenError):
         await run(program)
     assert program.calls == ["start"]
+
+
+async def test_a_started_program_tunes_garbage_collection() -> None:
+    before = gc.get_threshold()
+    try:
+        async with running(Recorder()):
+            await until(lambda: gc.get_threshold() == THRESHOLDS)
+    finally:
+        gc.set_threshold(*before)

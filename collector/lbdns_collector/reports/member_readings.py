@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from lbdns.model.farm import ReportingHost
-from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
+from lbdns.model.snapshot import Reading, ReadingChanges, Snapshot
 from lbdns.scores.score import Score
 from lbdns_collector.reports.adaptive_weights import WeightSearch
 from lbdns_collector.reports.report_figures import PythonFigures, ReportFigures
@@ -33,8 +33,10 @@ class MemberReadings:
         self.adaptive: WeightSearch | None = None
         self._readings: dict[str, Reading] = {}
         self._failed_servers: set[str] = set()  # members whose agents have just reported that the web server failed
-        self._snapshot = EMPTY_SNAPSHOT
+        self._changes = ReadingChanges()  # of the newest snapshot
+        self._snapshot = Snapshot(changes=self._changes)
         self._changed = False
+        self._changed_members: dict[str, None] = {}  # full names of the members whose readings have changed
 
     @property
     def score(self) -> Score:
@@ -44,7 +46,9 @@ class MemberReadings:
     def snapshot(self) -> Snapshot:
         """Return a snapshot of the current readings, or the previous snapshot object if nothing has changed."""
         if self._changed:
-            self._snapshot = Snapshot(self._snapshot.version + 1, self._readings.copy())
+            self._changes.next = ReadingChanges(self._changed_members)
+            self._changes, self._changed_members = self._changes.next, {}
+            self._snapshot = Snapshot(self._snapshot.version + 1, self._readings.copy(), self._changes)
             self._changed = False
         return self._snapshot
 
@@ -54,7 +58,7 @@ class MemberReadings:
 
     def replace(self, member: str, reading: Reading) -> None:
         """Store the new reading of ``member`` (full name) after its checks have changed the reading."""
-        self._readings[member], self._changed = reading, True
+        self._store(member, reading)
 
     def members(self) -> Collection[str]:
         """Return the full names of the members with a reading."""
@@ -82,11 +86,15 @@ class MemberReadings:
         if report.kind == "data":
             reading = Reading(now, interval, score, metrics, "", False, shadow)
             for member in members:
-                self._readings[member] = reading
+                self._store(member, reading)
         else:
             alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
             notice = Reading(now, interval, score, metrics, alarm, report.kind == "bye", shadow)
             self._record_notice(members, notice)
+
+    def _store(self, member: str, reading: Reading) -> None:
+        self._readings[member] = reading
+        self._changed_members[member] = None
         self._changed = True
 
     def _record_notice(self, members: tuple[str, ...], reading: Reading) -> None:
@@ -97,11 +105,16 @@ class MemberReadings:
                 if not reading.metrics:
                     # This report is about the agent, not about the load: the load known before stays valid
                     kept |= {"score": before.score, "metrics": before.metrics, "shadow_score": before.shadow_score}
-                self._readings[member] = dataclasses.replace(reading, **kept)
+                self._store(member, dataclasses.replace(reading, **kept))
             else:
-                self._readings[member] = reading
+                self._store(member, reading)
         if reading.web_server_failed:
             self._failed_servers.update(members)
+
+    def _replace_all(self, readings: dict[str, Reading]) -> None:
+        self._changed = self._changed or readings != self._readings
+        self._changed_members.update(dict.fromkeys((*self._readings, *readings)))
+        self._readings = readings
 
     def _readings_of(self, hosts: Mapping[str, ReportingHost], readings: Mapping[str, Reading]) -> dict[str, Reading]:
         """Return the ``readings`` that come from reports of ``hosts`` or from checks of agentless members."""
@@ -127,5 +140,4 @@ class MemberReadings:
         score, shadow = self.figures.scores({})
         for member in members:
             if member not in self._readings:
-                self._readings[member] = Reading(received, 1.0, score, {}, "", True, shadow)
-                self._changed = True
+                self._store(member, Reading(received, 1.0, score, {}, "", True, shadow))

@@ -1,35 +1,54 @@
-"""Report batches: read, verify and decode all datagrams that wait in a socket with one call of the native extension."""
+"""Interfaces of the native extension: read all datagrams that wait in a socket, and accept the next reports of known
+hosts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from lbdns.answering.plane import AVAILABLE
-from lbdns_shared.report import Report
+from lbdns.model.snapshot import Reading
 
-if AVAILABLE:
-    import lbdns_native
+#: Where an acceptor stores the readings of accepted reports: the readings and the changed members by full name, the
+#: native score and second score, the longest interval in seconds, and, with a bus, whether the reports come from it
+AcceptTarget = tuple[dict[str, Reading], dict[str, None], Any, Any, float, bool | None]
 
 
-class ReportKeys(Protocol):
-    """The keys with which a batch verifies reports. They belong to hosts that have already sent an authentic report."""
+class ReportAcceptor(Protocol):
+    """Accepts the next reports of known hosts: those that have already sent an authentic report.
 
-    def add(self, host: str, key_id: bytes, secret: bytes) -> None:
-        """Add or replace the key with which ``host`` signs the reports that name ``key_id``."""
+    A report is accepted here if it contains only data, and is newer than the last one of the same boot. The acceptor
+    leaves all other datagrams to the report table, without any change.
+    """
+
+    def add(self, host: str, key_id: bytes, secret: bytes, peer: Any) -> None:
+        """Add or replace the key with which ``host`` signs the reports that name ``key_id``.
+
+        ``peer`` is the ``ReportingPeer`` of the host.
+        """
+
+    def accept(self, datagram: bytes, host: str, now: float, wall: float, target: AcceptTarget) -> bool:
+        """Accept a datagram from a bus, whose subject names ``host``. Return False if the table must judge it.
+
+        ``now`` is in monotonic seconds, and ``wall`` is in Unix seconds.
+        """
 
     def clear(self) -> None:
-        """Remove all keys."""
+        """Remove all hosts."""
 
 
 class ReportBatch(Protocol):
-    """The newest datagrams from one socket, up to 64. The items of a batch are valid until the next is received."""
+    """The newest datagrams from one socket, up to 64. They are valid until the next are received."""
 
-    def receive(self, fd: int, keys: ReportKeys) -> Sequence[Report | None]:
-        """Replace the batch by the datagrams that wait in socket ``fd``.
+    def receive(self, fd: int) -> int:
+        """Replace the batch by the datagrams that wait in socket ``fd``, and return their number.
 
-        Return an item for each datagram: the report, if it is authentic and well formed, or None if Python must judge
-        the datagram. Raises OSError if reading fails.
+        Raises OSError if reading fails.
+        """
+
+    def accept(self, at: int, acceptor: Any, now: float, wall: float, target: AcceptTarget) -> int:
+        """Accept the datagrams from number ``at`` on, up to the first one that the table must judge.
+
+        Return the number of this datagram, or the size of the batch.
         """
 
     def datagram(self, at: int) -> bytes:
@@ -37,15 +56,3 @@ class ReportBatch(Protocol):
 
     def source(self, at: int) -> str:
         """Return the address of the sender of datagram ``at``."""
-
-
-class NativeReportBatch:
-    """The native batch. Construct it only if the native extension is available."""
-
-    def __init__(self) -> None:
-        self._batch = lbdns_native.ReportBatch(Report)
-        self.datagram, self.source = self._batch.datagram, self._batch.source
-
-    def receive(self, fd: int, keys: ReportKeys) -> Sequence[Report | None]:
-        assert isinstance(keys, lbdns_native.ReportKeys)
-        return self._batch.receive(fd, keys)

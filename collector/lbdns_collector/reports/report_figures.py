@@ -77,8 +77,8 @@ class NativeFigures(PythonFigures):
 
     def __init__(self, score: Score, shadow: Score | None) -> None:
         super().__init__(score, shadow)
-        self._score = lbdns_native.ReportScore(score.lines, score.total)
-        self._shadow = lbdns_native.ReportScore(shadow.lines, shadow.total) if shadow else None
+        self.native_score = lbdns_native.ReportScore(score.lines, score.total)
+        self.native_shadow = lbdns_native.ReportScore(shadow.lines, shadow.total) if shadow else None
 
     def estimate(self) -> CapacityEstimate:
         return lbdns_native.HostCapacity()
@@ -86,4 +86,4 @@ class NativeFigures(PythonFigures):
     def scores(self, metrics: Mapping[str, float]) -> tuple[int, int | None]:
         if not isinstance(metrics, dict):
             return super().scores(metrics)
-        return self._score.of(metrics), self._shadow.of(metrics) if self._shadow else None
+        return self.native_score.of(metrics), self.native_shadow.of(metrics) if self.native_shadow else None

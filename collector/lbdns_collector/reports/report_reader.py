@@ -6,12 +6,12 @@ Python, which decides whether the datagram is valid, and for what reason it is n
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from lbdns.answering.plane import AVAILABLE
 from lbdns.config.server_section import PlaneName
 from lbdns.scores.score import Score
-from lbdns_collector.reports.report_batch import NativeReportBatch, ReportBatch, ReportKeys
+from lbdns_collector.reports.report_batch import ReportAcceptor, ReportBatch
 from lbdns_collector.reports.report_figures import NativeFigures, PythonFigures, ReportFigures
 from lbdns_shared.report import AgentKey, Envelope, Report, decode_body, open_envelope
 
@@ -51,8 +51,11 @@ class ReportReader:
         """Return the buffers for one socket, or None if datagrams are read one at a time."""
         return None
 
-    def keys(self) -> ReportKeys | None:
-        """Return the keys for all batches, or None if datagrams are read one at a time."""
+    def acceptor(self, reading: type[Any], accepted: type[Any]) -> ReportAcceptor | None:
+        """Return what accepts the next reports of known hosts, or None if the report table judges all reports.
+
+        ``reading`` and ``accepted`` are the classes ``Reading`` and ``AcceptedReport``.
+        """
         return None
 
     def figures(self, score: Score, shadow: Score | None) -> ReportFigures:
@@ -73,10 +76,10 @@ class NativeReportReader(ReportReader):
         return decode_body(open_envelope(opened.datagram)) if fields is None else Report._make(fields)
 
     def batch(self) -> ReportBatch | None:
-        return NativeReportBatch()
+        return lbdns_native.ReportBatch()
 
-    def keys(self) -> ReportKeys | None:
-        return lbdns_native.ReportKeys()
+    def acceptor(self, reading: type[Any], accepted: type[Any]) -> ReportAcceptor | None:
+        return lbdns_native.ReportAcceptor(reading, accepted)
 
     def figures(self, score: Score, shadow: Score | None) -> ReportFigures:
         return NativeFigures(score, shadow)

@@ -12,7 +12,7 @@ from typing import Final
 from lbdns.events.event_log import EventKind, EventLog
 from lbdns.sockets.binding import bind, bound_endpoint, enlarge, overflows
 from lbdns_collector.reports.rejected_reports import ADVICE
-from lbdns_collector.reports.report_batch import ReportBatch, ReportKeys
+from lbdns_collector.reports.report_batch import ReportBatch
 from lbdns_collector.reports.report_table import ACCEPTED, DUPLICATE, ReportTable
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.report import MAX_DATAGRAM
@@ -109,8 +109,8 @@ class ReportSocket:
         if table is None:
             return False
         self.reads += 1
-        if self._batch is not None and table.keys is not None:
-            return self._drain_batch(table, self._batch, table.keys)
+        if self._batch is not None:
+            return self._drain_batch(table, self._batch)
         receive, accept = self._socket.recvfrom, table.accept
         now, wall = time.monotonic(), time.time()
         changed, left = False, BATCH
@@ -132,24 +132,24 @@ class ReportSocket:
             self._on_change()
         return left == 0
 
-    def _drain_batch(self, table: ReportTable, batch: ReportBatch, keys: ReportKeys) -> bool:
+    def _drain_batch(self, table: ReportTable, batch: ReportBatch) -> bool:
         """Read one batch with one system call."""
         try:
-            reports = batch.receive(self._socket.fileno(), keys)
+            count = batch.receive(self._socket.fileno())
         except OSError:
             return True  # an ICMP error that a client provoked; the socket still works
         # Read after the datagrams have arrived, so that no report seems to come from the future
         now, wall = time.monotonic(), time.time()
-        accept, changed = table.accept_received, False
-        for at, report in enumerate(reports):
-            result = accept(batch, at, report, now, wall)
-            if result is ACCEPTED:
-                changed = True
-            elif result is not DUPLICATE:
-                self._log_rejection(result, batch.source(at), now)
-        if changed and self._on_change:
+        at, before = 0, table.counts[ACCEPTED]
+        while (at := table.accept_batch(batch, at, now, wall)) < count:
+            source = batch.source(at)
+            result = table.accept(batch.datagram(at), source, now, wall)
+            if result is not ACCEPTED and result is not DUPLICATE:
+                self._log_rejection(result, source, now)
+            at += 1
+        if self._on_change and table.counts[ACCEPTED] != before:
             self._on_change()
-        return len(reports) == BATCH
+        return count == BATCH
 
     def _log_rejection(self, reason: str, source: str, now: float) -> None:
         if (line := self._rejections.note(reason, source, now)) and self._events:

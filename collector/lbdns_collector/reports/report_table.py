@@ -27,14 +27,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lbdns.model.farm import ReportingHost
-from lbdns.model.snapshot import Snapshot, read_reading, write_reading
+from lbdns.model.snapshot import Reading, Snapshot, read_reading, write_reading
 from lbdns.scores.score import Score
 from lbdns.sockets.client_network import plain_text
 from lbdns_collector.joining.join_requests import JoinRequests
 from lbdns_collector.reports.bus_status import BusStatus
 from lbdns_collector.reports.member_readings import MemberReadings
 from lbdns_collector.reports.rejected_reports import RejectedReports
-from lbdns_collector.reports.report_batch import ReportBatch, ReportKeys
+from lbdns_collector.reports.report_batch import AcceptTarget, ReportAcceptor, ReportBatch
+from lbdns_collector.reports.report_figures import NativeFigures
 from lbdns_collector.reports.report_reader import PYTHON_READER, OpenedReport, ReportReader
 from lbdns_collector.reports.reporting_peer import MAX_SKEW, AbsentHosts, AcceptedReport, HostRecord, ReportingPeer
 from lbdns_shared.errors import ReportError
@@ -64,8 +65,8 @@ class ReportTable(MemberReadings):
         self._hosts = hosts
         self._masters = {key.key_id: key for key in keys}
         self.reader: ReportReader = PYTHON_READER
-        #: the keys of the hosts whose reports the reader verifies in batches
-        self.keys: ReportKeys | None = None
+        #: accepts the next reports of known hosts, with the same checks; None: this table judges all reports
+        self.acceptor: ReportAcceptor | None = None
         #: the connection to a bus from which reports also come; None: all reports come over UDP
         self.bus: BusStatus | None = None
         #: the hosts that may join; None: only hosts in the configuration may report
@@ -75,7 +76,7 @@ class ReportTable(MemberReadings):
 
     def use_reader(self, reader: ReportReader) -> None:
         """Read reports with ``reader``. Call this method before the first report."""
-        self.reader, self.keys = reader, reader.keys()
+        self.reader, self.acceptor = reader, reader.acceptor(Reading, AcceptedReport)
         self.figures = reader.figures(self.figures.score, self.figures.shadow)
 
     def accept(self, datagram: bytes, source: str, now: float, wall: float, subject_host: str | None = None) -> str:
@@ -85,6 +86,8 @@ class ReportTable(MemberReadings):
         monotonic seconds, and ``wall`` is in Unix seconds. For a datagram from a bus, ``source`` is its subject, and
         ``subject_host`` is the host that the subject names.
         """
+        if subject_host is not None and self._accept_message(datagram, subject_host, now, wall):
+            return ACCEPTED
         try:
             result = self._judge(datagram, source, now, wall, subject_host)
         except ReportError as error:
@@ -96,23 +99,40 @@ class ReportTable(MemberReadings):
             self.rejected.note(result, datagram, source, wall)
         return result
 
-    def accept_received(self, batch: ReportBatch, at: int, report: Report | None, now: float, wall: float) -> str:
-        """Check item ``at`` of ``batch`` like ``accept``.
+    def accept_batch(self, batch: ReportBatch, at: int, now: float, wall: float) -> int:
+        """Accept the datagrams of ``batch`` from number ``at`` on, up to the first one that ``accept`` must judge.
 
-        ``report`` is the authentic report that the batch contains there, or None if the datagram is still to be read.
+        Return the number of this datagram, or the size of the batch.
         """
-        peer = None if report is None else self._peers.get(report.host)
-        if report is None or peer is None:
-            return self.accept(batch.datagram(at), batch.source(at), now, wall)
-        try:
-            source = batch.source(at) if peer.host.joined else None
-            result = self._judge_report(peer, report, source, now, wall) if peer.may_send(now) else "rate"
-        except ReportError as error:
-            result = error.reason
-        self.counts[result] += 1
-        if result is not ACCEPTED and result is not DUPLICATE:
-            self.rejected.note(result, batch.datagram(at), batch.source(at), wall)
-        return result
+        target = self._target(is_from_bus=False)
+        if target is None:
+            return at
+        end = batch.accept(at, self.acceptor, now, wall, target)
+        self._count_accepted(end - at)
+        return end
+
+    def _accept_message(self, datagram: bytes, subject_host: str, now: float, wall: float) -> bool:
+        """Accept a report from the bus if it is the next one of a known host."""
+        target = self._target(is_from_bus=True)
+        if target is None or self.acceptor is None or self.bus is None:
+            return False
+        if not self.acceptor.accept(datagram, subject_host, now, wall, target):
+            return False
+        self._count_accepted(1)
+        self.bus.counts[ACCEPTED] += 1
+        return True
+
+    def _target(self, is_from_bus: bool) -> AcceptTarget | None:
+        figures = self.figures
+        if self.acceptor is None or self.adaptive or not isinstance(figures, NativeFigures):
+            return None
+        scores = figures.native_score, figures.native_shadow
+        return self._readings, self._changed_members, *scores, self.max_interval, is_from_bus if self.bus else None
+
+    def _count_accepted(self, count: int) -> None:
+        if count:
+            self.counts[ACCEPTED] += count
+            self._changed = True
 
     def newest_report(self, host: str) -> AcceptedReport | None:
         """Return the newest accepted report of ``host``, or None if there is none."""
@@ -167,12 +187,11 @@ class ReportTable(MemberReadings):
             readings = {name: self._rescored(reading) for name, reading in readings.items()}
         self._hosts = hosts
         self._masters = {key.key_id: key for key in keys}
-        if self.keys is not None:
-            self.keys.clear()
+        if self.acceptor is not None:
+            self.acceptor.clear()
         self._peers = peers
         self.rejected.addresses = _addresses(hosts)
-        self._changed = self._changed or readings != self._readings
-        self._readings = readings
+        self._replace_all(readings)
 
     def _judge(self, datagram: bytes, source: str, now: float, wall: float, subject_host: str | None) -> str:
         envelope = self.reader.open(datagram)
@@ -189,15 +208,9 @@ class ReportTable(MemberReadings):
         return self._judge_report(peer, self.reader.decode(envelope), source, now, wall, is_from_bus)
 
     def _judge_report(
-        self,
-        peer: ReportingPeer,
-        report: Report,
-        source: str | None,
-        now: float,
-        wall: float,
-        is_from_bus: bool = False,
+        self, peer: ReportingPeer, report: Report, source: str, now: float, wall: float, is_from_bus: bool
     ) -> str:
-        """Judge an authentic report. ``source`` may be None unless ``peer`` is a joined host."""
+        """Judge an authentic report."""
         if abs(report.time - wall) > MAX_SKEW:
             return "clock"
         if peer.has_seen(report, wall):
@@ -206,7 +219,6 @@ class ReportTable(MemberReadings):
             peer.note_path(report, is_from_bus)
             return DUPLICATE
         if peer.host.joined and self.joins:
-            assert source is not None, "every report of a joined host comes with its source"
             self._join(self.joins, peer, report, None if is_from_bus else plain_text(source), now)
         if self.bus:
             peer.note_path(report, is_from_bus)
@@ -235,8 +247,8 @@ class ReportTable(MemberReadings):
         if self._masters:
             if not peer.has_signed(envelope, self._masters):
                 return False
-            if self.keys is not None and self._peers.get(envelope.host) is peer:
-                self.keys.add(envelope.host, envelope.key_id, peer.keys[envelope.key_id].secret)
+            if self.acceptor is not None and self._peers.get(envelope.host) is peer:
+                self.acceptor.add(envelope.host, envelope.key_id, peer.keys[envelope.key_id].secret, peer)
             return True
         return source in peer.host.addresses or plain_text(source) in peer.host.addresses
 
@@ -328,9 +340,11 @@ class ReportTable(MemberReadings):
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise ValueError(f"not a valid collector state: {error!r}") from None
         readings = self._readings_of(self._hosts, readings)
-        self._readings = {name: self._rescored(reading) for name, reading in readings.items()}
+        self._replace_all({name: self._rescored(reading) for name, reading in readings.items()})
         self._peers, self._absent, self._changed = peers, AbsentHosts(absent), True
-        self._snapshot = Snapshot(max(version, self._snapshot.version), {})
+        if self.acceptor is not None:
+            self.acceptor.clear()
+        self._snapshot = Snapshot(max(version, self._snapshot.version), {}, self._changes)
         for result, count in counts.items():
             self.counts[result] += count
 

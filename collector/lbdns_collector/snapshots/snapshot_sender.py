@@ -16,7 +16,7 @@ from lbdns.bus.bus_connection import BusConnection, BusError, BusSubscription
 from lbdns.bus.signed_message import MessageKeys, RefusedMessageError
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm
-from lbdns.model.snapshot import Reading
+from lbdns.model.snapshot import EMPTY_SNAPSHOT, changed_members
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.background_tasks import end_tasks
 from lbdns_collector.reports.collector import Collector
@@ -31,7 +31,6 @@ from lbdns_collector.snapshots.snapshot_messages import (
     SnapshotRequest,
     read_request,
 )
-from lbdns_collector.status.status_document import changed_members
 from lbdns_collector.status.status_source import MemberSource
 from lbdns_shared.keys import MasterKey
 
@@ -62,7 +61,7 @@ class SnapshotSender:
         self._name, self._boot, self._seq = socket.gethostname(), secrets.randbits(63), 0
         #: "published": messages; "answered": requests; malformed, bad_tag, clock, replay: refused requests
         self.counts: Counter[str] = Counter()
-        self._sent: Mapping[str, Reading] = {}
+        self._sent = EMPTY_SNAPSHOT
         self._sent_overrides: object = None
         self._sent_joined: object = None
         self._pending: dict[str, None] = {}  # changed members that no message has contained yet, oldest first
@@ -75,7 +74,7 @@ class SnapshotSender:
         self._unsubscribe: Callable[[], None] = _do_nothing
 
     def start(self) -> None:
-        self._unsubscribe = self._members.subscribe(self._wake.set)
+        self._unsubscribe = self._members.subscribe(self._notice)
         self._subscription = self._bus.subscribe(REQUESTS, self._receive)
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._publish_forever()), loop.create_task(self._answer_forever())]
@@ -95,6 +94,12 @@ class SnapshotSender:
 
         return PreparedChange("snapshots on the bus", commit=commit)
 
+    def _notice(self) -> None:
+        if self._bus.is_configured:
+            self._wake.set()
+        else:
+            self._sent = EMPTY_SNAPSHOT  # of a bus that is configured later, all receivers are new
+
     async def _publish_forever(self) -> None:
         while True:
             try:
@@ -111,7 +116,7 @@ class SnapshotSender:
 
     async def _publish_changes(self) -> None:
         """Publish what has changed since the last call, or an empty message if nothing has."""
-        before, self._sent = self._sent, self._members.snapshot.readings
+        before, self._sent = self._sent, self._members.snapshot
         self._pending.update(dict.fromkeys(changed_members(before, self._sent)))
         overrides, joined = self._members.overrides, self._collector.joins.joined
         more: dict[str, Any] = {}

@@ -334,13 +334,6 @@ class ReportChanges:
         return {"pools": list(pools.values())}
 
 
-def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> list[str]:
-    """Return the full names of the members whose reading in ``after`` is not the same object as in ``before``. Members
-    without a reading in ``before`` are included."""
-    known = before.get
-    return [name for name, reading in after.items() if known(name) is not reading]
-
-
 def overrides_document(overrides: Overrides) -> dict[str, Any]:
     """Return all overrides as plain data, for programs that follow this collector's event stream."""
     return {"overrides": [override.document() for override in overrides.items]}

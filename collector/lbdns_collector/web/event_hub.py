@@ -11,13 +11,13 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final, Literal
 
 from lbdns.events.event_log import LoggedEvent
 from lbdns.events.server_sent_events import encode_event
-from lbdns.model.snapshot import Reading
+from lbdns.model.snapshot import changed_members
 from lbdns.process.background_tasks import end_task
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns_collector.status.status_document import (
@@ -26,7 +26,6 @@ from lbdns_collector.status.status_document import (
     ReportChanges,
     StatusInputs,
     change_signature,
-    changed_members,
     overrides_document,
     status_json,
     to_json,
@@ -158,7 +157,7 @@ class EventHub:
         self._turn: asyncio.Handle | None = None
         self._log_waiting: deque[LoggedEvent] = deque()
         self._log_turn: asyncio.Handle | None = None
-        self._sent_readings: Mapping[str, Reading] = source.members.snapshot.readings
+        self._sent = source.members.snapshot
         self._sent_overrides: object = source.members.overrides
         self._dirty = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -254,7 +253,7 @@ class EventHub:
 
     def _push_changes(self) -> None:
         self._turn = None
-        before, self._sent_readings = self._sent_readings, self._source.members.snapshot.readings
+        before, self._sent = self._sent, self._source.members.snapshot
         reloaded = self._source.members.farm is not self._changes.farm
         if reloaded:
             self._changes = ReportChanges(self._source.members.farm)
@@ -270,12 +269,12 @@ class EventHub:
             return
         if overridden:
             self._push("changes", encode_event("overrides", to_json(overrides_document(overrides))))
-        if before is not self._sent_readings:
-            self._pending.update(dict.fromkeys(changed_members(before, self._sent_readings)))
+        if before is not self._sent:
+            self._pending.update(dict.fromkeys(changed_members(before, self._sent)))
         some = list(itertools.islice(self._pending, AT_ONCE))
         for name in some:
             del self._pending[name]
-        document = self._changes.build(some, self._sent_readings, time.monotonic())
+        document = self._changes.build(some, self._sent.readings, time.monotonic())
         if document["pools"]:
             self._push("changes", encode_event("changes", to_json(document)))
         if self._pending:

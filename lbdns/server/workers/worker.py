@@ -37,6 +37,7 @@ from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import NO_OVERRIDES, Overrides
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.process.duty_cycle import DutyCycle
+from lbdns.process.garbage_collection import tune_collections
 from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.server_configuration import new_table
 from lbdns.server.workers.messages import MessageChannel
@@ -77,6 +78,7 @@ class _Prepared:
 
 def run(number: int, sock: socket.socket) -> None:
     """Run worker ``number`` until the main process stops the worker or exits."""
+    tune_collections()
     asyncio.run(_Worker(number, sock).run())
 
 

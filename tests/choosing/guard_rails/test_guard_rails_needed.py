@@ -38,11 +38,11 @@ def alarmed(load: float) -> Pool:
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_an_alarm_is_heard_when_the_others_have_room(policy: str) -> None:
     pool = Pool(policies=(policy,))
-    pool.load = 0.5
-    pool.run(20, 150)
+    pool.load = 0.4
+    pool.run(20, 120)
     pool.alarms = {"c": "mem_available 1 < 2"}
-    pool.run(1, 150)
-    assert pool.served(5, 150)["c"] == 0
+    pool.run(1, 120)
+    assert pool.served(5, 120)["c"] == 0
     assert pool.guards == {}
 
 

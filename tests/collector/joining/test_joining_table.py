@@ -13,9 +13,12 @@ from lbdns.model.farm import Farm
 from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMembers, with_joined
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.joining.join_requests import JoinRequests
+from lbdns_collector.reports.bus_status import BusStatus
+from lbdns_collector.reports.report_reader import NativeReportReader
 from lbdns_collector.reports.report_table import ReportTable
 from tests.collector.collector_fixtures import KEY, OTHER_KEY, WALL
 from tests.collector.joining.joining_farms import joinable, report_of, signed
+from tests.needs import needs
 
 NOW = 1000.0
 SOURCE = "10.0.0.7"
@@ -170,3 +173,29 @@ def test_an_agent_speaks_for_its_own_name_alone(farm: Farm, data: st.DataObject)
     assert set(requested(table)) <= {owner}
     assert set(table.members()) <= {f"{owner}.hobbit"}
     assert set(table.records(-math.inf)) <= {owner}
+
+
+@needs(native=True)
+def test_the_acceptor_takes_a_joined_host_while_its_request_stays_the_same(farm: Farm) -> None:
+    table = table_of(farm)
+    table.use_reader(NativeReportReader())
+    table.bus = BusStatus()
+
+    def accept(seq: int, *addresses: str) -> bool:
+        """Return whether the acceptor takes the report; otherwise, the table must accept it."""
+        later = 100.0 * seq  # addresses may change rarely
+        data = signed(report_of(seq=seq, at=WALL + later, addresses=addresses))
+        assert table.acceptor is not None
+        target = table._target(is_from_bus=True)
+        assert target
+        if table.acceptor.accept(data, "web-1", NOW + later, WALL + later, target):
+            return True
+        assert table.accept(data, "lbdns.report.-.web-1", NOW + later, WALL + later, "web-1") == "accepted"
+        return False
+
+    taken = [accept(seq, "10.0.0.7") for seq in (1, 2, 3, 4)]
+    assert taken == [False, False, True, True], "the key of a host that has just joined is not known yet"
+    assert [accept(5, "10.0.0.8"), accept(6, "10.0.0.8"), accept(7, "10.0.0.7")] == [False, True, False]
+    reading = table.reading("web-1.hobbit")
+    assert reading
+    assert reading.received == NOW + 700

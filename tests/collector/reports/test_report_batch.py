@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from lbdns.events.event_log import EventLog
 from lbdns_collector.reports import report_socket
+from lbdns_collector.reports.bus_status import BusStatus
 from lbdns_collector.reports.report_reader import PYTHON_READER, NativeReportReader, ReportReader
 from lbdns_collector.reports.report_socket import BATCH, ReportSocket
 from lbdns_collector.reports.report_table import ReportTable
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.keys import MasterKey
-from lbdns_shared.report import MAX_DATAGRAM
+from lbdns_shared.report import MAX_DATAGRAM, open_envelope
 from tests.collector.collector_fixtures import HOSTS, IDLE, KEY, OTHER_KEY, WALL, datagram
 from tests.collector.report_tables import NOW, make
 from tests.needs import needs
@@ -120,28 +121,70 @@ def test_a_key_that_a_reload_removes_is_no_longer_accepted(datagrams: list[bytes
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
-def test_a_batch_contains_reports_sources_and_whatever_it_cannot_read(family: int) -> None:
+def test_a_batch_contains_datagrams_and_sources(family: int) -> None:
     table = table_with(NativeReportReader(), KEY)
-    batch, keys = table.reader.batch(), table.keys
+    batch = table.reader.batch()
     assert batch is not None
-    assert keys is not None
-    keys.add("gandalf", KEY.key_id, KEY.agent_key("gandalf").secret)
     datagrams = [datagram(), datagram(host="frodo"), datagram(key=OTHER_KEY), bytes(MAX_DATAGRAM + 9)]
     with receiving(table, family) as (reports, sender):
+        assert batch.receive(reports.fileno()) == 0
         for data in datagrams:
             sender.send(data)
-        found = batch.receive(reports.fileno(), keys)
-        assert batch.receive(reports.fileno(), keys) == []
-        assert [report is not None for report in found] == [True, False, False, False]
-        for data in datagrams:
-            sender.send(data)
-        batch.receive(reports.fileno(), keys)
+        assert batch.receive(reports.fileno()) == len(datagrams)
         assert [batch.datagram(at) for at in range(4)] == [data[: MAX_DATAGRAM + 1] for data in datagrams]
         assert {batch.source(at) for at in range(4)} == {sender.getsockname()[0]}
     with pytest.raises(IndexError):
         batch.datagram(4)
     with pytest.raises(IndexError):
         batch.source(4)
+
+
+def test_the_acceptor_takes_the_next_reports_of_known_hosts_and_leaves_all_others_to_the_table() -> None:
+    table = table_with(NativeReportReader(), KEY)
+    batch = table.reader.batch()
+    assert batch is not None
+    first = [datagram(seq=1), datagram(host="frodo", seq=1)]
+    others = [
+        datagram(seq=2), datagram(host="frodo", seq=2), datagram(seq=2), datagram(seq=3, kind="alarm"),
+        datagram(seq=4, boot=8, at=WALL + 1), datagram(seq=5, key=OTHER_KEY), datagram(host="sauron", seq=1),
+        datagram(seq=6, at=WALL + 31), bytes(9),
+    ]  # fmt: skip
+    for data in first:
+        assert table.accept(data, "192.0.2.1", NOW, WALL) == "accepted"
+    with receiving(table) as (reports, sender):
+        for data in others:
+            sender.send(data)
+        assert batch.receive(reports.fileno()) == len(others)
+        assert table.accept_batch(batch, 0, NOW, WALL) == 2
+        assert [table.accept_batch(batch, at, NOW, WALL) for at in range(2, len(others))] == [*range(2, len(others))]
+    assert table.counts["accepted"] == len(first) + 2
+    assert sum(table.counts.values()) == table.counts["accepted"], "others are left to the table without any change"
+
+
+def test_a_known_host_that_sends_too_much_is_left_to_the_table() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report_socket, "time", SteppingClock())
+        datagrams = [datagram(seq=seq) for seq in range(1, 130)]
+        counts = receive(NativeReportReader(), datagrams, then=lambda _: None)[0]
+    assert (counts["accepted"], counts["rate"]) == (100, 29)
+
+
+@given(st.lists(sent, max_size=20))
+@example([datagram(seq=seq, at=WALL + seq / 100, metrics=IDLE) for seq in range(1, 9)])
+def test_reports_from_a_bus_have_the_same_outcome_on_both_planes(datagrams: list[bytes]) -> None:
+    outcomes = []
+    for reader in (NativeReportReader(), PYTHON_READER):
+        table = table_with(reader, KEY, OTHER_KEY)
+        table.bus = BusStatus()
+        results = []
+        for number, data in enumerate(datagrams):
+            host = open_envelope(data).host if number % 5 else "gandalf"
+            results.append(table.accept(data, "lbdns.report.-.x", NOW, WALL, host))
+            if number % 3 == 0:
+                results.append(table.accept(data, "192.0.2.1", NOW, WALL))
+        newest = {host: table._peers[host].newest for host in HOSTS if host in table._peers}
+        outcomes.append((results, outcome(table), newest, table.bus.counts))
+    assert outcomes[0] == outcomes[1]
 
 
 def test_each_call_reads_at_most_one_batch() -> None:
@@ -156,9 +199,7 @@ def test_each_call_reads_at_most_one_batch() -> None:
 
 
 def test_reading_fails_without_an_open_socket() -> None:
-    reader = NativeReportReader()
-    batch, keys = reader.batch(), reader.keys()
+    batch = NativeReportReader().batch()
     assert batch is not None
-    assert keys is not None
     with pytest.raises(OSError, match="Bad file descriptor"):
-        batch.receive(-1, keys)
+        batch.receive(-1)

@@ -18,6 +18,7 @@ cores = 2
 workers = 150
 backlog = 100
 background = 0.5
+quota = 1.5
 
 [[server]]
 
@@ -41,7 +42,7 @@ def farm(tmp_path: Path, text: str) -> Path:
 
 
 def test_everything_that_can_be_said(tmp_path: Path) -> None:
-    servers = (ServerSpec("gandalf", 2.0, 2.0, 150, 100, 0.5), ServerSpec("s2"))
+    servers = (ServerSpec("gandalf", 2.0, 2.0, 150, 100, 0.5, quota=1.5), ServerSpec("s2"))
     one, other = read_farm(farm(tmp_path, WHOLE))
     expected = Scenario(
         servers,

@@ -53,7 +53,9 @@ arguments."""
     show_default=True,
     help="Simulated servers: a list SPEEDxCORES,... or a named farm (T3, H10 or U10).",
 )
-@click.option("--workload", default="mix", show_default=True, help="Simulated workload: html, cgi, mix or lognormal.")
+@click.option(
+    "--workload", default="mix", show_default=True, help="Simulated workload: html, cgi, mix, lognormal or page."
+)
 @click.option(
     "--clients", default="caches:20", show_default=True, help="Simulated clients: closed:N[:RESOLVE_S] or caches:N."
 )

@@ -10,9 +10,9 @@ from lbdns.scores.score import Score, Term
 from lbdns.scores.thesis import THESIS
 from lbdns_tools.calibrate.calibration_trial import CalibrationTrial, TrialOutcome, weighable
 from lbdns_tools.percentiles import percentile
+from lbdns_tools.sim.cpu_quota import make_web_server
 from lbdns_tools.sim.event_engine import simulate
 from lbdns_tools.sim.simulated_agents import SimulatedAgent
-from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_jobs import in_processes
 from lbdns_tools.sim.simulation_scenario import Scenario
 
@@ -26,7 +26,7 @@ class SimulatedTrials:
 
     def metrics(self) -> Sequence[str]:
         """Return the metrics that the simulated agents report."""
-        agent = SimulatedAgent(SimulatedWebServer(self._scenario.servers[0]))
+        agent = SimulatedAgent(make_web_server(self._scenario.servers[0]))
         agent.sample(0.0)  # a rate needs two samples
         return weighable(agent.sample(self._scenario.interval))
 

@@ -34,8 +34,10 @@ from lbdns_tools.lab.presets import (
     balancer_study,
     capacity_study,
     day_trace_study,
+    far_study,
     other_loads_study,
     sites_study,
+    ten_hosts_study,
     webstone_study,
 )
 from lbdns_tools.lab.running_lab import Lab
@@ -44,7 +46,7 @@ from lbdns_tools.lab.study_progress import watching
 
 STUDIES: Final = (
     webstone_study, balancer_study, capacity_study, arrival_ramp_study, day_trace_study, other_loads_study,
-    sites_study,
+    sites_study, far_study, ten_hosts_study,
 )  # fmt: skip
 PRESETS: Final = {study.PRESET.name: study.PRESET for study in STUDIES}
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)

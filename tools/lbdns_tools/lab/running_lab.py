@@ -16,6 +16,7 @@ from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, make_group
 from lbdns_tools.lab.machines.emulated_links import EmulatedLinks, LinkCondition
 from lbdns_tools.lab.machines.leftover_cleanup import new_id, record
+from lbdns_tools.lab.machines.link_distances import LinkDistances
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.programs import balancer_programs, dns_servers, web_content, web_host_programs
 from lbdns_tools.lab.programs.balancer_setup import BalancerSetup
@@ -192,6 +193,16 @@ class Lab:
             self.start_web(name)
         if names:
             self.settle()
+
+    @contextmanager
+    def distances(self, distances: LinkDistances) -> Iterator[None]:
+        """Delay and lose packets between clients, DNS server and web hosts for the duration of the context.
+
+        The hosts must not have sites, whose distances always apply.
+        """
+        with EmulatedLinks(self.id) as links:
+            distances.apply(links, self.machines)
+            yield
 
     @contextmanager
     def resolve_by(self, *names: str) -> Iterator[None]:

@@ -299,3 +299,9 @@ def _needed_hosts(quick: bool) -> Iterator[AcceptanceDemand]:
     case = _case("T3", "html", 0.7, quick, "0.7, alarms on s1", other_work=(other,), alarms=(condition,))
     yield ratio(row, case, "mean_ms", case.by(RR), 0.15)
     yield ratio(row, case, "mean_ms", case.by(WEIGHTED), 1.25)
+    hosts = tuple(OtherWork(f"s{n}", 20.0, 140.0, 20.0) for n in range(7, 11))  # four of ten equal hosts
+    for workload in ("mix",) if quick else ("html", "mix"):
+        case = _case(
+            "U10", workload, 0.65, quick, "0.65, alarms on 4 hosts", other_work=hosts, alarms=(condition,)
+        )  # fmt: skip
+        yield ratio(row, case, "mean_ms", case.by(RR), 1.0)

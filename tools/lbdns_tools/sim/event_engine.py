@@ -9,19 +9,19 @@ from random import Random
 
 from lbdns_tools.percentiles import percentile
 from lbdns_tools.sim.client_sites import ClientSites, swings
+from lbdns_tools.sim.cpu_quota import PERIOD, make_web_server
 from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_agents import ReportScorer, SimulatedReports
 from lbdns_tools.sim.simulated_dns import SimulatedLookups
 from lbdns_tools.sim.simulated_requests import (
+    ALL_WORKLOADS,
     NO_CLIENT,
-    WORKLOADS,
     ClosedClients,
     LookUp,
     RequestArrivals,
     RequestFlow,
     through_caches,
 )
-from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_results import FarmMoment, SimulationResult
 from lbdns_tools.sim.simulation_scenario import DEADLINE, Outage, Scenario
 
@@ -40,11 +40,12 @@ class _SimulationRun:
         arrivals, sizes, self._client_chance, reports = (
             Random(f"{seed} {purpose}") for purpose in ("arrivals", "sizes", "clients", "reports")
         )
-        self._servers = [SimulatedWebServer(spec) for spec in scenario.servers]
+        phases = Random(f"{seed} quotas")
+        self._servers = [make_web_server(spec, PERIOD * phases.random()) for spec in scenario.servers]
         self._calendar = EventCalendar()
         self._lookups = SimulatedLookups(scenario, policy, seed, self._servers)
         self._reports = SimulatedReports(scenario, self._servers, self._lookups, reports, scorer)
-        workload = WORKLOADS[scenario.workload]
+        workload = ALL_WORKLOADS[scenario.workload]
         rate = scenario.rate if scenario.rate is not None else scenario.load * scenario.capacity / workload.mean
         self._size = workload.draw(sizes)
         self._arrivals = RequestArrivals(rate, scenario.arrivals, arrivals)

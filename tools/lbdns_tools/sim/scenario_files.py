@@ -14,7 +14,7 @@ from lbdns.scores.score import Term
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.sim import scenario_parsers
-from lbdns_tools.sim.simulated_requests import WORKLOADS
+from lbdns_tools.sim.simulated_requests import ALL_WORKLOADS
 from lbdns_tools.sim.simulation_scenario import BACKLOG, WORKERS, Scenario, ServerSpec, SimulatedClients
 
 _DEFAULT: Final = Scenario(())
@@ -32,7 +32,7 @@ def read_farm(path: Path) -> tuple[Scenario, ...]:
         requests.wrong("rate", "rate and load cannot be combined")
     base = Scenario(
         servers=servers,
-        workload=requests.one_of("workload", _DEFAULT.workload, WORKLOADS),
+        workload=requests.one_of("workload", _DEFAULT.workload, ALL_WORKLOADS),
         rate=rate,
         clients=_clients(requests),
         client_sites=_client_sites(requests, [server.site for server in servers]),
@@ -60,6 +60,7 @@ def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
             backlog=table.integer("backlog", BACKLOG, 0, 1_000_000),
             background=table.number("background", 0.0, 0.0, scenario_parsers.MAX_TASKS),
             site=table.string("site", ""),
+            quota=table.number("quota", 0.0, 1e-3, scenario_parsers.MAX_SPEED) if "quota" in table.values else 0.0,
         )
         if server.name in (other.name for other in servers):
             table.wrong("name", f"two servers are named {server.name!r}; rename one of them")

@@ -13,11 +13,11 @@ from lbdns.text.suggestions import nearest
 from lbdns_agent.alarm_conditions import parse_alarm_condition
 from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_tools.sim.simulated_dns import ORACLE, SITE_RULES
-from lbdns_tools.sim.simulated_requests import WORKLOADS
+from lbdns_tools.sim.simulated_requests import ALL_WORKLOADS
 from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, ServerSpec, SimulatedClients, Slowdown, Surge
 
 _NUMBER: Final = r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
-_SERVER: Final = re.compile(rf"(?:([^=\s]+)\s*=\s*)?({_NUMBER})\s*x\s*({_NUMBER})\Z")
+_SERVER: Final = re.compile(rf"(?:([^=\s]+)\s*=\s*)?({_NUMBER})\s*x\s*({_NUMBER})(?:\s*/\s*({_NUMBER}))?\Z")
 _SPAN: Final = re.compile(rf"(.+)@({_NUMBER})(?:-({_NUMBER}))?\Z")
 
 MAX_SERVERS: Final = 1000  # every event visits every server, so more servers would take hours
@@ -29,8 +29,8 @@ MAX_DNS_SERVERS: Final = 100
 
 
 def parse_servers(text: str) -> tuple[ServerSpec, ...]:
-    """Parse the name of a farm, or a list of servers in the form ``[NAME=]SPEEDxCORES``. The default server names are
-    s1, s2, ..."""
+    """Parse the name of a farm, or a list of servers in the form ``[NAME=]SPEEDxCORES[/QUOTA]``. The default
+    server names are s1, s2, ..."""
     items = _items(text)
     if len(items) == 1 and re.fullmatch(r"[A-Za-z]\w*", items[0]):
         if (name := items[0].upper()) in FARMS:
@@ -49,13 +49,15 @@ def parse_servers(text: str) -> tuple[ServerSpec, ...]:
 def _server(text: str, number: int) -> ServerSpec:
     match = _SERVER.match(text)
     if not match:
-        form = "SPEEDxCORES or NAME=SPEEDxCORES, for example 1.1x1 or web1=2x2"
+        form = "SPEEDxCORES, NAME=SPEEDxCORES or SPEEDxCORES/QUOTA, for example 1.1x1, web1=2x2 or 1x2/0.4"
         raise ValueError(f"{text!r} is not a valid server; write {form}")
-    speed, cores = float(match[2]), float(match[3])
-    for what, value in (("the speed", speed), ("the number of cores", cores)):
+    values = {"the speed": match[2], "the number of cores": match[3], "the quota": match[4]}
+    numbers = {what: float(value) for what, value in values.items() if value is not None}
+    for what, value in numbers.items():
         if not 0 < value <= MAX_SPEED:
             raise ValueError(f"{text!r}: {what} is {value:g}, but must be above 0 and at most {MAX_SPEED:g}")
-    return ServerSpec(match[1] or f"s{number}", speed, cores)
+    speed, cores, *quota = numbers.values()
+    return ServerSpec(match[1] or f"s{number}", speed, cores, quota=quota[0] if quota else 0.0)
 
 
 #: Client types, with the possible numbers of values that follow each
@@ -184,7 +186,7 @@ def parse_loads(text: str) -> tuple[float, ...]:
 
 
 def parse_workloads(text: str) -> tuple[str, ...]:
-    return _each_of(text, "workload", WORKLOADS)
+    return _each_of(text, "workload", ALL_WORKLOADS)
 
 
 def parse_policies(text: str) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ class SimulatedAgent:
     def _read(self, now: float) -> dict[str, float]:
         server = self._server
         server.advance(now)
-        cores = server.spec.cores
+        cores = server.spec.usable_cores
         seconds = now - self._time
         self._time = now
         used = server.cpu + server.other_cpu

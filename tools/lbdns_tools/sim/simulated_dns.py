@@ -22,7 +22,7 @@ from lbdns_tools.sim.simulated_dns_servers import (
     SimulatedDnsServer,
     SiteDnsServer,
 )
-from lbdns_tools.sim.simulated_requests import WORKLOADS
+from lbdns_tools.sim.simulated_requests import ALL_WORKLOADS
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_scenario import Scenario
 
@@ -50,7 +50,7 @@ class SimulatedLookups:
         self._scenario, self._servers = scenario, servers
         self._is_oracle = policy == ORACLE
         self._origin_of = [scenario.sites.index(server.site) if scenario.sites else 0 for server in scenario.servers]
-        self._mean = WORKLOADS[scenario.workload].mean
+        self._mean = ALL_WORKLOADS[scenario.workload].mean
         self._chance = Random(f"{seed} dns")
         self._names = tuple(server.spec.name for server in servers)
         planned = "round_robin:anywhere" if self._is_oracle else policy

@@ -56,12 +56,20 @@ def lognormal(mean: float, sigma: float) -> RequestWorkload:
     return RequestWorkload(mean, lambda chance: lambda: math.exp(mu + sigma * chance.gauss(0.0, 1.0)))
 
 
+def constant(seconds: float) -> RequestWorkload:
+    return RequestWorkload(seconds, lambda chance: lambda: seconds)
+
+
+#: The workloads of the preset studies and the acceptance tests
 WORKLOADS: Final[Mapping[str, RequestWorkload]] = {
     "html": exponential(0.010),
     "cgi": exponential(0.100),
     "mix": hyperexponential(0.9, 0.010, 0.200),
     "lognormal": lognormal(0.030, 2.0),
 }
+#: A page that takes the same CPU time each time, as the pages of the lab do
+PAGE: Final = "page"
+ALL_WORKLOADS: Final[Mapping[str, RequestWorkload]] = {**WORKLOADS, PAGE: constant(0.010)}
 
 
 class RequestArrivals:

@@ -56,7 +56,7 @@ class SimulatedWebServer:
     def expected(self) -> float:
         """Return the time that a new request with one second of work would take if no further requests arrived."""
         tasks = self.present + 1 + self.background
-        return max(1.0, tasks / self.spec.cores) / self.speed
+        return max(1.0, tasks / self.spec.usable_cores) / self.speed
 
     def set_background(self, tasks: float, now: float) -> None:
         self.advance(now)

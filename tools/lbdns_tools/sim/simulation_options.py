@@ -42,7 +42,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--servers",
         "SPEC|FARM|FILE.toml",
         None,
-        "Comma-separated servers in the form [NAME=]SPEEDxCORES, a named farm (T3, H10 or U10), or a farm file.",
+        "Comma-separated servers in the form [NAME=]SPEEDxCORES[/QUOTA], a named farm (T3, H10 or U10), or a farm "
+        "file. QUOTA is a limit of CPU seconds per second, as of a control group.",
     ),
     _option("--preset", "NAME|list", None, "Run a preset study. Other options override the preset's settings."),
     _option("--from from_url", "URL", None, "Estimate the farm of a running lbdns from its reports, and simulate it."),
@@ -74,7 +75,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     # Which requests
     _list(
         "--workload workloads",
-        "html|cgi|mix|lognormal",
+        "html|cgi|mix|lognormal|page",
         parsers.parse_workloads,
         "Comma-separated workloads (distributions of request sizes). [default: mix]",
     ),

@@ -16,10 +16,16 @@ from rich.text import Text
 from lbdns_tools.sim.policy_replay import ReplayedPolicy
 from lbdns_tools.sim.scenario_parsers import clients_text
 from lbdns_tools.sim.simulation_results import FIGURES, SITE_FIGURES, SeedAverage
-from lbdns_tools.sim.simulation_scenario import Scenario
+from lbdns_tools.sim.simulation_scenario import Scenario, ServerSpec
 from lbdns_tools.sim.simulation_study import load_of
 
 FEW_SERVERS: Final = 4  # number of shares that fit next to the other columns in a terminal
+
+
+def server_text(server: ServerSpec) -> str:
+    """Return a server as --servers accepts it."""
+    quota = f"/{server.quota:g}" if server.quota else ""
+    return f"{server.name}={server.speed:.4g}x{server.cores:g}{quota}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ class SimulationRow:
         """Return the settings that identify the scenario in JSON and CSV."""
         scenario = self.scenario
         return {
-            "servers": ",".join(f"{s.name}={s.speed:.4g}x{s.cores:g}" for s in scenario.servers),
+            "servers": ",".join(server_text(server) for server in scenario.servers),
             "workload": scenario.workload,
             "load": load_of(scenario),
             "rate_per_s": scenario.rate,

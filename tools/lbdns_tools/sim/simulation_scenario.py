@@ -17,8 +17,11 @@ DEADLINE: Final = 10.0  # s; a request without a response within this time fails
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """A web server. ``speed`` is the speed of one core. The capacity is ``speed * cores`` seconds of work per
-    second."""
+    """A web server. ``speed`` is the speed of one core. The capacity is ``speed * cores`` seconds of work per second.
+
+    With a ``quota``, the server may use at most this many CPU seconds per second, and stands still whenever it has used
+    up its share of a period.
+    """
 
     name: str
     speed: float = 1.0
@@ -27,10 +30,16 @@ class ServerSpec:
     backlog: int = BACKLOG
     background: float = 0.0  # constant number of runnable tasks of other work
     site: str = ""  # its site; empty if the farm has no sites
+    quota: float = 0.0  # CPU seconds per second, as of a control group; 0: no limit
+
+    @property
+    def usable_cores(self) -> float:
+        """The cores that the server can use over a long time."""
+        return min(self.cores, self.quota) if self.quota else self.cores
 
     @property
     def capacity(self) -> float:
-        return self.speed * self.cores
+        return self.speed * self.usable_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,7 @@ class Scenario:
     """All settings of a simulation run except the policy and the seed. Times are in virtual seconds since the start."""
 
     servers: tuple[ServerSpec, ...]
-    workload: str = "mix"  # a key of WORKLOADS
+    workload: str = "mix"  # a key of ALL_WORKLOADS
     load: float = 0.85  # share of all servers' capacity; for open clients and caches
     rate: float | None = None  # requests/s instead of ``load``
     clients: SimulatedClients = field(default_factory=SimulatedClients)

@@ -15,7 +15,7 @@ from lbdns_tools.sim.recording_format import Recording
 from lbdns_tools.sim.scenario_files import read_farm
 from lbdns_tools.sim.scenario_parsers import parse_servers
 from lbdns_tools.sim.simulated_dns import split_rule
-from lbdns_tools.sim.simulated_requests import WORKLOADS
+from lbdns_tools.sim.simulated_requests import ALL_WORKLOADS
 from lbdns_tools.sim.simulation_presets import PRESETS, SimulationStudy
 from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, SimulatedClients, Slowdown
 
@@ -80,7 +80,7 @@ def _fitted(study: SimulationStudy, requested: RequestedStudy, recording: Record
             "on the workload"
         )
     workload = (requested.workloads or (Scenario(()).workload,))[0]
-    farm = estimate_farm(recording, WORKLOADS[workload].mean)
+    farm = estimate_farm(recording, ALL_WORKLOADS[workload].mean)
     notes = (*study.notes, *farm.notes, f"request sizes: unknown, assumed to follow --workload {workload}")
     if requested.servers is None:
         scenarios = study.scenarios or (Scenario(farm.servers, workload, rate=farm.rate, interval=farm.interval),)
@@ -168,4 +168,4 @@ def load_of(scenario: Scenario) -> float | None:
         return None
     if scenario.rate is None:
         return scenario.load
-    return scenario.rate * WORKLOADS[scenario.workload].mean / scenario.capacity
+    return scenario.rate * ALL_WORKLOADS[scenario.workload].mean / scenario.capacity

@@ -58,6 +58,20 @@ def test_only_packets_for_the_given_machine_are_delayed(lab: Machines) -> None:
         assert min(took(client, far) for _ in range(5)) < DELAY_S
 
 
+def test_a_delay_shorter_than_a_millisecond(lab: Machines) -> None:
+    with EmulatedLinks(lab.id) as links, bound(lab, CLIENT) as client, bound(lab, FAR) as far:
+        links.set(lab.machines[CLIENT], [lab.machines[FAR]], LinkCondition(0.0002))
+        assert 0.0002 <= min(took(client, far) for _ in range(50)) < 0.001
+
+
+def test_a_machine_whose_links_are_set_while_others_are_in_use(lab: Machines) -> None:
+    with EmulatedLinks(lab.id) as links, bound(lab, CLIENT) as client, bound(lab, FAR) as far:
+        links.set(lab.machines[CLIENT], [lab.machines[FAR]], LinkCondition(DELAY_S))
+        assert took(client, far) >= DELAY_S
+        links.set(lab.machines[FAR], [lab.machines[CLIENT]], LinkCondition(DELAY_S))
+        assert took(far, client) >= DELAY_S
+
+
 def test_a_link_that_is_cut_in_one_direction(lab: Machines) -> None:
     with EmulatedLinks(lab.id) as links, bound(lab, CLIENT) as client, bound(lab, FAR) as far:
         links.set(lab.machines[CLIENT], [lab.machines[FAR]], LinkCondition(loss=1.0))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm, LabMachine, machines
+from lbdns_tools.lab.machines.link_distances import LinkDistances
 from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, MeasuredOutcome
 from lbdns_tools.lab.measuring.cgroup_sampler import MachineSample
 from lbdns_tools.lab.programs.balancer_setup import BalancerSetup
@@ -57,6 +58,7 @@ class FakeLab:
     farm: LabFarm
     heard: list[str] = field(default_factory=list)
     setups: list[BalancerSetup] = field(default_factory=list)  # of all balancers that ran, in order
+    apart: list[LinkDistances] = field(default_factory=list)  # all distances that applied, in order
 
     @property
     def machines(self) -> Mapping[str, LabMachine]:
@@ -75,6 +77,15 @@ class FakeLab:
             yield
         finally:
             self.heard.append(f"{kind} {dict(values)} ends")
+
+    @contextmanager
+    def distances(self, distances: LinkDistances) -> Iterator[None]:
+        self.heard.append("distances begin")
+        self.apart.append(distances)
+        try:
+            yield
+        finally:
+            self.heard.append("distances end")
 
     @contextmanager
     def proxy(self, setup: BalancerSetup) -> Iterator[str]:

@@ -132,7 +132,7 @@ def test_bars_have_their_values_above(drawn: Callable[..., Figure]) -> None:
     heights = [bar.get_height() for bar in axes.patches]  # type: ignore[attr-defined]
     assert heights[:2] == [1234.5, 2.0]
     assert [text.get_text() for text in axes.texts if text.get_text()] == [
-        "1.23e+03", "2", "no result", "no result",
+        "1,234", "2", "no result", "no result",
     ]  # fmt: skip
 
 

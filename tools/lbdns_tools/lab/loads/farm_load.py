@@ -16,7 +16,7 @@ from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, MeasuredOut
 from lbdns_tools.lab.programs.balancer_setup import LEAST_CONNECTIONS, PASSED_THROUGH, TERMINATED, BalancerSetup
 from lbdns_tools.lab.study_plan import StudySettings, StudyStep
 from lbdns_tools.load import load_study
-from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule
+from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveMode, ResolveRule
 from lbdns_tools.load.load_study import PlannedRun
 from lbdns_tools.load.request_mix import RequestMix, file_set, one_url
 
@@ -172,7 +172,7 @@ class FarmLoad:
     Calling an instance runs a measurement.
 
     If ``page`` is empty, clients request WebStone's files for ``workload`` (html, cgi or mixed). With ``tls``, clients
-    use HTTPS, and do not verify the lab's certificate.
+    use HTTPS, and do not verify the lab's certificate. ``resolve`` is the clients' resolve rule.
     """
 
     settings: StudySettings
@@ -180,6 +180,7 @@ class FarmLoad:
     workload: str
     timeout_s: float = PATIENCE_S
     tls: bool = False
+    resolve: ResolveMode = "connection"
     carried: CarriedRates = field(default_factory=CarriedRates)
 
     @property
@@ -201,7 +202,7 @@ class FarmLoad:
     def planned(self, target: str, load: Load) -> PlannedRun:
         """Return a planned run. If ``load`` is callable, it is called with the mix and the start of the first phase in
         seconds."""
-        resolve, mix = ResolveRule("connection"), self.mix(target)
+        resolve, mix = ResolveRule(self.resolve), self.mix(target)
         usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed, insecure=True)
         if isinstance(load, ClosedLoop):
             return load_study.closed(usual, self.workload, mix, load)
@@ -225,7 +226,7 @@ class FarmLoad:
         ``target`` is required only for balancers.
         """
         target = target or target_of(lab, selection)
-        resolve = "connection" if selection in NAMES.values() else ""
+        resolve = self.resolve if selection in NAMES.values() else ""
         case = MeasuredCase(selection, self.workload, resolve, target, farm, more)
         return case_measurement.measure(lab, case, self.planned(target, load), repetition)
 

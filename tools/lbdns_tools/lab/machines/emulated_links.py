@@ -75,9 +75,11 @@ class EmulatedLinks:
         self._senders: dict[str, _Sender] = {}
         self._waiting: list[tuple[float, int, _Sender, bytes]] = []  # a heap, by the time at which they are due
         self._count = 0
-        self._selector = selectors.DefaultSelector()
-        self._end = os.eventfd(0)
-        self._selector.register(self._end, selectors.EVENT_READ)
+        # epoll and poll wait for whole milliseconds, which is longer than a delay in a local network
+        self._selector = selectors.SelectSelector()
+        self._wake = os.eventfd(0)  # interrupts the thread's wait
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        self._ended = False
         self._thread = threading.Thread(target=self._run, name="emulated-links", daemon=True)
 
     def __enter__(self) -> Self:
@@ -85,10 +87,11 @@ class EmulatedLinks:
         return self
 
     def __exit__(self, *error: object) -> None:
-        os.eventfd_write(self._end, 1)
+        self._ended = True
+        os.eventfd_write(self._wake, 1)
         self._thread.join()
         self._selector.close()
-        os.close(self._end)
+        os.close(self._wake)
         for sender in self._senders.values():
             os.close(sender.device)  # removes the device and its routes
             sender.socket.close()
@@ -110,17 +113,19 @@ class EmulatedLinks:
         device, sock = inside(namespace, _open)
         added = self._senders[machine.name] = _Sender(machine.address, namespace, device, sock)
         self._selector.register(device, selectors.EVENT_READ, added)
+        os.eventfd_write(self._wake, 1)  # select(2) waits only for the devices that it was given
         return added
 
     def _run(self) -> None:
         with contextlib.suppress(OSError):  # without the privilege, delays are less exact
             os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(_PRIORITY))
-        while True:
+        while not self._ended:
             wait_s = max(0.0, self._waiting[0][0] - time.monotonic()) if self._waiting else None
             for key, _ in self._selector.select(wait_s):
                 if key.data is None:
-                    return
-                self._receive(key.data)
+                    os.eventfd_read(self._wake)
+                else:
+                    self._receive(key.data)
             now = time.monotonic()
             while self._waiting and self._waiting[0][0] <= now:
                 _, _, sender, packet = heapq.heappop(self._waiting)

@@ -126,8 +126,13 @@ def scaled(value: float | None, factor: float) -> float | None:
 
 def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | None:
     """Return the CPU time, in ms, that a control group used per successful request."""
+    return ms_per_request_of(outcomes, [group])
+
+
+def ms_per_request_of(outcomes: Sequence[MeasuredOutcome], groups: Sequence[str]) -> float | None:
+    """Return the CPU time, in ms, that several control groups together used per successful request."""
     # 1 % of a core is 10 ms of CPU time per second
-    return scaled(quotient(mean_cpu(outcomes, [group]), mean_of(outcomes, "requests_per_s")), 10.0)
+    return scaled(quotient(mean_cpu(outcomes, groups), mean_of(outcomes, "requests_per_s")), 10.0)
 
 
 def quotient(value: float | None, other: float | None) -> float | None:

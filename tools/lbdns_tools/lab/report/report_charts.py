@@ -153,7 +153,7 @@ def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str, *
                           ha="center", va="bottom", fontsize=7, color=MARK)  # fmt: skip
         # With more bars, the numbers would overlap
         if len(labels) * len(groups) <= 16:
-            axes.bar_label(drawn, ["" if value is None else f"{value:.3g}" for value in values], fontsize=7, padding=1)
+            axes.bar_label(drawn, ["" if value is None else _number(value) for value in values], fontsize=7, padding=1)
     axes.set_xticks(range(len(groups)), list(groups))
     axes.set_ylabel(y)
     known = [value for group in groups.values() for value in group.values() if value]
@@ -162,6 +162,11 @@ def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str, *
         axes.set_ylim(bottom=min(known) / 4)  # a bar of the lowest value can be seen
     _legend(figure, [axes])
     _finish(figure, path)
+
+
+def _number(value: float) -> str:
+    """Return ``value`` with three significant digits, or as an integer if it has more."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _lines(

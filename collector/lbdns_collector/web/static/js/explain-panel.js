@@ -67,6 +67,7 @@ const COLUMNS = [
   valueColumn("Charge", m => formatNumber(m.charge, 2, true)),
   valueColumn("Credit", m => formatNumber(m.credit, 2, true)),
   valueColumn("Available capacity", m => formatPercent(m.left)),
+  valueColumn("Other tasks", m => formatNumber(m.other_tasks, 1, true)),
   valueColumn("Slow start", m => formatPercent(m.ramp)),
   valueColumn("Weight", m => (typeof m.weight === "number" ? `× ${formatNumber(m.weight, 2)}` : NO_VALUE)),
   valueColumn("Report age", m => formatDuration(m.age_s)),

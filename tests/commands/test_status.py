@@ -107,6 +107,13 @@ def test_a_full_member_is_usable_but_not_like_the_others() -> None:
     assert lines[-1] == "gandalf: full: its score is 0"
 
 
+def test_a_pool_in_which_every_usable_member_is_full_needs_servers() -> None:
+    full = {"score": 0, "score_parts": {"cpu_idle": 0.0}}
+    members = [member("gandalf", **full), member("frodo", **full), member("bilbo", state="drained")]
+    lines = shown({**STATUS, "pools": [{**STATUS["pools"][0], "members": members}]})  # type: ignore[index]
+    assert lines[2].endswith("2 full, 1 drained; all full: add servers")
+
+
 @pytest.mark.parametrize(
     ("plane", "lines"),
     [

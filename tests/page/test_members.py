@@ -155,7 +155,7 @@ async def test_a_full_member_is_usable_but_not_like_the_others(browser: Browser)
         assert full != usable
         figures = "[...document.querySelectorAll('.figures')].map(list => list.innerText).join(' ')"
         assert "3 of 3" in await page.run(figures)
-        assert await page.run("document.getElementById('problems').hidden") is True
+        assert "no problems" in await page.run("document.querySelector('.health').innerText")
         await page.click(".members .opener")
         assert await page.run("document.querySelector('.why-state').textContent") == "usable, full: its score is 0"
         assert page.errors == []

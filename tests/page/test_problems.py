@@ -27,6 +27,34 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
         yield found
 
 
+async def test_a_full_member_is_a_notice_and_a_full_pool_a_problem(browser: Browser) -> None:
+    farm = FakeFarm({"web": ["bilbo", "frodo"]})
+    farm.now = farm.time  # an update may come at once; the clock moves only when the test says so
+    full = {"score": 0, "score_parts": {"cpu_idle": 0.0}}
+    async with fake_server(farm, 60) as server, browser.page() as page:
+        farm.replaced["bilbo"] = full
+        await page.open(f"{server.url}/")
+        await page.until(f"!{HIDDEN}")
+        assert await page.texts(".problem-head") == ["bilbo full"]
+        text = await page.text("#problems")
+        assert "its score is 0, since before this page was opened" in text
+        assert "No action is needed" in text
+        assert "no problems" in await page.text(".health")
+        farm.replaced["frodo"] = full
+        await server.send_status()
+        await page.until("document.querySelectorAll('.members .word')[1].innerText === 'usable, full'")
+        assert await page.texts(".problem-head") == ["bilbo full"], "a member may be full for a moment"
+        assert farm.now is not None
+        farm.now += 11
+        await server.send_status()
+        await page.until("document.querySelector('.problem-head').innerText.startsWith('web full since')")
+        text = await page.text("#problems")
+        assert "no member that answers name has spare capacity" in text
+        assert "Add servers to the pool" in text
+        assert "1 problem" in await page.text(".health")
+        assert page.errors == []
+
+
 def troubled(farm: FakeFarm) -> FakeFarm:
     """Give the first members of ``farm`` a drain, an alarm and a forced state, and let the next member be silent."""
     first, second, third, fourth, *_ = farm.pools["web"]

@@ -95,6 +95,8 @@ def pool_summary(pool: Document) -> Text:
     line.append_text(condition_counts(members))
     if pool["fail_open"]:
         line.append("; fail open", "bold red")
+    elif usable and all(why_full(member) for member in members if member["state"] == "usable"):
+        line.append("; all full: add servers", "bold red")
     return line
 
 

@@ -24,6 +24,7 @@ import { SteerDialog } from "./steer-dialog.js";
 import { StatusModel } from "./status-model.js";
 import { StatusStream } from "./status-stream.js";
 import { TabSign } from "./tab-sign.js";
+import { FullMembers } from "./full-members.js";
 import { UnservedMembers } from "./unserved-members.js";
 import { readSetting } from "./url-settings.js";
 
@@ -34,6 +35,7 @@ const alone = readSetting("pool", "");  // the only pool on the page, or empty f
 const model = new StatusModel(alone);
 const lastMinute = new LastMinute();
 const unservedMembers = new UnservedMembers();
+const fullMembers = new FullMembers();
 const recentValues = new RecentValues();
 const sparklineValues = new SparklineValues(recentValues, model, SPARKLINE_SECONDS);
 const eventLog = new EventLog(byId("log"), byId("announce"), () => updateProblems());
@@ -83,6 +85,7 @@ const stream = new StatusStream({
     model.update(status, receivedAt);
     lastMinute.record(model);
     unservedMembers.record(model);
+    fullMembers.record(model, model.serverTime ?? Date.now() / SECOND);
     plottedMembers.update(model);
     header.update();
     poolList.update(model);

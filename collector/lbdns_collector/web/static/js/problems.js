@@ -2,11 +2,11 @@
 
 import { backupProblems } from "./backup-use.js";
 import { foldProblems } from "./folded-problems.js";
-import { displayState, stateReason } from "./status-model.js";
+import { displayState, stateReason, whyFull } from "./status-model.js";
 import { domainName, pluralize } from "./value-format.js";
 
 /** The order of the problems: the most serious come first. */
-const STATE_ORDER = ["silent", "quarantined", "alarm", "no requests", "forced down", "unknown", "held back", "drained"];
+const STATE_ORDER = ["silent", "quarantined", "alarm", "no requests", "forced down", "unknown", "held back", "full", "drained"];
 
 const ADVICE = {
   silent: "Check that the member runs, and that its agent runs and reaches the collector.",
@@ -33,10 +33,15 @@ export function findProblems(model, events, now) {
     since: starts.get(`fail_open\n${pool.name}\n`) ?? null,
     advice: "Check the members and their agents. Answers name every member that is not drained.",
   }));
+  const full = model.pools.filter(pool => pool.full).map(pool => ({
+    key: `pool ${pool.name} full`, kind: "full", who: pool.name, isPlanned: false, since: pool.full.since,
+    what: `no member that answers name has spare capacity${pool.full.since === null ? FULL_BEFORE : ""}`,
+    advice: "Add servers to the pool, or give it a backup pool. Until then, requests wait.",
+  }));
   const members = model.pools.flatMap(pool => pool.members.map(member => memberProblem(pool, member, starts, now)).filter(Boolean));
   members.sort((a, b) => STATE_ORDER.indexOf(a.kind) - STATE_ORDER.indexOf(b.kind));
   const backups = backupProblems(model.pools, events);
-  const problems = [...serverProblems(model), ...pools, ...backups, ...foldProblems(members, "since"), ...rejectedProblem(model.rejected)];
+  const problems = [...serverProblems(model), ...pools, ...full, ...backups, ...foldProblems(members, "since"), ...rejectedProblem(model.rejected)];
   return problems.sort((a, b) => a.isPlanned - b.isPlanned);  // a stable sort
 }
 
@@ -81,10 +86,23 @@ function unservedProblem(pool, { name, unservedAnswers }) {
   };
 }
 
+const FULL_BEFORE = ", since before this page was opened";
+const ADVICE_FOR_FULL = "No action is needed while other members have spare capacity: best sends them more clients.";
+
+/** Return a notice about a full member of a pool that is not full as a whole, or null. */
+function fullNotice(pool, member) {
+  if (!member.full || pool.full) return null;
+  const what = `${whyFull(member)}${member.full.since === null ? FULL_BEFORE : ""}`;
+  return {
+    key: `${pool.name}\n${member.name}\nfull`, kind: "full", who: member.name, isPlanned: true, since: member.full.since,
+    pool: pool.name, what, likeness: `full\n${pool.name}\n${what}`, advice: ADVICE_FOR_FULL, adviceForMany: ADVICE_FOR_FULL,
+  };
+}
+
 function memberProblem(pool, member, starts, now) {
   const forced = member.overrides.find(({ kind }) => kind === "drain" || kind === "down");
   const kind = displayState(member);
-  if (kind === "usable" || kind === "full") return unservedProblem(pool, member);  // how busy a member is belongs to normal operation
+  if (kind === "usable" || kind === "full") return unservedProblem(pool, member) ?? fullNotice(pool, member);
   const isChosen = kind === "drained" || kind === "forced down";
   const isNeeded = kind === "held back" && member.guard.startsWith("needed");  // it would be quarantined in a larger pool
   const advice = isNeeded ? ADVICE_FOR_NEEDED : ADVICE[kind] ?? "";

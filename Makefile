@@ -10,7 +10,7 @@ INSTALL_SELF := $(PIP) install --quiet --no-build-isolation --no-deps --no-index
 PROJECTS := agent/pyproject.toml pyproject.toml tools/pyproject.toml
 
 # Debian packages of the programs that the lab runs (without Pound, which Debian 12 lacks)
-LAB_PACKAGES := apache2 haproxy iproute2 nginx-light openssl perl-base unbound
+LAB_PACKAGES := apache2 haproxy iproute2 libapache2-mod-php memcached nginx-light openssl perl-base php-memcached unbound
 # Debian packages of the programs that the tests run
 DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils caddy chromium clang knot-dnsutils ldnsutils nsd \
 	dnsperf gdnsd knot libfaketime pdns-backend-bind pdns-server prometheus \

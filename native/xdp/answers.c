@@ -26,7 +26,7 @@ INLINE int answer(struct xdp_context *context, const struct configuration *confi
     if (!read_question(context, packet->dns_at, whole_length, &key, &question_sum)) {
         return XDP_PASS;
     }
-    u32 kind = recursion;
+    u64 kind = recursion;
     if (has_opt) {
         int form = read_opt(context, packet->dns_at + HEADER + length, &sum);
         if (!form) {
@@ -34,6 +34,7 @@ INLINE int answer(struct xdp_context *context, const struct configuration *confi
         }
         kind += form;
     }
+    OPAQUE(kind);
     const struct question *question = map_lookup(&questions, &key);
     if (!question || kind >= KINDS || !question->variants[kind]) {
         return XDP_PASS;

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lbdns_shared.errors import LbdnsError
+from lbdns_tools import apache_process
 from lbdns_tools.apache_process import PAGES_FOLDER, ApacheSetup, RunningApache, apache, configuration
 from tests.needs import needs
 
@@ -44,6 +45,15 @@ def test_apache_decides_on_omitted_settings() -> None:
     text = configuration(ApacheSetup(Path("/f"), Path("/c"), "80", keep_alive=True, extended_status=False))
     assert "Servers" not in text
     assert {"KeepAlive On", "ExtendedStatus Off"} <= set(text.splitlines())
+
+
+def test_php_programs_run_with_and_without_the_opcode_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apache_process, "php_modules", lambda: [Path("/m/libphp7.4.so"), Path("/m/libphp8.2.so")])
+    lines = [line.strip() for line in lines_of(ApacheSetup(Path("/f"), Path("/c"), "80", php=True))]
+    assert "LoadModule php_module /m/libphp8.2.so" in lines
+    assert 'Alias /php/ "/c/php/"' in lines
+    assert lines[lines.index("<Location /php-uncached>") + 1] == "php_admin_flag opcache.enable Off"
+    assert not any("php" in line for line in lines_of(ApacheSetup(Path("/f"), Path("/c"), "80")))
 
 
 def test_https_is_off_unless_there_is_a_certificate() -> None:

@@ -19,6 +19,9 @@ from lbdns_tools.installed_programs import path_of
 STATUS: Final = "/server-status"
 #: Folders of an Apache's content: pages, and programs (run as /cgi-bin/NAME)
 PAGES_FOLDER, CGI_FOLDER = "pages", "cgi-bin"
+#: PHP programs, run as /php/NAME with PHP's opcode cache, and as /php-uncached/NAME without it
+PHP_FOLDER: Final = "php"
+PHP, PHP_UNCACHED = "/php", "/php-uncached"
 READY_S: Final = 15.0  # seconds that Apache may take to start listening
 END_S: Final = 20.0  # seconds that Apache may take to exit
 _MODULES: Final = Path("/usr/lib/apache2/modules")
@@ -68,6 +71,17 @@ SSLSessionTickets off
   SSLCertificateFile "{certificate}"
 </VirtualHost>
 """
+_PHP: Final = """\
+LoadModule php_module {module}
+Alias {cached}/ "{folder}/"
+Alias {uncached}/ "{folder}/"
+<Directory "{folder}">
+  SetHandler application/x-httpd-php
+</Directory>
+<Location {uncached}>
+  php_admin_flag opcache.enable Off
+</Location>
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +97,7 @@ class ApacheSetup:
     keep_alive: bool = False
     extended_status: bool = True
     certificate: Path | None = None  # with its key; if it is given, Apache also serves HTTPS on port 443
+    php: bool = False  # whether Apache runs the PHP programs; needs prefork
 
     @property
     def pid_file(self) -> Path:
@@ -118,7 +133,16 @@ def configuration(httpd: ApacheSetup) -> str:
         text += _FIXED_WORKERS.format(workers=httpd.workers)
     if httpd.certificate:
         text += _HTTPS.format(certificate=httpd.certificate)
+    if httpd.php:
+        text += _PHP.format(
+            module=php_modules()[-1], folder=httpd.content / PHP_FOLDER, cached=PHP, uncached=PHP_UNCACHED
+        )
     return text + (f'ScriptSock "{httpd.folder}/cgid.sock"\n' if cgi == "cgid" else "")
+
+
+def php_modules() -> list[Path]:
+    """Return the paths of Apache's PHP modules, the newest last. The list is empty if none is installed."""
+    return sorted(_MODULES.glob("libphp*.so"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,14 @@ def test_https_needs_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
         lab_command._need([LabFarm((), tls=True)])
 
 
+def test_php_is_needed_only_by_farms_that_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lbdns_tools.installed_programs.is_there", lambda name: name != "memcached")
+    monkeypatch.setattr(lab_command, "php_modules", list)
+    lab_command._need([LabFarm(())])
+    with pytest.raises(LbdnsError, match="not installed: memcached, PHP for Apache; "):
+        lab_command._need([LabFarm((), php=True)])
+
+
 def test_a_farm_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "farm.toml"
     path.write_text(HOST.replace("0.5", "1000"))

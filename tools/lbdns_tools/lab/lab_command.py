@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -22,6 +22,7 @@ from lbdns.command_line.command_group import SuggestingGroup
 from lbdns.command_line.run_command import run as run_command
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools import __version__, installed_programs
+from lbdns_tools.apache_process import php_modules
 from lbdns_tools.lab import study_runner
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.farm.lab_farm_file import beyond, read_farm
@@ -225,14 +226,16 @@ def _need_root() -> None:
         )
 
 
-def _need(farms: Iterable[LabFarm]) -> None:
+def _need(farms: Collection[LabFarm]) -> None:
     """If required programs or modules are not installed, raise an LbdnsError that lists them."""
     programs = {"apache2", "perl", "nsenter", "unshare"}
     for each in farms:
         programs |= {proxy for proxy in each.proxies if proxy != "pound"}  # Debian 12 has no package of Pound
         programs |= {"unbound"} if each.resolvers else set()
         programs |= {"openssl"} if each.tls else set()
+        programs |= {"memcached"} if each.php else set()
     missing = sorted(name for name in programs if not installed_programs.is_there(name))
+    missing += ["PHP for Apache"] if any(each.php for each in farms) and not php_modules() else []
     missing += [f"Python's {name}" for name in MODULES if not importlib.util.find_spec(name)]
     if missing:
         raise LbdnsError(

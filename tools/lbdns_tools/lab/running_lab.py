@@ -18,7 +18,7 @@ from lbdns_tools.lab.machines.emulated_links import EmulatedLinks, LinkCondition
 from lbdns_tools.lab.machines.leftover_cleanup import new_id, record
 from lbdns_tools.lab.machines.link_distances import LinkDistances
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
-from lbdns_tools.lab.programs import balancer_programs, dns_servers, web_content, web_host_programs
+from lbdns_tools.lab.programs import balancer_programs, dns_servers, php_content, web_content, web_host_programs
 from lbdns_tools.lab.programs.balancer_setup import BalancerSetup
 from lbdns_tools.lab.programs.lab_programs import LabProgram, LabPrograms
 from lbdns_tools.lab.programs.tls_certificate import write_certificate
@@ -84,6 +84,8 @@ class Lab:
         web_content.write_content(self.folder / web_content.FOLDER)
         self._certificate = write_certificate(self.folder, ZONE) if self.farm.tls else None
         self._site = dns_servers.write_site(self.farm, tuple(self.machines.values()), self.folder / DNS)
+        if self.farm.php:
+            self._start_memcached()
         for host in self.farm.hosts:
             self.start_web(host.name)
         self._start_lbdns()
@@ -93,6 +95,12 @@ class Lab:
                     self.programs, self.places[name], self.machines[DNS], self.farm, self.folder / name
                 )
         self.settle()
+
+    def _start_memcached(self) -> None:
+        """Write the PHP programs, and start their memcached on each web host."""
+        php_content.write_php(self.folder / web_content.FOLDER)
+        for name in self.farm.host_names:
+            self.run_in(name, f"memcached-{name}", *php_content.memcached_command())
 
     def _emulate_distances(self, stack: ExitStack) -> None:
         """Delay the packets that clients send to web hosts, if the hosts are at sites."""
@@ -132,7 +140,7 @@ class Lab:
     def start_web(self, name: str) -> None:
         self._web[name] = web_host_programs.apache(
             self.programs, self.places[name], self.host(name), self.folder / web_content.FOLDER, self.folder / name,
-            keep_alive=self.farm.keep_alive, certificate=self._certificate,
+            keep_alive=self.farm.keep_alive, certificate=self._certificate, php=self.farm.php,
         )  # fmt: skip
 
     def stop_web(self, name: str, kill: bool = False) -> None:

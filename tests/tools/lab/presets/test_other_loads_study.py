@@ -16,6 +16,7 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import UNEQUAL, FarmLoad
 from lbdns_tools.lab.presets import other_loads_study
 from lbdns_tools.lab.presets.other_loads_study import PRESET, QUICK_SELECTIONS, SELECTIONS, USUAL
+from lbdns_tools.lab.programs import php_content
 from lbdns_tools.lab.report.other_loads_report import death_sentence
 from lbdns_tools.lab.report.outcome_index import part
 from lbdns_tools.lab.study_plan import StudySettings
@@ -25,7 +26,7 @@ from tests.tools.lab.presets.made_up_courses import course
 from tests.tools.lab.presets.study_steps import Server, do, draw, words_of
 
 QUICK = StudySettings(quick=True)
-CARRIES = {"round_robin": 300.0, "best": 900.0, "best_score": 900.0}
+CARRIES = {"round_robin": 300.0, "best": 900.0, "best_score": 900.0, "alone": 900.0}
 HOSTS = {"bilbo": 5.0, "frodo": 5.0, "gandalf": 5.0}
 LIMIT_S = 10.0
 
@@ -134,6 +135,22 @@ def test_each_part_by_each_selection(lab: _Lab, server: Server, monkeypatch: pyt
     assert [lab.heard.count(f"gandalf shell{number}-gandalf") for number in (1, 2, 4, 5, 8, 9)] == [9, 6, 6, 3, 3, 0]
 
 
+def test_a_page_with_and_without_caches(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = part(do(PRESET.plan(StudySettings(), None), lab, server, monkeypatch), "caches")
+    assert [(outcome.case.workload, outcome.case.selection) for outcome in outcomes] == [
+        (page, selection) for page in php_content.PAGES for selection in ("alone", *SELECTIONS)
+    ]
+    calls = [call for call in server.calls if call[0].more.get("part") == "caches"]
+    for case, planned in calls:
+        assert planned.run.phases[0].mix.targets[0].path == php_content.PAGES[case.workload]
+        assert planned.point.clients == (1 if case.selection == "alone" else 40)
+    section = next(s for s in PRESET.plan(StudySettings(), None).sections(outcomes) if "caches" in s.heading)
+    assert [row[:2] for row in section.tables[0].rows] == [
+        [page, selection] for page in php_content.PAGES for selection in ("alone", *SELECTIONS)
+    ]
+    assert "470 ms without caches" in words_of([section])
+
+
 def test_deaths_are_measured_on_a_farm_without_checks_and_on_one_with_them(
     lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,8 +206,9 @@ def test_who_died_is_brought_back_when_the_measurement_fails(lab: _Lab, monkeypa
 
 def test_farms_with_resolvers() -> None:
     farms = PRESET.plan(StudySettings(), None).farms
-    assert [farm.resolver_min_ttl for farm in farms.values()] == [0, 0, 0, 0, 30]
-    assert [farm.resolvers for farm in farms.values()] == [0, 2, 0, 0, 2]
+    assert [farm.resolver_min_ttl for farm in farms.values()] == [0, 0, 0, 0, 0, 30]
+    assert [farm.resolvers for farm in farms.values()] == [0, 2, 0, 0, 0, 2]
+    assert [name for name, farm in farms.items() if farm.php] == ["php"]
     assert farms["resolvers"].clients == 2  # each of them asks one
 
 
@@ -247,7 +265,7 @@ def test_the_report(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch, 
 
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     sections = PRESET.plan(QUICK, None).sections([course([(10, 0.1, 0)], cpu=HOSTS, part="quiet")])
-    assert words_of(sections).count("Not measured: no result.") == 12
+    assert words_of(sections).count("Not measured: no result.") == 13
     assert draw(sections, tmp_path) == ["other-quiet"]
 
 

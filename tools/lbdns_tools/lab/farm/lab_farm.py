@@ -80,6 +80,7 @@ class LabFarm:
     cpu_period: float = 0.1  # s; a host may use its CPU quota once per period; the kernel's default
     keep_alive: bool = False  # whether hosts keep connections open for further requests
     tls: bool = False  # whether hosts also serve HTTPS
+    php: bool = False  # whether hosts run PHP programs, and memcached
     near_s: float = 0.005
     far_s: float = 0.060
 

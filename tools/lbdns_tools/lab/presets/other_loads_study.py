@@ -14,20 +14,31 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, LabFarm
-from lbdns_tools.lab.loads.farm_load import FARM, STATIC, UNEQUAL, FarmLoad, chosen, strongest
+from lbdns_tools.lab.loads.farm_load import (
+    ALONE,
+    CALIBRATION_CLIENTS,
+    FARM,
+    STATIC,
+    UNEQUAL,
+    FarmLoad,
+    chosen,
+    strongest,
+)
 from lbdns_tools.lab.loads.load_shapes import FlashCrowd
 from lbdns_tools.lab.loads.noisy_neighbours import SHELLS, burners, filesystem, shells, writers
 from lbdns_tools.lab.loads.scheduled_events import ScheduledEvent, ScheduledEvents, first_given, last_given
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome, answers
+from lbdns_tools.lab.programs import php_content
 from lbdns_tools.lab.report.other_loads_report import sections, shell_part
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
-from lbdns_tools.load.load_plan import OpenLoop
+from lbdns_tools.load.load_plan import ClosedLoop, OpenLoop
 
 if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab
 
 HONEST: Final = "resolvers"
 KEEPING: Final = "keeping resolvers"
+CACHES: Final = "php"
 UNWATCHED: Final = "without checks"  # no member check, and agents that do not watch their web servers
 CHECKED: Final = "with checks"
 CHECK: Final = f"tcp:{HTTP_PORT}"
@@ -42,6 +53,7 @@ CROWD_USUAL: Final = 0.08
 CROWD: Final = FlashCrowd(30, 10, 5)
 QUICK_CROWD: Final = FlashCrowd(9, 3, 3)
 NEIGHBOURS_S: Final = 15.0
+CACHES_S: Final = 10.0
 QUICK_NEIGHBOURS_S: Final = 3.0
 DEATH_S: Final = 36.0  # the host runs for the first third, is dead for the second, and runs again for the last
 QUICK_DEATH_S: Final = 9.0
@@ -65,6 +77,7 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
         HONEST: honest,
         UNWATCHED: replace(plain, alarms=False, check="off"),
         CHECKED: replace(plain, alarms=True, check=CHECK),
+        CACHES: replace(plain, php=True),
     }
     farms = {FARM: plain, **({} if settings.quick else more), KEEPING: keeping}
     steps = tuple(_steps(FarmLoad(settings, STATIC, "1k"), selections))
@@ -93,6 +106,7 @@ def _steps(loading: FarmLoad, selections: tuple[str, ...]) -> Iterator[StudyStep
             yield from _deaths(loading, steps, death_s, farm)
         yield loading.learning_step(HONEST)
         yield from steps("resolvers", beside_s, partial(_undisturbed, loading, beside_s, "resolvers", HONEST), HONEST)
+        yield from _cache_steps(loading.settings, selections)
     yield loading.learning_step(KEEPING)
     do = partial(_undisturbed, loading, min_ttl_s, "keeping", KEEPING)
     yield from steps("resolvers that keep", min_ttl_s, do, KEEPING)
@@ -104,6 +118,23 @@ def _deaths(
     suffix = "" if farm == FARM else f" {farm}"
     for what, with_agent in (("a web server dies", False), ("a host dies", True)):
         yield from steps(f"{what}{suffix}", seconds, partial(_dies, loading, seconds, with_agent, farm), farm)
+
+
+def _cache_steps(settings: StudySettings, selections: tuple[str, ...]) -> Iterator[StudyStep]:
+    """Yield the steps with a PHP page without and with caches: one client of the strongest host, and many clients."""
+    for name, path in php_content.PAGES.items():
+        loading = FarmLoad(settings, path, name)
+        seconds = loading.seconds(CACHES_S, CACHES_S)
+        yield loading.learning_step(CACHES)
+        do = partial(_caches, loading, seconds)
+        for step in loading.steps((ALONE, *selections), f"PHP, {name}", seconds, do, CACHES):
+            yield replace(step, relies_on="")
+
+
+def _caches(loading: FarmLoad, seconds: float, lab: Lab, selection: str, repetition: int) -> Iterable[MeasuredOutcome]:
+    lab.settle()
+    load = ClosedLoop(1 if selection == ALONE else CALIBRATION_CLIENTS, seconds)
+    yield loading(lab, selection, load, {"part": "caches"}, farm=CACHES, repetition=repetition)
 
 
 def _usual(loading: FarmLoad, seconds: float) -> OpenLoop:

@@ -33,16 +33,18 @@ def apache(
     *,
     keep_alive: bool = False,
     certificate: Path | None = None,
+    php: bool = False,
 ) -> LabProgram:
     """Start Apache on a host with the pages in ``content``, and wait until all workers are running.
 
-    With a ``certificate``, which must be in a file with its key, Apache also serves HTTPS. Raises LbdnsError.
+    With a ``certificate``, which must be in a file with its key, Apache also serves HTTPS. With ``php``, it also runs
+    PHP programs. Raises LbdnsError.
     """
     # A port without an address creates one socket for both address families. Two sockets, which HTTPS needs, require an
     # accept mutex
     httpd = ApacheSetup(
         folder, content, str(HTTP_PORT), f"{host.name}.{ZONE}", workers=host.workers, keep_alive=keep_alive,
-        certificate=certificate,
+        certificate=certificate, php=php,
     )  # fmt: skip
     command = place.command(*httpd.command())
     httpd.pid_file.unlink(missing_ok=True)
